@@ -1,0 +1,57 @@
+"""Every exception tacit raises on purpose.
+
+::
+
+    TacitError                  something tacit can explain in one sentence
+    ├── InputError (ValueError) what was given cannot be used; the command line exits with 2
+    │   ├── GraphError          the graph has a self-loop, a duplicate edge, two parts, …
+    │   ├── ParameterError      mixing, noise, decay or a probability is out of its range
+    │   ├── StateError          values have a wrong shape or are not finite
+    │   ├── RecordTooLarge      what should be recorded would not fit in memory
+    │   └── FileError           a file cannot be read, or is not what it should be
+    └── Infeasible              the question is well posed but has no answer; says what has to give
+
+A message says what must hold, what was given, and what to do. It never contains a private value.
+"""
+
+from __future__ import annotations
+
+
+class TacitError(Exception):
+    """Something tacit can explain in one sentence."""
+
+
+class InputError(TacitError, ValueError):
+    """What was given cannot be used as it is."""
+
+
+class GraphError(InputError):
+    """The graph is not a simple, undirected (where needed: connected) graph."""
+
+
+class ParameterError(InputError):
+    """A parameter is outside the range in which the guarantee holds."""
+
+
+class StateError(InputError):
+    """States or noise have a wrong shape or are not finite numbers."""
+
+
+class RecordTooLarge(InputError):
+    """The record asked for would not fit in memory."""
+
+
+class FileError(InputError):
+    """A file cannot be read or written, or does not hold what it should."""
+
+
+class Infeasible(TacitError):
+    """No parameters meet the request.
+
+    ``gives`` maps each side that could give way to the value that would make
+    the request feasible, the other sides kept as they are.
+    """
+
+    def __init__(self, message: str, gives: dict[str, float] | None = None) -> None:
+        super().__init__(message)
+        self.gives = dict(gives or {})

@@ -1,0 +1,133 @@
+"""What the two mechanisms share: a round is report, aggregate, update.
+
+Given θ(0) and the noise, the whole execution is determined (section 3.1 of the paper), so
+a mechanism is a pure function of both: whoever calls brings the randomness.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns, require_finite
+from tacit.errors import ParameterError, StateError
+from tacit.mechanism.execution import Execution
+from tacit.mechanism.parameters import OneShot, Parameters
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where the agents are: their states, and what their next messages start from.
+
+    With fading noise `basis` is θ itself; with one-shot noise it is the public shadow.
+    """
+
+    theta: FloatArray = field(repr=False)
+    basis: FloatArray = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What one round said: the messages x and the feedback y."""
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism(ABC):
+    """A synchronous private consensus mechanism: `ClientServer` or `Distributed`."""
+
+    parameters: Parameters
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self.parameters.for_agents(self.n)
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of agents N."""
+
+    @property
+    @abstractmethod
+    def closed_degrees(self) -> IntArray:
+        """How many messages each agent's feedback is the mean of: |N(i)| + 1, or N."""
+
+    @abstractmethod
+    def aggregate(self, x: FloatArray) -> FloatArray:
+        """Return the feedback y that messages x lead to."""
+
+    @property
+    def one_shot(self) -> bool:
+        """Whether noise is added once instead of in every round."""
+        return isinstance(self.parameters, OneShot)
+
+    def report(self, basis: FloatArray, eta: FloatArray) -> FloatArray:
+        """Phase (i): the messages x_i(t) = θ_i(t) + η_i(t)."""
+        return basis + eta
+
+    def update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        """Phase (iv): θ_i(t+1) = (1 − σ_i) θ_i(t) + σ_i y_i(t), eq:upd and eq:upd_dis."""
+        sigma = per_agent_columns(np.asarray(self.parameters.sigma), theta.ndim)
+        return (1 - sigma) * theta + sigma * y
+
+    def start(self, values: npt.ArrayLike) -> State:
+        """Return the state before round 0: θ(0), one number or vector per agent."""
+        theta = as_states(values, self.n)
+        return State(theta, theta)
+
+    def step(self, state: State, eta: FloatArray) -> tuple[State, Round]:
+        """Run one round on the given noise."""
+        x = self.report(state.basis, eta)
+        y = self.aggregate(x)
+        theta = self.update(state.theta, y)
+        return State(theta, self.update(x, y) if self.one_shot else theta), Round(x, y)
+
+    def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> Execution:
+        """Run as many rounds as there is noise for, and keep all of it.
+
+        Parameters
+        ----------
+        values : array_like, shape (n,) or (n, k)
+            θ(0), private.
+        noise : array_like, shape (rounds, n) or (rounds, n, k)
+            η(t). For one-shot mechanisms every round after the first must be zero.
+        """
+        state = self.start(values)
+        eta = self._as_noise(noise, state.theta.shape)
+        thetas, rounds = [state.theta], []
+        for eta_t in eta:
+            state, said = self.step(state, eta_t)
+            thetas.append(state.theta)
+            rounds.append(said)
+        empty_y = np.empty((0, *self.aggregate(thetas[0]).shape))
+        return Execution(
+            self,
+            theta=np.stack(thetas),
+            eta=eta,
+            x=np.stack([said.x for said in rounds]) if rounds else np.empty_like(eta),
+            y=np.stack([said.y for said in rounds]) if rounds else empty_y,
+        )
+
+    def _as_noise(self, noise: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+        eta = np.array(noise, dtype=np.float64)
+        if eta.shape[1:] != shape:
+            raise StateError(
+                f"noise must have shape (rounds, {', '.join(map(str, shape))}), got {eta.shape}: "
+                "one draw per round, agent and component."
+            )
+        require_finite(eta, "noise")
+        if self.one_shot and eta[1:].any():
+            raise ParameterError(
+                "one-shot noise is drawn once: noise after round 0 must be zero. "
+                "Use Fading parameters for fresh noise every round."
+            )
+        return eta
+
+
