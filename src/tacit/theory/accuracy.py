@@ -1,0 +1,184 @@
+"""Where agents end and how far off: Lemmas 3 (lem:acc) and 8 (lem:acc_dis).
+
+The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i, γ_i = (|N(i)|+1)/σ_i. Its
+deviation V is a weighted sum of Laplace variables. The paper bounds |V| by Chebyshev's
+inequality; `radius` uses its exact law (docs/proofs/exact-radius.md) and is what to plan with.
+Radii are rounded up. For states that are vectors everything holds per component; pass
+`components` for a radius that covers all of them at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, as_states
+from tacit.errors import ParameterError, RecordTooLarge
+from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism
+from tacit.theory.classes import agent_classes
+from tacit.theory.laplace_sum import LaplaceSum
+
+_MOST_TERMS = 20_000_000
+
+
+def weights(mechanism: Mechanism) -> FloatArray:
+    """Weight γ_i/Σγ of every agent's initial value in the target."""
+    gamma = mechanism.closed_degrees / mechanism.parameters.sigma
+    return np.asarray(gamma / np.sum(gamma))
+
+
+def target(mechanism: Mechanism, values: npt.ArrayLike) -> FloatArray:
+    """Return the target Σγ_iθ_i(0)/Σγ_i, a number or a vector (0-d or 1-d)."""
+    return np.asarray(weights(mechanism) @ as_states(values, mechanism.n))
+
+
+def reaches_average(mechanism: Mechanism) -> bool:
+    """Whether the target is the plain average: all γ_i are equal, up to rounding."""
+    gamma = agent_classes(mechanism).gamma
+    return bool(np.ptp(gamma) <= 1e-12 * np.max(gamma))
+
+
+def d_tilde(mechanism: Mechanism) -> float:
+    """d̃ = Σ(|N(i)|+1)²/(Σγ_i)² of Lemma 8; σ²/N with a server."""
+    classes = agent_classes(mechanism)
+    return float(np.sum(classes.agents * classes.closed**2) / classes.total_gamma**2)
+
+
+def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
+    """Return the exact law of the consensus value minus its target.
+
+    After `rounds` rounds the law is that of the weighted average of the agents' states.
+    """
+    if rounds is not None and rounds < 0:
+        raise ParameterError(f"rounds must be at least 0, got {rounds}.")
+    classes = agent_classes(mechanism)
+    if isinstance(mechanism.parameters, Fading):
+        # V = Σ_t Σ_i (|N(i)|+1) η_i(t) / Σγ
+        return LaplaceSum(classes.closed * classes.c / classes.total_gamma, classes.q, classes.agents, rounds)
+    # One-shot: the shadows hold Σγη(0)/Σγ from the start; the states follow them.
+    followed = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-classes.sigma))
+    scale = classes.gamma * followed * classes.c / classes.total_gamma
+    return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
+
+
+def variance(mechanism: Mechanism, rounds: int | None = None) -> float:
+    """Var V = 2 d̃ c²/(1 − q²); after T rounds times 1 − q^{2T}."""
+    return deviation(mechanism, rounds).variance
+
+
+def chebyshev_radius(mechanism: Mechanism, failure_probability: float, rounds: int | None = None) -> float:
+    """Return the paper's radius c·√(2d̃)/√(b(1−q²)), Lemmas 3 and 8.
+
+    The last line of the paper's proof has an N too many: docs/paper/errata.md.
+    """
+    return _up(math.sqrt(variance(mechanism, rounds) / _probability(failure_probability)))
+
+
+def radius(
+    mechanism: Mechanism,
+    failure_probability: float,
+    rounds: int | None = None,
+    *,
+    agent: int | None = None,
+    spread: float | None = None,
+    components: int = 1,
+) -> float:
+    """Return the exact r with P(|deviation from the target| > r) = failure probability.
+
+    The result is a proved upper bound, as a rule a relative 1e-12 above the true radius and at
+    most 1e-6 (where one single draw decides); `deviation(...).quantile(b)` is the enclosure.
+
+    Parameters
+    ----------
+    failure_probability : float
+        The paper's b, in (0, 1).
+    rounds : int, optional
+        Look at the states after so many rounds; by default at the limit.
+    agent : int, optional
+        One agent's own state instead of the weighted average; needs `rounds` and `spread`.
+    spread : float, optional
+        Largest minus smallest value an agent may start from. An agent that has not yet heard
+        enough is off by its own start too; the radius covers the worst start.
+    components : int
+        Length of the state vectors; the radius then covers all components at once.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> round(radius(ClientServer(Fading(0.8, 10, 0.6), agents=500), 0.5), 6)
+    0.426457
+    """
+    b = -math.expm1(math.log1p(-_probability(failure_probability)) / components)
+    if agent is None or rounds is None:
+        return deviation(mechanism, rounds).quantile(b).high
+    if spread is None or not (math.isfinite(spread) and spread >= 0):
+        raise ParameterError(
+            f"spread must be a number of at least 0 for one agent's own radius, got {spread}: before it has "
+            "converged, an agent is off by where it started."
+        )
+    law, bias = agent_deviation(mechanism, agent, rounds)
+    return law.quantile(b, offset=bias * spread).high
+
+
+def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum, float]:
+    """Return the law of the noise in one agent's state after some rounds, and its bias.
+
+    The state is Σ_j a_jθ_j(0) + noise. The bias ½Σ_j|a_j − γ_j/Σγ| times the spread of the
+    initial values is the most by which Σa_jθ_j(0) can differ from the target.
+    """
+    if not 0 <= agent < mechanism.n:
+        raise ParameterError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
+    parameters = mechanism.parameters
+    if isinstance(mechanism, ClientServer) and not isinstance(parameters.sigma, np.ndarray):
+        # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)); one-shot noise enters the average alike
+        return deviation(mechanism, rounds), (1 - parameters.sigma) ** rounds * (1 - 1 / mechanism.n)
+    if mechanism.n * (rounds if isinstance(parameters, Fading) else 1) > _MOST_TERMS:
+        raise RecordTooLarge(
+            f"one agent's own radius needs agents × rounds of at most {_MOST_TERMS:,}, got {mechanism.n:,} × "
+            f"{rounds:,}. Ask for fewer rounds, or for the radius of the consensus value (no agent)."
+        )
+    return _adjoint(mechanism, agent, rounds)
+
+
+def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum, float]:
+    """Follow one agent's state back to the values and noise it is made of, O(T(N+E))."""
+    parameters, n = mechanism.parameters, mechanism.n
+    sigma = np.broadcast_to(np.asarray(parameters.sigma), (n,))
+    share = sigma / mechanism.closed_degrees  # d_i
+    row = np.zeros(n)
+    row[agent] = 1.0  # θ_agent(t + s) = row·θ(t) + noise, after s steps back
+    coefficients = []
+    for _ in range(rounds):
+        heard = _closed_sum(mechanism, share * row)
+        coefficients.append(np.abs(heard))
+        row = (1 - sigma) * row + heard
+    bias = 0.5 * float(np.sum(np.abs(row - weights(mechanism))))
+    if isinstance(parameters, Fading):
+        faded = parameters.scales(rounds).reshape(rounds, -1)
+        scale = np.array(coefficients[::-1]).reshape(rounds, n) * faded
+    else:
+        row[agent] -= (1 - sigma[agent]) ** rounds  # its own state never held its own shadow's noise
+        scale = np.abs(row) * parameters.c
+    scale, count = np.unique(scale[scale > 0], return_counts=True)
+    return LaplaceSum(scale, np.zeros_like(scale), count.astype(np.float64), 1), bias
+
+
+def _closed_sum(mechanism: Mechanism, x: FloatArray) -> FloatArray:
+    """Σ_{j ∈ N(i) ∪ {i}} x_j for every agent i."""
+    if isinstance(mechanism, Distributed):
+        return x + mechanism.graph.neighbour_sums(x)
+    return np.full_like(x, np.sum(x))
+
+
+def _probability(b: float) -> float:
+    if not 0 < b < 1:
+        raise ParameterError(
+            f"failure_probability must be in (0, 1), got {b}: Laplace noise has no bound that always holds."
+        )
+    return b
+
+
+def _up(value: float) -> float:
+    return math.nextafter(value * (1 + 8 * np.finfo(np.float64).eps), math.inf)

@@ -1,0 +1,113 @@
+"""What is lost: ε of both mechanisms, Lemmas 1 (lem:pri) and 5 (lem:pri_dis).
+
+ε is per unit of adjacency: if one agent's initial value moves by at most δ (in the L1 norm for
+vectors), no observation becomes more than exp(ε·δ) times more likely. The loss ε·δ is what an
+owner's cap is about. All values are rounded up.
+
+The guarantee is each agent's own. It needs nothing from the others or the server and holds
+for every feedback, honest or chosen to hurt, as long as noise is drawn once per update
+(docs/proofs/privacy.md).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.errors import ParameterError
+from tacit.mechanism import Fading, OneShot, Parameters
+from tacit.theory.rounding import ULP, extended, fraction_up, product_up, round_up
+
+
+def epsilon(parameters: Parameters, rounds: int | None = None) -> float:
+    """Return the largest ε of any agent, over `rounds` rounds or an endless run.
+
+    Lemma 1: ε = q / (c (q + σ − 1)) where q > 1 − σ; Lemma 5 is the same with the least σ.
+    After T rounds ε_T = (1/c) Σ_{t<T} ((1−σ)/q)^t, finite for every q. It is exact: the
+    likelihood ratio of a transcript reaches exp(ε_T·δ).
+
+    Examples
+    --------
+    >>> epsilon(Fading(sigma=0.8, c=10, q=0.6))
+    0.15
+    """
+    return float(np.max(epsilons(parameters, rounds)))
+
+
+def epsilons(parameters: Parameters, rounds: int | None = None) -> FloatArray:
+    """Return ε per agent, or a single ε (0-d) when all agents share their parameters."""
+    if rounds is not None and rounds < 0:
+        raise ParameterError(f"rounds must be at least 0, got {rounds}.")
+    if isinstance(parameters, OneShot):
+        spoke = 1 if rounds is None or rounds > 0 else 0
+        if not isinstance(parameters.c, np.ndarray):
+            return np.asarray(fraction_up(Fraction(spoke) / Fraction(parameters.c)))
+        return round_up(spoke / extended(parameters.c))
+    if not isinstance(parameters, Fading):
+        raise ParameterError(f"parameters must be Fading or OneShot, got {type(parameters).__name__}.")
+    sigma, c, q = extended(parameters.sigma), extended(parameters.c), extended(parameters.q)
+    gap = (q - 1) + sigma  # q − (1 − σ)
+    if rounds is None:
+        _require_gap(parameters, gap > 0)
+        if parameters.agents is None:
+            exact_q = Fraction(float(q))
+            return np.asarray(
+                fraction_up(exact_q / (Fraction(float(c)) * (exact_q + Fraction(float(sigma)) - 1)))
+            )
+        # Lemma 1 (lem:pri); the subtraction above may have lost ULP, absolutely
+        return round_up(q / (c * gap), ULP * (8 + 2 / gap))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # Σ_{t<T} ρ^t with ρ = 1 − gap/q, without cancellation near ρ = 1
+        growth = rounds * np.log1p(-gap / q)
+        total = np.where(gap == 0, extended(rounds), -np.expm1(growth) * q / gap)
+        sensitivity = np.where(gap > 0, np.minimum(rounds / q, 1 / gap), rounds / q)
+        return round_up(total / c, ULP * (16 + 4 * sensitivity + 4 * np.abs(growth)))
+
+
+def loss(parameters: Parameters, adjacency: float, rounds: int | None = None) -> float:
+    """Return ε·δ: the logarithm of how much likelier any observation can become."""
+    return product_up(epsilon(parameters, rounds), require_adjacency(adjacency))
+
+
+def rounds_within(parameters: Parameters, epsilon_cap: float) -> int | None:
+    """Return how many rounds fit under a cap on ε; None when an endless run does."""
+    if not epsilon_cap >= 0:
+        raise ParameterError(f"the cap on epsilon must be at least 0, got {epsilon_cap}.")
+    if isinstance(parameters, OneShot):
+        return None if epsilon(parameters) <= epsilon_cap else 0
+    try:
+        if epsilon(parameters) <= epsilon_cap:
+            return None
+    except ParameterError:
+        pass  # no endless run is private; some finite one may be
+    low, high = 0, 1
+    while epsilon(parameters, high) <= epsilon_cap:
+        low, high = high, 2 * high
+        if high > 2**62:
+            return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if epsilon(parameters, middle) <= epsilon_cap else (low, middle)
+    return low
+
+
+def require_adjacency(adjacency: float) -> float:
+    """Refuse an adjacency that is not a positive, finite number."""
+    if not (math.isfinite(adjacency) and adjacency > 0):
+        raise ParameterError(f"adjacency must be a positive number, got {adjacency}.")
+    return adjacency
+
+
+def _require_gap(parameters: Fading, private: np.ndarray) -> None:
+    if not np.all(private):
+        where = int(np.argmin(np.broadcast_to(private, (parameters.agents or 1,))))
+        sigma, q = (float(np.broadcast_to(v, (where + 1,))[where]) for v in (parameters.sigma, parameters.q))
+        agent = f" for agent {where}" if parameters.agents else ""
+        raise ParameterError(
+            f"decay must be in (1 - mixing, 1) = ({1 - sigma:.6g}, 1), got {q:.6g}{agent}: the noise would "
+            "fade faster than the states forget, so no finite epsilon covers an endless run (Lemma 1). "
+            "Raise decay or mixing, or give a number of rounds."
+        )

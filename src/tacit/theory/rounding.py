@@ -1,0 +1,44 @@
+"""Rounding to the safe side: a printed loss or radius is never too small."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray
+
+Extended = npt.NDArray[np.longdouble]
+
+ULP = float(np.finfo(np.longdouble).eps)
+"""Relative rounding error of one extended-precision operation."""
+
+
+def extended(value: npt.ArrayLike) -> Extended:
+    """Return the value in the widest floating-point type of the machine."""
+    return np.asarray(value, dtype=np.longdouble)
+
+
+def round_up(value: Extended, relative_error: npt.ArrayLike = 8 * ULP) -> FloatArray:
+    """Return the smallest float64 that is surely at least the true value.
+
+    `value` is non-negative and at most `relative_error` below or above the truth.
+    """
+    bound = value * (1 + extended(relative_error))
+    result = np.asarray(bound, dtype=np.float64)
+    return np.where(extended(result) < bound, np.nextafter(result, np.inf), result)
+
+
+def fraction_up(value: Fraction) -> float:
+    """Return the smallest float at least as large as an exact fraction."""
+    result = float(value)
+    return result if Fraction(result) >= value else math.nextafter(result, math.inf)
+
+
+def product_up(*factors: float) -> float:
+    """Multiply non-negative numbers, rounding up."""
+    if not all(map(math.isfinite, factors)):
+        return math.inf
+    return fraction_up(math.prod(map(Fraction, factors), start=Fraction(1)))
