@@ -1,0 +1,284 @@
+"""Sample what a run leads to without simulating its agents.
+
+The average moves only by the sum of the noise of all agents, and that sum can be drawn as one
+number. A sum of m Laplace variables of scale b is b·√(2G)·Z with G ~ Gamma(m) and Z normal: its
+characteristic function is (1 + b²s²)^−m, that of a difference of two Gamma(m, b) variables, but
+nothing cancels, however large m. So a run costs one Gamma draw per round and per group of agents
+who share their degree and noise, whatever N is. Exact in distribution (docs/proofs/outcome.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.errors import ParameterError
+from tacit.mechanism import ClientServer, Fading, Mechanism, OneShot
+
+_DRAWS = 2**20  # how many draws to hold in memory; results do not depend on it
+_SEGMENT = 2**16  # draws of one run that are added up together; fixes the order of additions
+
+
+def sample_outcome(
+    mechanism: Mechanism, runs: int, *, rounds: int | None = None, seed: int = 0
+) -> FloatArray:
+    """Sample how far the agents' agreement ends from its target.
+
+    The deviation V of the γ-weighted average from Σγ_iθ_i(0)/Σγ_i (Lemmas 3 and 8, lem:acc and
+    lem:acc_dis), γ_i = (|N(i)| + 1)/σ_i; for a server and one σ, of the plain average. It does
+    not depend on θ(0).
+
+    Parameters
+    ----------
+    mechanism : ClientServer or Distributed
+    runs : int
+        How many independent runs. The first runs stay the same when there are more.
+    rounds : int, optional
+        Deviation after so many rounds; of the value agreed on in the end if not given.
+    seed : int
+        The same seed gives the same numbers.
+
+    Returns
+    -------
+    array, shape (runs,)
+        For states that are vectors: of one component. Components are independent.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> sample_outcome(ClientServer(Fading(0.8, 10, 0.6), agents=10**9), runs=4).shape
+    (4,)
+    """
+    runs = _whole("runs", runs, 1)
+    rounds = None if rounds is None else _whole("rounds", rounds, 0)
+    scales, normals = _generators(seed)
+    groups = _Groups.of(mechanism, rounds)
+    unit = float(groups.scale.max())
+    if rounds == 0 or unit == 0:  # nothing said yet
+        return np.zeros(runs)
+    terms = groups.rounds_that_matter() if rounds is None else min(rounds, groups.rounds_that_matter())
+    spread = np.empty(runs)
+    for chunk in groups.chunks(runs, terms):
+        mixed = np.zeros(chunk.stop - chunk.start)
+        for segment in groups.segments(terms):
+            mixed += groups.mixing_variances(scales, segment, mixed.size, unit).sum(axis=-1)
+        spread[chunk] = unit * np.sqrt(2 * mixed)
+    # given all Gamma draws the rounds are independent normals: one normal of the summed variance
+    return np.asarray(spread * normals.standard_normal(runs))
+
+
+def sample_average(
+    mechanism: Mechanism, rounds: int, runs: int, *, start: float = 0.0, seed: int = 0
+) -> FloatArray:
+    """Sample the path of the γ-weighted average of all states.
+
+    Parameters
+    ----------
+    mechanism : ClientServer or Distributed
+    rounds, runs : int
+    start : float
+        Where it starts: Σγ_iθ_i(0)/Σγ_i, which is also its target.
+    seed : int
+
+    Returns
+    -------
+    array, shape (runs, rounds + 1)
+    """
+    runs, rounds = _whole("runs", runs, 1), _whole("rounds", rounds, 0)
+    start = _finite("start", start)
+    scales, normals = _generators(seed)
+    if isinstance(mechanism.parameters, OneShot):
+        moved = _one_shot_path(mechanism, rounds, runs, scales, normals)
+    else:
+        moved = _fading_path(mechanism, rounds, runs, scales, normals)
+    return np.asarray(start + moved)
+
+
+def sample_agent(
+    mechanism: Mechanism, value: float, average: float, rounds: int, runs: int, *, seed: int = 0
+) -> FloatArray:
+    """Sample one agent's own path, without the others.
+
+    With a server and one σ, θ_i(t) − average(t) = (1 − σ)^t (θ_i(0) − average(0)) exactly (Lemma 2,
+    lem:con), so an agent's path is the average's and a curve without randomness. The same seed gives the
+    same average as `sample_average`, so several agents of one run can be drawn one by one.
+
+    Parameters
+    ----------
+    mechanism : ClientServer
+        With one mixing for all agents.
+    value, average : float
+        The agent's θ_i(0), and the average of all θ(0).
+    rounds, runs, seed : int
+
+    Returns
+    -------
+    array, shape (runs, rounds + 1)
+    """
+    if not isinstance(mechanism, ClientServer) or np.ndim(mechanism.parameters.sigma):
+        raise ParameterError(
+            "sample_agent needs the client-server mechanism with one mixing for all agents: otherwise an "
+            "agent's path depends on every other agent. Use simulate for graphs and for mixing per agent."
+        )
+    apart = _finite("value", value) - _finite("average", average)
+    path = sample_average(mechanism, rounds, runs, start=average, seed=seed)
+    return path + (1 - float(mechanism.parameters.sigma)) ** np.arange(rounds + 1) * apart
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Agents that share what their noise adds to the average: Lap(scale·q^t) each in round t."""
+
+    count: FloatArray
+    scale: FloatArray
+    q: FloatArray
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, rounds: int | None) -> _Groups:
+        """Group the agents; one-shot noise counts as the noise of a single round."""
+        parameters = mechanism.parameters
+        if isinstance(parameters, Fading):
+            # V = Σ_t Σ_i (|N(i)| + 1) η_i(t) / Σγ_i
+            count, (degree, c, q) = _distinct(
+                mechanism.n, _closed_degree(mechanism), parameters.c, parameters.q
+            )
+            return cls(count, degree * c / _gamma_total(mechanism), q)
+        count, sigma, scale = _one_shot_groups(mechanism)
+        if rounds is not None:
+            scale = scale * _arrived(sigma, rounds)
+        return cls(count, scale, np.zeros_like(scale))
+
+    def rounds_that_matter(self) -> int:
+        """After how many rounds the rest is below double precision.
+
+        The variance of V given the Gamma draws is S = Σ_g w_g Σ_t q_g^2t G_{g,t}. Let R be its part
+        from round T ≥ 2 on: V without it is off by a factor √(1 − R/S) ≥ 1 − R/S. R is independent
+        of rounds 0 and 1, which alone hold S ≥ Σ_g w_g q_g² X_g with X_g ~ Gamma(2m_g) and
+        E[1/X_g] = 1/(2m_g − 1) ≤ 1/m_g. With Jensen over g,
+            E[R/S] ≤ Σ_g w_g m_g q_g^2T/(1 − q_g²) / Σ_g w_g m_g q_g² ≤ max_g q_g^(2T−2)/(1 − q_g²),
+        which is at most 2^−53 for the T below. The right side rises with q, so the largest q decides.
+        """
+        q = float(self.q.max())
+        if q == 0:  # one-shot
+            return 1
+        log_rest = 53 * math.log(2) - math.log1p(-q) - math.log1p(q)
+        return 1 + max(1, math.ceil(log_rest / (-2 * math.log(q))))
+
+    def segments(self, rounds: int) -> Iterator[range]:
+        """Rounds that are drawn together: fixed, so that sums do not depend on memory."""
+        step = max(1, _SEGMENT // self.count.size)
+        return (range(first, min(first + step, rounds)) for first in range(0, rounds, step))
+
+    def chunks(self, runs: int, rounds: int) -> Iterator[slice]:
+        """Runs that are drawn together: one when it has several segments, to keep draws in order."""
+        draws = self.count.size * rounds
+        step = 1 if draws > _SEGMENT else max(1, _DRAWS // max(draws, 1))
+        return (slice(first, min(first + step, runs)) for first in range(0, runs, step))
+
+    def mixing_variances(
+        self, generator: np.random.Generator, rounds: range, runs: int, unit: float
+    ) -> FloatArray:
+        """Σ_g (scale_g q_g^t / unit)² G_{g,t}, of shape (runs, rounds): half the variance given G.
+
+        Draws are taken in the order run, round, group, so any split into runs is the same stream.
+        """
+        draws = generator.standard_gamma(self.count, size=(runs, len(rounds), self.count.size))
+        t = np.arange(rounds.start, rounds.stop, dtype=np.float64)[:, None]
+        draws *= (self.scale / unit * self.q**t) ** 2
+        return np.asarray(draws.sum(axis=-1))
+
+
+def _fading_path(
+    mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
+) -> FloatArray:
+    groups = _Groups.of(mechanism, rounds)
+    unit = float(groups.scale.max())
+    path = np.zeros((runs, rounds + 1))
+    for chunk in groups.chunks(runs, rounds):
+        for segment in groups.segments(rounds):
+            mixed = groups.mixing_variances(scales, segment, chunk.stop - chunk.start, unit)
+            steps = unit * np.sqrt(2 * mixed) * normals.standard_normal(mixed.shape)
+            path[chunk, segment.start + 1 : segment.stop + 1] = steps
+    return np.asarray(np.cumsum(path, axis=1))
+
+
+def _one_shot_path(
+    mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
+) -> FloatArray:
+    # θ_i trails its shadow by (1 − σ_i)^t η_i, and the shadows' average never moves after round 0
+    count, sigma, scale = _one_shot_groups(mechanism)
+    path = np.zeros((runs, rounds + 1))
+    step = max(1, _DRAWS // count.size)
+    for first in range(0, runs, step):
+        chunk = slice(first, min(first + step, runs))
+        size = (chunk.stop - chunk.start, count.size)
+        noise = scale * np.sqrt(2 * scales.standard_gamma(count, size=size)) * normals.standard_normal(size)
+        for t in range(1, rounds + 1):
+            path[chunk, t] = (noise * _arrived(sigma, t)).sum(axis=-1)
+    return path
+
+
+def _one_shot_groups(mechanism: Mechanism) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Count, σ and the scale of γ_i η_i / Σγ_i of each group."""
+    parameters = mechanism.parameters
+    count, (degree, sigma, c) = _distinct(
+        mechanism.n, _closed_degree(mechanism), parameters.sigma, parameters.c
+    )
+    return count, sigma, degree / sigma * c / _gamma_total(mechanism)
+
+
+def _arrived(sigma: FloatArray, rounds: int) -> FloatArray:
+    """1 − (1 − σ)^T: how much of its one-shot noise an agent's state has taken on."""
+    return np.asarray(-np.expm1(rounds * np.log1p(-sigma)))
+
+
+def _closed_degree(mechanism: Mechanism) -> float | FloatArray:
+    # closed_degrees of a server's agents is N numbers long once anything reads it
+    if isinstance(mechanism, ClientServer):
+        return float(mechanism.n)
+    return mechanism.closed_degrees.astype(np.float64)
+
+
+def _gamma_total(mechanism: Mechanism) -> float:
+    """Σγ_i, with γ_i = (|N(i)| + 1)/σ_i."""
+    gamma = np.asarray(_closed_degree(mechanism) / mechanism.parameters.sigma)
+    return float(gamma.sum()) if gamma.ndim else mechanism.n * float(gamma)
+
+
+def _distinct(n: int, *columns: float | FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    """Count the distinct rows of columns that hold one number per agent, or one for all."""
+    varying = [np.asarray(column) for column in columns if np.ndim(column)]
+    if not varying:
+        return np.array([n], dtype=np.float64), [np.array([column], dtype=np.float64) for column in columns]
+    code: IntArray = np.zeros(n, dtype=np.int64)
+    for column in varying:
+        level = np.unique(column, return_inverse=True)[1]
+        # numbered anew each time, so that the product stays below n²
+        code = np.unique(code * (int(level.max()) + 1) + level, return_inverse=True)[1].astype(np.int64)
+    _, first, count = np.unique(code, return_index=True, return_counts=True)
+    return count.astype(np.float64), [
+        np.broadcast_to(np.asarray(c, dtype=np.float64), (n,))[first] for c in columns
+    ]
+
+
+def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """Two streams, so that Gamma draws (of varying cost) never shift the normal ones."""
+    gammas, normals = np.random.SeedSequence(_whole("seed", seed, 0)).spawn(2)
+    return np.random.Generator(np.random.PCG64DXSM(gammas)), np.random.Generator(np.random.PCG64DXSM(normals))
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def _finite(name: str, value: float) -> float:
+    # the value may be an agent's own: never shown
+    if not math.isfinite(value):
+        raise ParameterError(f"{name} must be a finite number.")
+    return float(value)
