@@ -16,6 +16,7 @@ from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
 from tacit.simulate import outcome
 from tacit.simulate.outcome import sample_agent, sample_average, sample_outcome
+from tacit.theory import accuracy
 
 FALSE_ALARM = 1e-6
 RUNS = 20_000
@@ -106,6 +107,15 @@ def test_variance_of_lemmas_3_and_8():
     spread = np.sum(degrees**2) / np.sum(degrees / 0.5) ** 2
     graph = Distributed(Fading(0.5, 1, 0.6), GRAPH)
     assert has_variance(sample_outcome(graph, 100_000), 2 * spread / (1 - 0.36))
+
+
+@each_mechanism
+def test_the_exact_radius_is_passed_as_often_as_it_says(mechanism):
+    """The law that theory inverts and the one sampled here come from different formulas."""
+    for rounds in (None, ROUNDS):
+        radius = accuracy.radius(mechanism, 0.05, rounds)
+        beyond = int(np.sum(np.abs(sample_outcome(mechanism, 50_000, rounds=rounds, seed=6)) > radius))
+        assert stats.binomtest(beyond, 50_000, 0.05).pvalue > FALSE_ALARM
 
 
 def test_one_agent_after_one_round_has_moved_by_one_laplace_draw():
@@ -203,6 +213,13 @@ def test_the_cut_off_is_the_first_round_that_its_proof_allows(q):
     assert rounds >= 2
     assert log_rest(rounds) <= limit + 1e-9
     assert rounds == 2 or log_rest(rounds - 1) > limit - 1e-9
+
+
+def test_agents_that_differ_in_mixing_alone_are_drawn_together():
+    mixing = np.linspace(0.1, 0.9, 1000)
+    assert outcome._Groups.of(ClientServer(Fading(mixing, 2, 0.5), agents=1000), None).count.tolist() == [
+        1000
+    ]
 
 
 @each_mechanism

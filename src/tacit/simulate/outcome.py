@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.arrays import FloatArray, IntArray
+from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
-from tacit.mechanism import ClientServer, Fading, Mechanism, OneShot
+from tacit.mechanism import ClientServer, Mechanism, OneShot
+from tacit.theory.classes import AgentClasses, agent_classes
 
 _DRAWS = 2**20  # how many draws to hold in memory; results do not depend on it
 _SEGMENT = 2**16  # draws of one run that are added up together; fixes the order of additions
@@ -140,17 +141,17 @@ class _Groups:
     @classmethod
     def of(cls, mechanism: Mechanism, rounds: int | None) -> _Groups:
         """Group the agents; one-shot noise counts as the noise of a single round."""
-        parameters = mechanism.parameters
-        if isinstance(parameters, Fading):
-            # V = Σ_t Σ_i (|N(i)| + 1) η_i(t) / Σγ_i
-            count, (degree, c, q) = _distinct(
-                mechanism.n, _closed_degree(mechanism), parameters.c, parameters.q
-            )
-            return cls(count, degree * c / _gamma_total(mechanism), q)
-        count, sigma, scale = _one_shot_groups(mechanism)
-        if rounds is not None:
-            scale = scale * _arrived(sigma, rounds)
-        return cls(count, scale, np.zeros_like(scale))
+        classes = agent_classes(mechanism)
+        if isinstance(mechanism.parameters, OneShot):
+            scale = _one_shot_scales(classes)
+            if rounds is not None:
+                scale = scale * _arrived(classes.sigma, rounds)
+            return cls(classes.agents, scale, classes.q)
+        # V = Σ_t Σ_i (|N(i)| + 1) η_i(t) / Σγ_i: agents that differ in σ alone add the same
+        rows = np.column_stack([classes.closed * classes.c / classes.total_gamma, classes.q])
+        kinds, kind = np.unique(rows, axis=0, return_inverse=True)
+        count = np.bincount(kind, weights=classes.agents).astype(np.float64)
+        return cls(count, kinds[:, 0].copy(), kinds[:, 1].copy())
 
     def rounds_that_matter(self) -> int:
         """After how many rounds the rest is below double precision.
@@ -210,7 +211,8 @@ def _one_shot_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
     # θ_i trails its shadow by (1 − σ_i)^t η_i, and the shadows' average never moves after round 0
-    count, sigma, scale = _one_shot_groups(mechanism)
+    classes = agent_classes(mechanism)
+    count, scale = classes.agents, _one_shot_scales(classes)
     path = np.zeros((runs, rounds + 1))
     step = max(1, _DRAWS // count.size)
     for first in range(0, runs, step):
@@ -218,51 +220,18 @@ def _one_shot_path(
         size = (chunk.stop - chunk.start, count.size)
         noise = scale * np.sqrt(2 * scales.standard_gamma(count, size=size)) * normals.standard_normal(size)
         for t in range(1, rounds + 1):
-            path[chunk, t] = (noise * _arrived(sigma, t)).sum(axis=-1)
+            path[chunk, t] = (noise * _arrived(classes.sigma, t)).sum(axis=-1)
     return path
 
 
-def _one_shot_groups(mechanism: Mechanism) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Count, σ and the scale of γ_i η_i / Σγ_i of each group."""
-    parameters = mechanism.parameters
-    count, (degree, sigma, c) = _distinct(
-        mechanism.n, _closed_degree(mechanism), parameters.sigma, parameters.c
-    )
-    return count, sigma, degree / sigma * c / _gamma_total(mechanism)
+def _one_shot_scales(classes: AgentClasses) -> FloatArray:
+    """Scale of γ_i η_i / Σγ_i for each class of agents."""
+    return np.asarray(classes.gamma * classes.c / classes.total_gamma)
 
 
 def _arrived(sigma: FloatArray, rounds: int) -> FloatArray:
     """1 − (1 − σ)^T: how much of its one-shot noise an agent's state has taken on."""
     return np.asarray(-np.expm1(rounds * np.log1p(-sigma)))
-
-
-def _closed_degree(mechanism: Mechanism) -> float | FloatArray:
-    # closed_degrees of a server's agents is N numbers long once anything reads it
-    if isinstance(mechanism, ClientServer):
-        return float(mechanism.n)
-    return mechanism.closed_degrees.astype(np.float64)
-
-
-def _gamma_total(mechanism: Mechanism) -> float:
-    """Σγ_i, with γ_i = (|N(i)| + 1)/σ_i."""
-    gamma = np.asarray(_closed_degree(mechanism) / mechanism.parameters.sigma)
-    return float(gamma.sum()) if gamma.ndim else mechanism.n * float(gamma)
-
-
-def _distinct(n: int, *columns: float | FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-    """Count the distinct rows of columns that hold one number per agent, or one for all."""
-    varying = [np.asarray(column) for column in columns if np.ndim(column)]
-    if not varying:
-        return np.array([n], dtype=np.float64), [np.array([column], dtype=np.float64) for column in columns]
-    code: IntArray = np.zeros(n, dtype=np.int64)
-    for column in varying:
-        level = np.unique(column, return_inverse=True)[1]
-        # numbered anew each time, so that the product stays below n²
-        code = np.unique(code * (int(level.max()) + 1) + level, return_inverse=True)[1].astype(np.int64)
-    _, first, count = np.unique(code, return_index=True, return_counts=True)
-    return count.astype(np.float64), [
-        np.broadcast_to(np.asarray(c, dtype=np.float64), (n,))[first] for c in columns
-    ]
 
 
 def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
