@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -42,3 +43,12 @@ def product_up(*factors: float) -> float:
     if not all(map(math.isfinite, factors)):
         return math.inf
     return fraction_up(math.prod(map(Fraction, factors), start=Fraction(1)))
+
+
+def shown_up(value: float, digits: int = 6) -> str:
+    """Write a number for people with so many significant digits, rounded up."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    exact = Decimal(value)
+    places = Decimal((0, (1,), exact.adjusted() - digits + 1))
+    return f"{float(exact.quantize(places, rounding=ROUND_CEILING)):.{digits}g}"

@@ -1,0 +1,78 @@
+"""The proof of Lemma 1 as a program: from one execution to the one nobody can tell from it.
+
+The proof maps every execution α from θ(0) to an execution f(α) from an adjacent θ'(0) that looks
+the same to the adversary, by shifting one agent's noise by the fading difference of its states.
+`witness` is f; comparing the two noises gives the likelihood ratio that ε bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray
+from tacit.errors import StateError
+from tacit.mechanism import Execution
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """An execution from an adjacent start that an adversary cannot tell from the given one.
+
+    Attributes
+    ----------
+    execution : Execution
+        f(α): the same messages and feedback, another initial value.
+    log_ratios : array, shape (rounds,)
+        For every round log p(η(t)) − log p(η'(t)); the sum is the log-likelihood ratio of the
+        transcript between the two starts, exactly.
+    """
+
+    execution: Execution
+    log_ratios: FloatArray = field(repr=False)
+
+    @property
+    def log_likelihood_ratio(self) -> float:
+        """How much likelier, as a logarithm, the first start makes what was observed."""
+        return float(np.sum(self.log_ratios))
+
+
+def witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
+    """Return f(α) for θ'_agent(0) = θ_agent(0) − shift (proof of Lemma 1, lem:pri).
+
+    Parameters
+    ----------
+    agent : int
+        The agent k whose initial value differs.
+    shift : number or array of shape (k,)
+        δ, by which θ_k(0) exceeds θ'_k(0).
+    """
+    mechanism = execution.mechanism
+    if not 0 <= agent < mechanism.n:
+        raise StateError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
+    delta = np.asarray(shift, dtype=np.float64)
+    if delta.shape not in ((), execution.theta.shape[2:]) or not np.isfinite(delta).all():
+        raise StateError(
+            f"shift must be a finite number or have the shape {execution.theta.shape[2:]} of one state, "
+            f"got shape {delta.shape}."
+        )
+    values = execution.theta[0].copy()
+    values[agent] -= delta
+    eta = execution.eta.copy()
+    if mechanism.one_shot:
+        eta[:1, agent] += delta  # the shadow starts at the same place; nothing else is ever said
+    else:
+        sigma = float(np.broadcast_to(np.asarray(mechanism.parameters.sigma), (mechanism.n,))[agent])
+        fading = (1 - sigma) ** np.arange(execution.rounds)  # η'_k(t) = η_k(t) + δ(1−σ)^t
+        eta[:, agent] += fading.reshape(-1, *(1,) * delta.ndim) * delta
+    scales = mechanism.parameters.scales(execution.rounds)
+    scale = scales if scales.ndim == 1 else scales[:, agent]
+    return Witness(mechanism.execute(values, eta), _log_ratios(execution.eta[:, agent], eta[:, agent], scale))
+
+
+def _log_ratios(eta: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:
+    """Per round Σ (|η'| − |η|)/scale; a round without noise must be the same in both."""
+    gain = (np.abs(other) - np.abs(eta)).reshape(len(scale), -1).sum(axis=1)
+    return np.asarray(np.divide(gain, scale, out=np.zeros_like(gain), where=scale > 0))
