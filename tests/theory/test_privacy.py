@@ -1,5 +1,6 @@
 """ε in closed form against exact rational sums, and always rounded up."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -45,7 +46,7 @@ def test_finite_horizons_rise_to_the_endless_one():
     parameters = Fading(0.3, 2.0, 0.9)
     finite = [epsilon(parameters, rounds) for rounds in range(1, 400)]
     assert finite[0] == pytest.approx(1 / 2.0)
-    assert all(a < b for a, b in zip(finite[:50], finite[1:51], strict=True))
+    assert all(a < b for a, b in itertools.pairwise(finite[:50]))
     assert finite[-1] == pytest.approx(epsilon(parameters), rel=1e-12)
 
 
