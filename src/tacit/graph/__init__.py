@@ -1,4 +1,10 @@
-"""Who talks to whom: a frozen sparse graph and the ways to make one."""
+"""Who talks to whom: a frozen sparse graph and the ways to make one.
+
+- `core`: the graph itself.
+- `sources`, `files`: from edges, networkx, scipy, edge lists and GraphML; everything is checked.
+- `families`: from a name, like ``regular:1000:8:seed=1``; one builder per file beside it.
+- `build`: from edges known to be clean, straight to sparse rows.
+"""
 
 from tacit.graph.core import Graph
 

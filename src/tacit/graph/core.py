@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from tacit.arrays import FloatArray, IntArray, frozen
 from tacit.errors import GraphError
@@ -28,7 +27,8 @@ class Graph:
 
     The neighbours N(i) of agent i are ``indices[indptr[i]:indptr[i + 1]]``, in rising order.
     Make one with `from_edges`, `from_networkx`, `from_sparse`, `from_file`, `from_name`, or
-    `load` for a name or a file.
+    `load` for a name or a file: they check what they are given. The constructor takes over
+    the arrays it is given, makes them read-only and does not check that they are a graph.
 
     Attributes
     ----------
@@ -36,15 +36,24 @@ class Graph:
     indices : int32 array, shape (2 · edges,)
     labels : tuple or None
         What the source called the agents, where that was not 0 … n − 1.
+    positions : float64 array, shape (n, 2), or None
+        Where the agents are in the plane, for families that say so (grid, geometric).
     """
 
     indptr: IntArray
     indices: IndexArray
     labels: tuple[Hashable, ...] | None = None
+    positions: FloatArray | None = None
 
     def __post_init__(self) -> None:
         frozen(self.indptr)
         frozen(self.indices)
+        if self.positions is not None:
+            frozen(self.positions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without this a copy would carry the caches along, and its arrays could be written to.
+        return Graph, (self.indptr, self.indices, self.labels, self.positions)
 
     def __repr__(self) -> str:
         return f"<Graph {self.n} agents, {self.n_edges} edges>"
@@ -66,31 +75,56 @@ class Graph:
         frozen(degrees)
         return degrees
 
+    def degree_counts(self) -> dict[int, int]:
+        """How many agents have each degree that occurs, in rising order of degree."""
+        counts = np.bincount(self.degrees)
+        present = np.flatnonzero(counts)
+        return dict(zip(present.tolist(), counts[present].tolist(), strict=True))
+
     def neighbours(self, i: int) -> IndexArray:
         """N(i): the agents that agent i exchanges messages with."""
+        self._require_agent(i)
         return self.indices[self.indptr[i] : self.indptr[i + 1]]
 
     def label(self, i: int) -> Hashable:
         """What the source called agent i."""
+        self._require_agent(i)
         return i if self.labels is None else self.labels[i]
 
+    def _require_agent(self, i: int) -> None:
+        # A negative number would silently read the rows from the end.
+        if not 0 <= i < self.n:
+            raise GraphError(f"agents are numbered 0 to {self.n - 1}, got {i}.")
+
+    @cached_property
+    def _adjacency(self) -> sp.csr_array[np.float64]:
+        # Kept, at 16 bytes per edge: a round is one product with it.
+        ones = np.ones(len(self.indices))
+        frozen(ones)
+        return sp.csr_array((ones, self.indices, self.indptr), shape=(self.n, self.n))
+
     def adjacency(self) -> sp.csr_array[np.float64]:
-        """Return A as a sparse array: 1 where two agents are neighbours."""
-        return sp.csr_array((np.ones(len(self.indices)), self.indices, self.indptr), shape=(self.n, self.n))
+        """Return A as a sparse array: 1 where two agents are neighbours.
+
+        It is made once and shares its memory with the graph: read-only; `copy` it to change it.
+        """
+        return self._adjacency
 
     def laplacian(self) -> sp.csr_array[np.float64]:
         """Return L of eq:L_dis as a sparse array: degrees on the diagonal, −1 for neighbours."""
         return sp.csr_array(sp.diags_array(self.degrees.astype(np.float64)) - self.adjacency())
 
     @cached_property
-    def components(self) -> npt.NDArray[np.int32]:
-        """For every agent the number of the connected part it belongs to."""
-        # int8 ones: the values do not matter, and a million agents should cost little
-        pattern = sp.csr_array(
-            (np.ones(len(self.indices), dtype=np.int8), self.indices, self.indptr), shape=(self.n, self.n)
-        )
-        _, part = connected_components(pattern, directed=False)
-        return np.asarray(part, dtype=np.int32)
+    def components(self) -> IndexArray:
+        """For every agent the number of the connected part it belongs to.
+
+        Parts are numbered in the order of their first agents, so agent 0 is in part 0.
+        """
+        from tacit.graph.components import components
+
+        part = components(self.indptr, self.indices)
+        frozen(part)
+        return part
 
     @property
     def is_connected(self) -> bool:
@@ -103,15 +137,16 @@ class Graph:
             other = int(np.argmax(self.components != self.components[0]))
             raise GraphError(
                 f"the graph must be connected, but agents {self.label(0)} and {self.label(other)} "
-                f"cannot reach each other ({int(self.components.max()) + 1} separate parts): values would never agree. "
-                "Add edges between the parts, or run each part on its own."
+                f"cannot reach each other ({int(self.components.max()) + 1} separate parts): "
+                "values would never agree. Add edges between the parts, or run each part on its own."
             )
 
     @classmethod
     def from_edges(cls, edges: Iterable[tuple[int, int]] | npt.ArrayLike, n: int | None = None) -> Graph:
-        """Make a graph from pairs of agent numbers.
+        """Make a graph from pairs of agent numbers, or an array of shape (edges, 2).
 
         Refuses self-loops, duplicate edges (in either order) and numbers outside 0 … n − 1.
+        Without `n` there are as many agents as the largest number asks for.
         """
         from tacit.graph.sources import from_edges
 
@@ -133,8 +168,8 @@ class Graph:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Graph:
-        """Make a graph from an edge-list or GraphML file."""
-        from tacit.graph.sources import from_file
+        """Make a graph from an edge-list or GraphML file (see `tacit.graph.files`)."""
+        from tacit.graph.files import from_file
 
         return from_file(path)
 
@@ -148,25 +183,28 @@ class Graph:
     @classmethod
     def load(cls, name_or_file: str | os.PathLike[str]) -> Graph:
         """Make a graph from a name (``ring:100``) or, if there is such a file, from the file."""
-        if os.path.exists(name_or_file):
+        is_file = os.path.exists(name_or_file) and not os.path.isdir(name_or_file)
+        if is_file or not isinstance(name_or_file, str):
             return cls.from_file(name_or_file)
-        return cls.from_name(os.fspath(name_or_file))
+        return cls.from_name(name_or_file)
 
     def to_networkx(self) -> nx.Graph[Any]:
         """Return the graph as networkx has it, with the labels as node names."""
         import networkx as nx
 
+        names = range(self.n) if self.labels is None else self.labels
         graph: nx.Graph[Any] = nx.Graph()
-        graph.add_nodes_from(self.label(i) for i in range(self.n))
-        graph.add_edges_from((self.label(int(i)), self.label(int(j))) for i, j in self.edges())
+        graph.add_nodes_from(names)
+        graph.add_edges_from((names[i], names[j]) for i, j in self.edges().tolist())
         return graph
 
-    def edges(self) -> npt.NDArray[np.int64]:
-        """Every edge once, as rows (i, j) with i < j."""
-        rows = np.repeat(np.arange(self.n), self.degrees)
+    def edges(self) -> IntArray:
+        """Every edge once, as rows (i, j) with i < j, in rising order."""
+        rows = np.repeat(np.arange(self.n, dtype=np.int32), self.degrees)
         keep = rows < self.indices
-        return np.column_stack([rows[keep], self.indices[keep]])
+        return np.column_stack([rows[keep], self.indices[keep]]).astype(np.int64)
 
     def neighbour_sums(self, x: FloatArray) -> FloatArray:
         """Σ_{j ∈ N(i)} x_j for every agent i, over the first axis of x."""
-        return np.asarray(self.adjacency() @ x)
+        flat = x if x.ndim <= 2 else x.reshape(self.n, -1)
+        return np.asarray(self._adjacency @ flat).reshape(x.shape)

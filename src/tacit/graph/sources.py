@@ -1,24 +1,197 @@
-"""Graphs from what users have: edge lists, networkx, scipy, files."""
+"""Graphs from what users have in memory: pairs of numbers, networkx, scipy.
+
+Everything is checked here, once, so that the rest of the package can trust a `Graph`.
+Weights and other attributes are not used: every neighbour counts the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
+from tacit.arrays import IntArray
 from tacit.errors import GraphError
+from tacit.graph.build import MAX_AGENTS, from_keys, halves, pack
 from tacit.graph.core import Graph
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def from_edges(edges: Iterable[tuple[int, int]] | npt.ArrayLike, n: int | None = None) -> Graph:
     """Make a graph from pairs of agent numbers (see `Graph.from_edges`)."""
-    pairs = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges), dtype=np.int64).reshape(-1, 2)
-    size = int(pairs.max()) + 1 if n is None else n
-    if (pairs[:, 0] == pairs[:, 1]).any():
-        raise GraphError("self-loop")
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    both = both[np.lexsort((both[:, 1], both[:, 0]))]
-    indptr = np.zeros(size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(both[:, 0], minlength=size), out=indptr[1:])
-    return Graph(indptr, both[:, 1].astype(np.int32))
+    pairs = _as_pairs(edges)
+    size = _size(pairs, n)
+    i, j = pairs[:, 0], pairs[:, 1]
+    outside = ((pairs < 0) | (pairs >= size)).any(axis=1)
+    if outside.any():
+        k = int(np.argmax(outside))
+        raise GraphError(
+            f"agents must be numbered 0 to {size - 1}, but edge {k} is ({i[k]}, {j[k]}). "
+            "Number the agents from 0 and give n, how many there are."
+        )
+    if (i == j).any():
+        k = int(np.argmax(i == j))
+        raise GraphError(
+            f"an edge must join two agents, but edge {k} joins agent {i[k]} with itself. "
+            "Remove it: an agent counts its own message anyway."
+        )
+    keys = pack(i, j)
+    keys.sort()
+    twice = keys[1:] == keys[:-1]
+    if twice.any():
+        key = keys[1:][np.argmax(twice)]
+        first, second = np.flatnonzero(pack(i, j) == key)[:2]
+        raise GraphError(
+            f"every edge must be given once, but edge {second} ({i[second]}, {j[second]}) is edge {first} "
+            "again. Remove one of them; order does not matter."
+        )
+    return from_keys(keys, size)
+
+
+def _as_pairs(edges: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
+    """Return the edges as an int64 array of shape (m, 2)."""
+    if not isinstance(edges, np.ndarray | Iterable):
+        raise GraphError(f"edges must be pairs of agent numbers, got {type(edges).__name__}.")
+    given = edges if isinstance(edges, np.ndarray) else list(edges)
+    if len(given) == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    try:
+        pairs = np.asarray(given)
+    except (ValueError, OverflowError):
+        pairs = np.asarray(None)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise GraphError(f"edges must be pairs of agent numbers, {_not_a_pair(given)}.")
+    if pairs.dtype.kind not in "iu":
+        raise GraphError(
+            f"agents must be whole numbers, got {_not_whole(given)}. Convert numbers with astype(int); "
+            "for agents with names use from_networkx or from_file."
+        )
+    if pairs.dtype.kind == "u" and pairs.max() > MAX_AGENTS:
+        raise GraphError(f"agents must have numbers below {MAX_AGENTS}, got {pairs.max()}.")
+    return pairs.astype(np.int64, copy=False)
+
+
+def _not_a_pair(given: Sequence[Any] | npt.NDArray[Any]) -> str:
+    if isinstance(given, np.ndarray):
+        return f"an array of shape (edges, 2), got shape {given.shape}"
+    for k, edge in enumerate(given):
+        if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
+            return f"but edge {k} is {edge!r}"
+    return "got entries that are not numbers"
+
+
+def _not_whole(given: Iterable[Any]) -> str:
+    """Show the first entry that is not a whole number."""
+    entries = (entry.item() if isinstance(entry, np.generic) else entry for edge in given for entry in edge)
+    odd = (repr(entry) for entry in entries if not isinstance(entry, int) or isinstance(entry, bool))
+    return next(odd, "a number too large for a graph")
+
+
+def _size(pairs: IntArray, n: int | None) -> int:
+    """Return how many agents there are, as told or as the largest number asks for."""
+    if n is None:
+        if len(pairs) == 0:
+            raise GraphError("a graph must have at least one agent: there are no edges, so give n.")
+        size = max(int(pairs.max()) + 1, 1)
+    else:
+        try:
+            size = operator.index(n)
+        except TypeError:
+            size = 0
+        if isinstance(n, bool | np.bool_) or size < 1:
+            raise GraphError(f"n must be a whole number of at least 1, got {n!r}.")
+    if size > MAX_AGENTS:
+        raise GraphError(f"a graph can have at most {MAX_AGENTS} agents, got {size}.")
+    return size
+
+
+def from_networkx(graph: nx.Graph[Any]) -> Graph:
+    """Make a graph from a networkx graph (see `Graph.from_networkx`).
+
+    Nodes 0 … n − 1 are the agents of those numbers, whatever their order; other nodes are
+    numbered in their order, and kept as labels.
+    """
+    import networkx as nx
+
+    if not isinstance(graph, nx.Graph):
+        raise GraphError(f"from_networkx needs a networkx graph, got {type(graph).__name__}.")
+    nodes = list(graph)
+    numbers = all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in nodes)
+    if numbers and set(nodes) == set(range(len(nodes))):
+        return from_ordered_networkx(graph, range(len(nodes)), None)
+    return from_ordered_networkx(graph, nodes, tuple(nodes))
+
+
+def from_ordered_networkx(
+    graph: nx.Graph[Any], nodes: Iterable[Hashable], labels: tuple[Hashable, ...] | None
+) -> Graph:
+    """Make a graph whose agent i is the i-th of `nodes`, called by its label."""
+    if graph.is_directed():
+        raise GraphError(
+            "the graph must be undirected: agents hear each other both ways. Use graph.to_undirected()."
+        )
+    if len(graph) == 0:
+        raise GraphError("a graph must have at least one agent, got a networkx graph without nodes.")
+    number = {node: i for i, node in enumerate(nodes)}
+    seen: set[frozenset[Hashable]] = set()
+    for u, v in graph.edges() if graph.is_multigraph() else ():
+        if frozenset((u, v)) in seen:
+            raise GraphError(
+                f"every edge must be given once, but {u!r} and {v!r} have parallel edges. "
+                "Use networkx.Graph(graph)."
+            )
+        seen.add(frozenset((u, v)))
+    for u, v in graph.edges():
+        if u == v:
+            raise GraphError(
+                f"an edge must join two agents, but {u!r} is joined with itself. "
+                "Remove it: an agent counts its own message anyway."
+            )
+    flat = (number[node] for edge in graph.edges() for node in edge)
+    pairs = np.fromiter(flat, dtype=np.int64, count=2 * graph.number_of_edges()).reshape(-1, 2)
+    return replace(from_edges(pairs, len(number)), labels=labels)
+
+
+def from_sparse(matrix: Any) -> Graph:
+    """Make a graph from a scipy sparse matrix (see `Graph.from_sparse`)."""
+    sparse: bool = sp.issparse(matrix)
+    if not sparse:
+        raise GraphError(
+            f"from_sparse needs a scipy sparse matrix, got {type(matrix).__name__}. "
+            "Use scipy.sparse.csr_array(matrix)."
+        )
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise GraphError(
+            f"the matrix must be square, one row and column per agent, got shape {matrix.shape}."
+        )
+    _size(np.empty((0, 2), dtype=np.int64), matrix.shape[0])
+    rows: sp.csr_array[Any, tuple[int, int]] = sp.csr_array(matrix)
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # the next line works in place
+        rows.sum_duplicates()
+    edge = rows.data != 0
+    i = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))[edge]
+    j = rows.indices[edge].astype(np.int32, copy=False)
+    if (i == j).any():
+        raise GraphError(
+            f"the diagonal must be zero, but agent {i[np.argmax(i == j)]} is joined with itself. "
+            "Remove it: an agent counts its own message anyway."
+        )
+    above, below = pack(i[i < j], j[i < j]), pack(i[i > j], j[i > j])
+    below.sort()
+    if not np.array_equal(above, below):
+        odd = np.setxor1d(above, below)[:1]
+        high, low = (int(half[0]) for half in halves(odd))
+        u, v = (high, low) if np.isin(odd, above).any() else (low, high)
+        raise GraphError(
+            f"the matrix must be symmetric, but entry ({u}, {v}) is set and ({v}, {u}) is not. "
+            "Agents hear each other both ways: use matrix + matrix.T."
+        )
+    return from_keys(above, rows.shape[0])
