@@ -1,0 +1,158 @@
+"""The numbers of `SimulatedNoise`: from a counter to a Laplace variable.
+
+One 64-bit word makes one draw, and every word is a pure function of what it is for::
+
+    key    = absorb(absorb(absorb(0, seed), run), component)
+    stream = absorb(key, round)            gives start and an odd gamma
+    word   = mix64(start + (agent + 1)·gamma)
+    draw   = laplace(word)                 sign and −log of 63 bits
+
+So numbers do not depend on threads, on batches, or on what else is computed. Streams have
+gammas of their own (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+OOPSLA 2014), so two of them can share a word but never a stretch of them.
+
+Everything here is free of branches and of calls, so that loops over it run on vector units.
+Only IEEE operations and explicit fused ones are used: any machine gives the same bits.
+
+numba caches compiled code by the *calling* file: after a change here, touch
+simulate/_kernels.py too.
+"""
+
+# ruff: noqa: ARG001 - the arguments of an intrinsic are types, and their count is its signature
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic as _intrinsic
+
+from tacit.arrays import FloatArray
+
+Words = npt.NDArray[np.uint64]
+F = TypeVar("F", bound=Callable[..., Any])
+intrinsic = cast(Callable[[Callable[..., Any]], Callable[..., Any]], _intrinsic)
+
+
+def compiled(function: F) -> F:
+    """Compile on first use, keep on disk, release the interpreter while running."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inlined(function: F) -> F:
+    """Compile as a part of its callers, so that their loops can run on vector units."""
+    return cast(F, numba.njit(inline="always", error_model="numpy")(function))
+
+
+@intrinsic
+def _as_float(_: Any, word: Any) -> Any:
+    return types.float64(types.uint64), lambda _, builder, __, args: builder.bitcast(args[0], ir.DoubleType())
+
+
+@intrinsic
+def _as_word(_: Any, number: Any) -> Any:
+    return types.uint64(types.float64), lambda _, builder, __, args: builder.bitcast(args[0], ir.IntType(64))
+
+
+@intrinsic
+def _fma(_: Any, a: Any, b: Any, c: Any) -> Any:
+    signature = types.float64(types.float64, types.float64, types.float64)
+    return signature, lambda _, builder, __, args: builder.fma(*args)
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd
+_A30, _A27, _A31, _A33 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(33)
+_M13A, _M13B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_MURA, _MURB = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_ALTERNATING = np.uint64(0xAAAAAAAAAAAAAAAA)
+_ONE = np.uint64(1)
+
+
+@inlined
+def mix64(z: Any) -> Any:
+    """Stafford's variant 13: a bijection in which every bit depends on every bit."""
+    z = (z ^ (z >> _A30)) * _M13A
+    z = (z ^ (z >> _A27)) * _M13B
+    return z ^ (z >> _A31)
+
+
+@inlined
+def absorb(key: Any, value: Any) -> Any:
+    """Hash one more part of a draw's name into its key; a bijection of `value`."""
+    return mix64(mix64(key) + GOLDEN * (value + _ONE))
+
+
+@inlined
+def column_key(seed: Any, run: Any, component: Any) -> Any:
+    """The key that one component of one run keeps through all rounds."""
+    return absorb(absorb(absorb(np.uint64(0), seed), run), component)
+
+
+@inlined
+def _ones(z: Any) -> Any:
+    """How many bits are set."""
+    z = z - ((z >> _ONE) & np.uint64(0x5555555555555555))
+    z = (z & np.uint64(0x3333333333333333)) + ((z >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    z = (z + (z >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (z * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@inlined
+def stream(key: Any, round_: Any) -> Any:
+    """(start, gamma) of one round: agent i's word is mix64(start + (i + 1)·gamma)."""
+    state = absorb(key, round_)
+    start = mix64(state + GOLDEN)
+    # Another mixer than mix64, or start and gamma would be related.
+    gamma = (state ^ (state >> _A33)) * _MURA
+    gamma = (gamma ^ (gamma >> _A33)) * _MURB
+    gamma = (gamma ^ (gamma >> _A33)) | _ONE
+    # A gamma with long runs of equal bits moves too few bits of the counter.
+    if _ones(gamma ^ (gamma >> _ONE)) < np.uint64(24):
+        gamma = gamma ^ _ALTERNATING
+    return start, gamma
+
+
+_SIGN, _REST = np.uint64(1 << 63), np.uint64((1 << 63) - 1)
+_FRACTION, _FRACTION_BITS = np.uint64((1 << 52) - 1), np.int64(52)
+_ROOT_HALF = np.float64(0.5**0.5).view(np.uint64)
+_LN2 = 0.6931471805599453
+_SIXTY_THREE = np.int64(63)
+# 2·artanh(s)/s = Σ 2 s^{2k}/(2k+1); ten terms leave 3e-17 where |s| ≤ 3 − 2√2.
+_T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7, _T8, _T9 = (2 / (2 * k + 1) for k in range(10))
+
+
+@inlined
+def laplace(word: Any) -> Any:
+    """Return the standard Laplace variable that a uniform word stands for.
+
+    The top bit is the sign. The others, as m = 2j + 1, make U = m/2^63 and the magnitude
+    −log U: exact inversion, to the last bits of a double. The resolution is 2^−53 near 0,
+    and the far tail ends at 63·log 2 ≈ 43.7, which true noise passes once in 2^63 draws.
+    """
+    bits = _as_word(np.float64(np.int64((word & _REST) | _ONE))) - _ROOT_HALF
+    exponent = np.int64(bits) >> _FRACTION_BITS
+    # m = f·2^exponent with f in [√½, √2): near U = 1 the logarithm keeps its leading digits
+    f = _as_float((bits & _FRACTION) + _ROOT_HALF) - 1.0
+    s = f / (f + 2.0)
+    z = s * s
+    p = _fma(_fma(_fma(_fma(_T9, z, _T8), z, _T7), z, _T6), z, _T5)
+    p = _fma(_fma(_fma(_fma(_fma(p, z, _T4), z, _T3), z, _T2), z, _T1), z, _T0)
+    magnitude = _fma(np.float64(_SIXTY_THREE - exponent), _LN2, -s * p)
+    return _as_float(_as_word(magnitude) | (word & _SIGN))
+
+
+@compiled
+def fill(seed: np.uint64, run: np.uint64, out: FloatArray) -> None:
+    """Fill out[component, round, agent] with standard Laplace draws."""
+    components, rounds, n = out.shape
+    for component in range(components):
+        key = column_key(seed, run, np.uint64(component))
+        for t in range(rounds):
+            start, gamma = stream(key, np.uint64(t))
+            row = out[component, t]
+            for i in range(n):
+                row[i] = laplace(mix64(start + np.uint64(i + 1) * gamma))

@@ -1,0 +1,25 @@
+"""What a source of noise promises, whatever its randomness is good for."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray
+from tacit.mechanism.parameters import Parameters
+
+Scales: TypeAlias = Parameters | npt.ArrayLike
+"""Parameters, or Laplace scales that broadcast to (rounds, n)."""
+
+
+@runtime_checkable
+class NoiseSource(Protocol):
+    """Laplace noise, independent per round, agent and component.
+
+    Whether it may protect anybody is the implementation's to say.
+    """
+
+    def draw(self, scales: Scales, rounds: int, n: int, components: int | None = None) -> FloatArray:
+        """Return η(0) … η(rounds − 1), of shape (rounds, n) or (rounds, n, components)."""
+        ...

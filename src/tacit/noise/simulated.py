@@ -1,0 +1,100 @@
+"""Seedable noise for simulations. NOT private: whoever knows the seed knows the noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.errors import ParameterError, StateError
+from tacit.mechanism.parameters import Parameters
+from tacit.noise.base import Scales
+
+_LARGEST = (1 << 64) - 1
+
+
+def as_seed(seed: object) -> int:
+    """Check that a seed fits the generator's 64 bits, and return it."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= _LARGEST:
+        raise ParameterError(f"seed must be a whole number from 0 to 2^64 − 1, got {seed!r}.")
+    return int(seed)
+
+
+@final
+@dataclass(frozen=True)
+class SimulatedNoise:
+    """Laplace noise that is the same for the same seed. NOT private.
+
+    For simulations, tests and papers only. The noise can be computed from the seed, the
+    generator is not cryptographic, and its floating-point output leaks through the low bits,
+    so it protects nobody. The runtime does not accept it.
+
+    Each draw is a pure function of (seed, run, round, agent, component). It does not depend on
+    how many rounds, agents or components are asked for, on threads, or on earlier calls.
+
+    Parameters
+    ----------
+    seed : int
+        From 0 to 2^64 − 1.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> from tacit.noise import SimulatedNoise
+    >>> parameters = Fading(sigma=0.8, c=10, q=0.6)
+    >>> noise = SimulatedNoise(seed=1).draw(parameters, rounds=20, n=3)
+    >>> ClientServer(parameters, agents=3).execute([1, 2, 3], noise)
+    <Execution client-server, 3 agents, 20 rounds>
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", as_seed(self.seed))
+
+    def draw(
+        self, scales: Scales, rounds: int, n: int, components: int | None = None, run: int = 0
+    ) -> FloatArray:
+        """Return η(0) … η(rounds − 1) of one run.
+
+        Parameters
+        ----------
+        scales : Parameters or array_like
+            The scale of every round is ``parameters.scales(rounds)``; or scales themselves: one
+            number, one per round (rounds,), or one per round and agent (rounds, n).
+        rounds, n : int
+        components : int, optional
+            Length of the agents' vectors; None for plain numbers.
+        run : int
+            Which of many independent repetitions.
+
+        Returns
+        -------
+        array, shape (rounds, n) or (rounds, n, components)
+        """
+        from tacit.noise._kernels import fill
+
+        least = {"rounds": (rounds, 0), "n": (n, 1), "components": (components or 1, 1), "run": (run, 0)}
+        for name, (value, low) in least.items():
+            if not low <= value <= _LARGEST:
+                raise ParameterError(f"{name} must be a whole number of at least {low}, got {value}.")
+        scale = _as_scales(scales, rounds, n)
+        unit = np.empty((components or 1, rounds, n))
+        fill(np.uint64(self.seed), np.uint64(run), unit)
+        unit *= scale
+        return unit[0] if components is None else np.ascontiguousarray(np.moveaxis(unit, 0, -1))
+
+
+def _as_scales(scales: Scales, rounds: int, n: int) -> FloatArray:
+    """Shape scales so that they broadcast over (rounds, n)."""
+    given = scales.scales(rounds) if isinstance(scales, Parameters) else np.asarray(scales, dtype=np.float64)
+    if given.shape not in ((), (rounds,), (rounds, n)):
+        raise StateError(
+            f"scales must be one number, one per round ({rounds},) or one per round and agent "
+            f"({rounds}, {n}), got shape {given.shape}."
+        )
+    if not np.all(np.isfinite(given) & (given >= 0)):
+        raise ParameterError("scales must be finite numbers of at least 0.")
+    return given[:, None] if given.ndim == 1 else given
