@@ -157,7 +157,8 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
     bias = 0.5 * float(np.sum(np.abs(row - weights(mechanism))))
     if isinstance(parameters, Fading):
         faded = parameters.scales(rounds)
-        scale = np.array(coefficients[::-1]).reshape(rounds, n) * (faded if faded.ndim > 1 else faded[:, None])
+        faded = faded if faded.ndim > 1 else faded[:, None]
+        scale = np.array(coefficients[::-1]).reshape(rounds, n) * faded
     else:
         row[agent] -= (1 - sigma[agent]) ** rounds  # its own state never held its own shadow's noise
         scale = np.abs(row) * parameters.c

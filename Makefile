@@ -1,0 +1,37 @@
+# Every verb sets up .venv by itself: Python 3.11 or newer, git and make are all it needs.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test lint bench docs clean
+
+run: $(READY)  ## a simulated session, end to end
+	$(BIN)/tacit demo
+
+test: $(READY)  ## all tests
+	$(BIN)/pytest -n auto
+
+lint: $(READY)  ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## speed, as ratios against peers measured in the same run
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## pictures, command reference and the real output in the README
+	$(BIN)/python docs/make.py
+
+clean:
+	rm -rf $(VENV) out
+
+# The stamp is newer than what it was made from: nothing is installed twice.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "tacit needs Python 3.11 or newer, found $$($(PYTHON) --version 2>&1): set PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[plots,cluster,dev]'
+	@touch $@
