@@ -10,13 +10,14 @@ from tacit.errors import ParameterError
 def test_scales_fade_geometrically():
     np.testing.assert_allclose(Fading(0.8, 10, 0.6).scales(4), [10, 6, 3.6, 2.16])
     np.testing.assert_allclose(Fading(0.8, [1, 2], [0.5, 0.1]).scales(2), [[1, 2], [0.5, 0.2]])
-    assert Fading([0.5, 0.6], 1, 0.9).scales(3).shape == (3, 1)
+    assert Fading([0.5, 0.6], 1, 0.9).scales(3).shape == (3, 2)
 
 
 def test_one_shot_scales_are_zero_after_the_first_round():
     np.testing.assert_array_equal(OneShot(0.8, 10).scales(3), [10, 0, 0])
     np.testing.assert_array_equal(OneShot(0.8, [1, 2]).scales(2), [[1, 2], [0, 0]])
     assert OneShot(0.8, 10).scales(0).shape == (0,)
+    assert OneShot([0.5, 0.6], 1).scales(3).shape == (3, 2)
 
 
 @pytest.mark.parametrize("sigma", [0, 1, -0.1, 1.5, np.nan, np.inf])

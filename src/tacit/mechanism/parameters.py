@@ -108,9 +108,9 @@ class Fading(Parameters):
     def scales(self, rounds: int) -> FloatArray:
         """Laplace scale c·q^t of rounds 0 to rounds − 1."""
         t = np.arange(rounds, dtype=np.float64)
-        if self.agents is not None:
-            t = t[:, None]
-        return np.asarray(self.c * self.q**t)
+        if self.agents is None:
+            return np.asarray(self.c * self.q**t)
+        return np.broadcast_to(self.c * self.q ** t[:, None], (rounds, self.agents))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +132,6 @@ class OneShot(Parameters):
 
     def scales(self, rounds: int) -> FloatArray:
         """Laplace scale c in round 0, and 0 in every later round."""
-        scales = np.zeros((rounds, *np.shape(self.c)))
+        scales = np.zeros(rounds if self.agents is None else (rounds, self.agents))
         scales[:1] = self.c
         return scales
