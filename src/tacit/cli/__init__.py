@@ -1,1 +1,86 @@
-"""TODO."""
+"""The command line: one file per verb, loaded when it is called.
+
+`tacit --help` must answer at once, so the verbs' one-line summaries are data here and no verb
+is imported to print them. Mistakes end in one sentence, never in a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from tacit import __version__
+from tacit.cli import failures
+
+VERBS = {
+    "analyze": "What given parameters promise: privacy, accuracy, agreement.",
+    "design": "The best parameters for a promise, beside one-shot noise.",
+    "simulate": "Run the mechanism many times and compare with the promise.",
+    "sweep": "Simulate a grid of parameters; a stopped sweep resumes.",
+    "graph": "Shape, degrees, spectrum and target weights of a graph.",
+    "figure": "Draw the paper's figure and others, or print their numbers.",
+    "demo": "One simulated session from private values to agreement.",
+}
+
+EPILOG = """\b
+Examples:
+  tacit analyze --agents 500 --mixing 0.8 --noise 10 --decay 0.6
+  tacit design --agents 500 --epsilon 0.15 --mixing 0.8
+  tacit demo
+"""
+
+
+class Verbs(click.Group):
+    """A group whose commands are modules of this package."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the verbs in the order a newcomer needs them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load the module of a verb and return its command."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"tacit.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of verbs without loading any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    @contextmanager
+    def _explained(self, ctx: click.Context) -> Iterator[None]:
+        try:
+            yield
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BaseException as error:
+            failures.explain(ctx, error)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; loading it may be interrupted."""
+        with self._explained(ctx):
+            return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb and turn what goes wrong into one sentence and an exit code."""
+        failures.tolerant_streams()
+        with self._explained(ctx):
+            return super().invoke(ctx)
+
+
+@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="tacit %(version)s")
+def main() -> None:
+    """Agree on the average of private numbers, with differential privacy for each of them.
+
+    Exit codes: 0 done, 2 the input cannot be used, 3 no parameters meet the request,
+    130 stopped with Ctrl-C.
+    """

@@ -49,6 +49,6 @@ def shown_up(value: float, digits: int = 6) -> str:
     """Write a number for people with so many significant digits, rounded up."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
-    exact = Decimal(value)
+    exact = Decimal(repr(float(value)))  # the decimal that reads back as this float: 0.14, not 0.140001
     places = Decimal((0, (1,), exact.adjusted() - digits + 1))
     return f"{float(exact.quantize(places, rounding=ROUND_CEILING)):.{digits}g}"

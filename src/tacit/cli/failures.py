@@ -1,0 +1,92 @@
+"""What goes wrong, as one sentence on stderr and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from tacit.errors import Infeasible, TacitError
+
+UNUSABLE, INFEASIBLE, BUG, STOPPED = 2, 3, 1, 130
+
+JSON_ASKED = "tacit.json"
+"""Key in the context's meta that says the user asked for JSON."""
+
+_EXTRAS = {"matplotlib": "plots", "dask": "cluster", "distributed": "cluster"}
+
+
+def explain(ctx: click.Context, error: BaseException) -> NoReturn:
+    """Say what went wrong and leave with its exit code."""
+    if os.environ.get("TACIT_DEBUG") and not isinstance(error, TacitError | KeyboardInterrupt):
+        raise error
+    if isinstance(error, KeyboardInterrupt):
+        _leave(ctx, "Stopped.", STOPPED)
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        _quiet_pipe(ctx)
+    if isinstance(error, Infeasible):
+        if ctx.meta.get(JSON_ASKED):
+            answer = {"feasible": False, "reason": str(error), "gives": error.gives}
+            click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+            ctx.exit(INFEASIBLE)
+        _leave(ctx, f"Infeasible: {error}", INFEASIBLE)
+    sentence = _sentence(error)
+    if sentence is None:
+        _leave(ctx, _bug(error), BUG)
+    _leave(ctx, f"Error: {sentence}", UNUSABLE)
+
+
+def _sentence(error: BaseException) -> str | None:
+    """Return what to tell the user, or None for an error nobody foresaw."""
+    if isinstance(error, TacitError):
+        return " ".join(str(error).split())
+    if isinstance(error, ModuleNotFoundError):
+        part = (error.name or "").partition(".")[0]
+        if part in _EXTRAS:
+            return f"this needs {part}, which is not installed: pip install 'tacit[{_EXTRAS[part]}]'."
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}."
+    if isinstance(error, MemoryError):
+        return "this does not fit in memory: ask for fewer agents, runs or rounds, or record less."
+    if isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
+        return "these numbers lead out of the range of floating-point numbers: choose less extreme ones."
+    return None
+
+
+def _bug(error: BaseException) -> str:
+    """Name the place and not the message: it might hold a private value."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return (
+        f"Error: tacit failed in a way it cannot explain ({type(error).__name__}{place}). This is a bug; "
+        "set TACIT_DEBUG=1 to see where it comes from."
+    )
+
+
+def _leave(ctx: click.Context, sentence: str, code: int) -> NoReturn:
+    click.echo(sentence, err=True)
+    ctx.exit(code)
+
+
+def _quiet_pipe(ctx: click.Context) -> NoReturn:
+    """Leave without a word: whoever read our output has enough."""
+    # Point stdout elsewhere, or the interpreter would complain when it flushes at exit.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    ctx.exit(0)
+
+
+def tolerant_streams() -> None:
+    """Let a terminal that knows no Greek show a question mark instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")

@@ -1,0 +1,97 @@
+"""A promise as rows of a report, and the sentences a reader needs beside the numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.cli.output import Row, each, near, up
+from tacit.mechanism import Distributed, Fading, Mechanism
+from tacit.theory import accuracy
+
+if TYPE_CHECKING:
+    from tacit.theory.promise import Promise
+
+_FEW = 10_000_000  # agents whose weights are worth summing up in a sentence
+
+
+def describe(mechanism: Mechanism) -> str:
+    """Name a mechanism in one line: who, how, and with which parameters."""
+    return f"{describe_size(mechanism)}, {describe_parameters(mechanism)}"
+
+
+def describe_size(mechanism: Mechanism) -> str:
+    """Name how many agents there are, and around what."""
+    people = f"{mechanism.n:,} agent{'s' * (mechanism.n != 1)}"
+    if isinstance(mechanism, Distributed):
+        return f"{people} on a graph with {mechanism.graph.n_edges:,} edges"
+    return f"{people} around a server"
+
+
+def describe_parameters(mechanism: Mechanism) -> str:
+    """Name the noise and its parameters."""
+    parameters = mechanism.parameters
+    kind = "fading" if isinstance(parameters, Fading) else "one-shot"
+    words = f"{kind} noise: mixing {_each(parameters.sigma)}, noise {_each(parameters.c)}"
+    return words + (f", decay {_each(parameters.q)}" if isinstance(parameters, Fading) else "")
+
+
+def _each(value: float | np.ndarray) -> str:
+    return each(value.tolist() if isinstance(value, np.ndarray) else value)
+
+
+def privacy_rows(made: Promise) -> list[Row]:
+    """Return ε and the loss, and which is which."""
+    run = "an endless run" if made.horizon is None else _rounds(made.horizon)
+    return [
+        ("epsilon", up(made.epsilon), f"ε per unit of adjacency, over {run}"),
+        ("loss", up(made.loss), f"ε × adjacency {near(made.adjacency)}"),
+    ]
+
+
+def accuracy_rows(made: Promise) -> list[Row]:
+    """Return the target and how far from it the agents may end."""
+    average = made.target == "average"
+    aim = "the true average of all values" if average else "a weighted average, NOT the true one"
+    misses = f"missed with probability {near(made.failure_probability)}"
+    wider = made.radius_chebyshev / made.radius
+    return [
+        ("target", made.target, aim),
+        ("radius", up(made.radius), f"exact: {misses}"),
+        (
+            "Chebyshev",
+            up(made.radius_chebyshev),
+            f"the paper's bound on the radius, {wider:.2g} times as wide",
+        ),
+        ("deviation", up(made.variance**0.5), f"standard deviation; the variance is {up(made.variance)}"),
+    ]
+
+
+def agreement_rows(made: Promise) -> list[Row]:
+    """Return how fast the agents agree."""
+    rate = ("rate", up(made.rate), "what is left of the disagreement after a round")
+    if made.horizon is not None:
+        return [rate, ("rounds", f"{made.rounds:,}", "as asked")]
+    agree = f"until all agree within {near(made.tolerance)}, from values that spread over {near(made.spread)}"
+    return [rate, ("rounds", f"{made.rounds:,}", agree)]
+
+
+def target_notes(made: Promise) -> list[str]:
+    """Say plainly when the agents do not head for the true average."""
+    mechanism = made.mechanism
+    if made.target == "average" or mechanism.n > _FEW:
+        return []
+    share = accuracy.weights(mechanism) * mechanism.n
+    note = (
+        f"The target is a weighted average, not the true one: an agent counts {near(float(share.min()), 3)} "
+        f"to {near(float(share.max()), 3)} times as much as in the true average."
+    )
+    if isinstance(mechanism, Distributed):
+        note += " Mixing in proportion to the number of neighbours plus one would change that: "
+        note += "`tacit design --true-average`."
+    return [note]
+
+
+def _rounds(count: int) -> str:
+    return "one round" if count == 1 else f"{count:,} rounds"

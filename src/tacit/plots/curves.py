@@ -1,0 +1,167 @@
+"""The numbers behind the figures that need no simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.errors import ParameterError
+from tacit.mechanism import ClientServer, Fading
+from tacit.theory import accuracy, privacy
+from tacit.theory.optimum import best_fading, best_one_shot, price_of_smoothness
+
+
+@dataclass(frozen=True, eq=False)
+class Tradeoff:
+    """Privacy and accuracy over the decay: the paper's Figure (fig:tradeoff)."""
+
+    agents: int
+    sigma: float
+    c: float
+    failure_probability: float
+    q: FloatArray
+    epsilon: FloatArray
+    radius: FloatArray
+    radius_chebyshev: FloatArray
+
+    def table(self) -> dict[str, FloatArray]:
+        """Return the columns by name."""
+        return {
+            "decay": self.q,
+            "epsilon": self.epsilon,
+            "radius": self.radius,
+            "radius_chebyshev": self.radius_chebyshev,
+        }
+
+
+def tradeoff(
+    agents: int = 500,
+    sigma: float = 0.8,
+    c: float = 10.0,
+    failure_probability: float = 0.5,
+    q: Sequence[float] | None = None,
+) -> Tradeoff:
+    """Return ε and both radii at the decays `q`; the other defaults are the paper's."""
+    decays = dense_decays(sigma) if q is None else np.array(sorted(set(map(float, q))))
+    mechanisms = [ClientServer(Fading(sigma, c, float(each)), agents=agents) for each in decays]
+    return Tradeoff(
+        agents,
+        sigma,
+        c,
+        failure_probability,
+        decays,
+        epsilon=np.array([privacy.epsilon(m.parameters) for m in mechanisms]),
+        radius=np.array([accuracy.radius(m, failure_probability) for m in mechanisms]),
+        radius_chebyshev=np.array([accuracy.chebyshev_radius(m, failure_probability) for m in mechanisms]),
+    )
+
+
+def even_decays(sigma: float, points: int = 15) -> FloatArray:
+    """Decays evenly inside (1 − σ, 1): 0.25, 0.3, …, 0.95 for the paper's σ = 0.8."""
+    sigma = _mixing(sigma)
+    return np.round(1 - sigma + sigma * np.arange(1, points + 1) / (points + 1), 12)
+
+
+def dense_decays(sigma: float, points: int = 48) -> FloatArray:
+    """Decays inside (1 − σ, 1), closer together at both ends, where the curves are steep."""
+    sigma = _mixing(sigma)
+    # The first is 0.4% of the way in: any nearer, ε would stretch the axis over many decades.
+    along = np.linspace(0.02, 0.98, points)
+    return np.asarray(1 - sigma + sigma * (along - 0.8 * np.sin(2 * np.pi * along) / (2 * np.pi)))
+
+
+def _mixing(sigma: float) -> float:
+    return float(Fading(sigma, 1.0, 0.5).sigma)  # refuses what is out of range, in the usual words
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusCurves:
+    """Radius of the best noise against ε, for several numbers of agents."""
+
+    sigma: float
+    failure_probability: float
+    agents: tuple[int, ...]
+    epsilon: FloatArray
+    radius: FloatArray
+    one_shot: FloatArray
+    radius_chebyshev: FloatArray
+
+    def table(self) -> dict[str, Any]:
+        """Return one row per number of agents and ε."""
+        return {
+            "agents": np.repeat(self.agents, self.epsilon.size),
+            "epsilon": np.tile(self.epsilon, len(self.agents)),
+            "radius": self.radius.reshape(-1),
+            "one_shot": self.one_shot.reshape(-1),
+            "radius_chebyshev": self.radius_chebyshev.reshape(-1),
+        }
+
+
+def radius_curves(
+    agents: Sequence[int] = (10, 100, 1000, 10_000),
+    sigma: float = 0.8,
+    failure_probability: float = 0.05,
+    epsilon: Sequence[float] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+) -> RadiusCurves:
+    """Return the exact radius of the best fading and of one-shot noise.
+
+    At the best decay the noise is proportional to 1/ε, and so is the deviation with all its
+    quantiles: one radius per number of agents is computed, the others are in proportion.
+    """
+    values = np.array(sorted(set(map(float, epsilon))))
+    if not (values.size and np.isfinite(values).all() and (values > 0).all()):
+        raise ParameterError("epsilon must be positive numbers.")
+    sizes = tuple(sorted(set(agents)))
+    at_one = np.array([_radii_at_epsilon_one(n, sigma, failure_probability) for n in sizes]).T[:, :, None]
+    fading, one_shot, chebyshev = at_one / values
+    return RadiusCurves(sigma, failure_probability, sizes, values, fading, one_shot, chebyshev)
+
+
+def _radii_at_epsilon_one(agents: int, sigma: float, b: float) -> tuple[float, float, float]:
+    fading = ClientServer(best_fading(sigma, 1.0), agents=agents)
+    one_shot = ClientServer(best_one_shot(sigma, 1.0), agents=agents)
+    return (
+        accuracy.radius(fading, b),
+        accuracy.radius(one_shot, b),
+        accuracy.chebyshev_radius(fading, b),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothness:
+    """How many times wider than with one-shot noise the radius is, over the mixing."""
+
+    agents: tuple[int, ...]
+    failure_probability: float
+    sigma: FloatArray
+    deviation: FloatArray
+    radius: FloatArray
+
+    def table(self) -> dict[str, FloatArray]:
+        """Return the columns by name."""
+        exact = {f"radius_{n}_agents": row for n, row in zip(self.agents, self.radius, strict=True)}
+        return {"mixing": self.sigma, "deviation": self.deviation, **exact}
+
+
+MIXINGS = (
+    0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, *(k / 20 for k in range(2, 20)), 0.97, 0.98, 0.99,
+)  # fmt: skip
+"""Where the price of smoothness is shown: closer together where it is steep."""
+
+
+def smoothness(
+    agents: Sequence[int] = (500,), failure_probability: float = 0.05, sigma: Sequence[float] = MIXINGS
+) -> Smoothness:
+    """Return the price of smoothness: of the standard deviation, and of the exact radius."""
+    sizes, mixings = tuple(sorted(set(agents))), sorted(set(map(float, sigma)))
+    rows = []
+    for n in sizes:
+        limit = accuracy.radius(ClientServer(best_one_shot(0.5, 1.0), agents=n), failure_probability)
+        fading = [ClientServer(best_fading(each, 1.0), agents=n) for each in mixings]
+        rows.append([accuracy.radius(mechanism, failure_probability) / limit for mechanism in fading])
+    deviation = np.array([price_of_smoothness(each) for each in mixings])
+    return Smoothness(sizes, failure_probability, np.array(mixings), deviation, np.array(rows))

@@ -1,0 +1,54 @@
+"""The fan of the exact radius: how far off the agents' average may be after each round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.mechanism import Mechanism
+from tacit.theory import accuracy
+
+_SETTLED = 1e-3  # of the limit: the ratio to the standard deviation has settled long before
+
+
+@dataclass(frozen=True, eq=False)
+class Fan:
+    """Exact radius of the weighted average around its target after 0, 1, …, T rounds.
+
+    `radius` has one row per failure probability.
+    """
+
+    failure_probability: tuple[float, ...]
+    radius: FloatArray
+
+
+def fan(mechanism: Mechanism, rounds: int, failure_probability: Sequence[float] = (0.5, 0.05)) -> Fan:
+    """Return the radii after every round up to `rounds`, good to a thousandth: for drawing.
+
+    Radius over standard deviation hardly changes from round to round, so it is computed exactly
+    at a few rounds and interpolated between them; the standard deviation is exact everywhere.
+    """
+    probabilities = tuple(sorted(set(map(float, failure_probability)), reverse=True))
+    deviation = np.sqrt([accuracy.variance(mechanism, t) for t in range(rounds + 1)])
+    limit = accuracy.variance(mechanism) ** 0.5
+    knots = [t for t in _knots(rounds) if deviation[t] < limit * (1 - _SETTLED)]
+    ratios = [
+        [accuracy.radius(mechanism, b, t) / deviation[t] for t in knots]
+        + [accuracy.radius(mechanism, b) / limit]
+        for b in probabilities
+    ]
+    settled = max([0, *knots]) + 1  # whatever is not computed is near the limit
+    rows = [deviation * np.interp(np.arange(rounds + 1), [*knots, settled], row) for row in ratios]
+    return Fan(probabilities, np.array(rows))
+
+
+def _knots(rounds: int) -> list[int]:
+    """1, 2, 3, 5, 8, … and the last round: where the radius is computed."""
+    knots, following = [1], 2
+    while following < rounds:
+        knots.append(following)
+        following += knots[-2]
+    return sorted({*knots, rounds}) if rounds else []

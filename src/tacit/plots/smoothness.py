@@ -1,0 +1,52 @@
+"""The price of smoothness: what fresh noise in every round costs over one-shot noise."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tacit.plots.curves import Smoothness
+from tacit.plots.style import CYCLE, DASHES, GREY, INK, canvas, label_line, plain_log, styled
+
+_NAMED = (0.1, 0.5, 0.8)
+_DOTS = (0.01, 0.02, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
+
+
+def draw_smoothness(data: Smoothness) -> Figure:
+    """Draw how many times wider than the one-shot limit the radius is, over the mixing σ."""
+    with styled():
+        figure = canvas(6.4, 4.2)
+        ax = figure.subplots()
+        for place, (agents, row) in enumerate(zip(data.agents, data.radius, strict=True)):
+            style, colour = DASHES[place % len(DASHES)], CYCLE[place % len(CYCLE)]
+            ax.plot(data.sigma, row, color=colour, linestyle=style, label=f"exact radius, {agents:,} agents")
+        _closed_form(ax, data)
+        ax.axhline(1, color=GREY, lw=0.8)
+        label_line(ax, 0.02, 1, "one-shot noise", GREY, offset=(0, -8))
+        ax.set_yscale("log")
+        plain_log(ax.yaxis)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(bottom=0.8)
+        ax.grid(axis="y")
+        ax.set_xlabel("mixing σ: how far an agent moves towards the feedback per round")
+        ax.set_ylabel("times as wide as with one-shot noise")
+        ax.set_title("The smoother the motion, the dearer fresh noise in every round")
+        title = (
+            f"best noise and decay for each σ; radius missed with probability {data.failure_probability:g}"
+        )
+        legend = ax.legend(loc="upper right", fontsize=8.5, title=title, title_fontsize=8, alignment="left")
+        legend.get_title().set_color(GREY)
+    return figure
+
+
+def _closed_form(ax: Axes, data: Smoothness) -> None:
+    """Mark the standard deviation, which has a closed form, and name some of its values."""
+    dots = np.isin(data.sigma, _DOTS)
+    ax.plot(
+        data.sigma[dots], data.deviation[dots], "o", color=INK, ms=4, mfc="white",
+        label="standard deviation, any number of agents",
+    )  # fmt: skip
+    for sigma, price in zip(data.sigma, data.deviation, strict=True):
+        if sigma in _NAMED:
+            label_line(ax, sigma, price, f"{price:.2f} at σ = {sigma:g}", INK, offset=(7, 7))

@@ -1,0 +1,117 @@
+"""One look for every figure: readable in black and white and by colour-blind readers.
+
+Colours are those of Okabe and Ito; whatever differs in colour also differs in line style. A
+figure is the same bytes whenever it is drawn from the same numbers, so that pictures in the
+documentation change only for a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, cast
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from tacit.errors import FileError
+
+INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#d9d9d9"
+BLUE, RED, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#a3397c", "#b87700", "#56b4e9"
+CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, INK)
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (6, 2)),
+    (0, (2, 1.5)),
+    (0, (6, 1.5, 1.5, 1.5)),
+    (0, (1, 1)),
+    (0, (9, 2, 2, 2)),
+)
+
+FORMATS = (".svg", ".png", ".pdf")
+
+_RC: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.unicode_minus": True,
+    "figure.dpi": 100,
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "grid.color": PALE,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.7,
+    "mathtext.fontset": "dejavusans",
+    "savefig.dpi": 200,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "tacit",
+    "text.color": INK,
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw with tacit's look, whatever the user's own settings are."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(cast(Any, _RC))
+        yield
+
+
+def canvas(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches, laid out without overlaps."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plain_log(axis: Axis, subs: tuple[float, ...] = (1, 2, 5)) -> None:
+    """Label a logarithmic axis with plain numbers instead of powers of ten."""
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def label_line(ax: Axes, x: float, y: float, text: str, colour: str, **where: Any) -> None:
+    """Name a curve where it is, so that no legend is needed."""
+    ax.annotate(
+        text,
+        (x, y),
+        xytext=where.pop("offset", (4, 0)),
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        annotation_clip=False,
+        **({"va": "center", "ha": "left"} | where),
+    )
+
+
+def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | None = None) -> None:
+    """Write a figure as SVG, PNG or PDF, by its suffix, without date or version in it."""
+    kind = (suffix or Path(str(file)).suffix).lower()
+    if kind not in FORMATS:
+        raise FileError(
+            f"a figure is written as {', '.join(FORMATS)}, got {kind or 'no suffix'}: change the name."
+        )
+    blank: dict[str, dict[str, Any]] = {
+        ".svg": {"Date": None, "Creator": "tacit"},
+        ".png": {"Software": "tacit"},
+        ".pdf": {"CreationDate": None, "Creator": "tacit", "Producer": None},
+    }
+    with styled():
+        figure.savefig(file, format=kind[1:], metadata=blank[kind])

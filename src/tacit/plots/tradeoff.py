@@ -1,0 +1,70 @@
+"""The paper's Figure: privacy and accuracy over the decay of the noise."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tacit.plots.curves import Tradeoff
+from tacit.plots.style import BLUE, DASHES, GREY, RED, canvas, label_line, plain_log, styled
+
+
+def draw_tradeoff(data: Tradeoff) -> Figure:
+    """Draw ε above and both radii below, over the decay q."""
+    with styled():
+        figure = canvas(6.4, 5.4)
+        above, below = figure.subplots(2, 1, sharex=True)
+        for ax in (above, below):
+            _frame(ax, 1 - data.sigma)
+        _privacy(above, data)
+        _accuracy(below, data)
+        figure.suptitle(
+            f"{data.agents:,} agents, mixing σ = {data.sigma:g}, noise c = {data.c:g}",
+            x=0.01, ha="left", fontsize=9, color=GREY,
+        )  # fmt: skip
+    return figure
+
+
+def _frame(ax: Axes, least: float) -> None:
+    """Shade the decays at which no finite ε covers an endless run."""
+    ax.set_yscale("log")
+    plain_log(ax.yaxis)
+    ax.grid(axis="y")
+    ax.set_xlim(max(0.0, least - 0.11), 1)
+    ax.axvspan(0, least, color="#f0f0f0", lw=0)
+    ax.axvline(least, color=GREY, lw=0.8)
+
+
+def _privacy(ax: Axes, data: Tradeoff) -> None:
+    ax.plot(data.q, data.epsilon, color=BLUE)
+    ax.set_ylabel("ε, per unit of adjacency")
+    ax.set_title("Privacy: the slower the decay, the smaller ε …")
+    ax.annotate(
+        "q ≤ 1 − σ:\nno finite ε", (1 - data.sigma, 0.94), xycoords=("data", "axes fraction"),
+        xytext=(-5, 0), textcoords="offset points", ha="right", va="top", fontsize=8, color=GREY,
+    )  # fmt: skip
+
+
+def _accuracy(ax: Axes, data: Tradeoff) -> None:
+    ax.plot(data.q, data.radius_chebyshev, color=RED, linestyle=DASHES[1])
+    ax.plot(data.q, data.radius, color=BLUE)
+    ax.set_ylabel("radius r, in units of the values")
+    ax.set_title("Accuracy: … but the farther from the average the agents may end")
+    ax.set_xlabel("decay q (the noise of round t has scale c·qᵗ)")
+    ax.margins(y=0.15)
+    middle = int(np.argmin(np.abs(data.q - (1 - 0.62 * data.sigma))))
+    at = float(data.q[middle])
+    label_line(
+        ax,
+        at,
+        data.radius_chebyshev[middle],
+        "Chebyshev’s, as in the paper",
+        RED,
+        offset=(0, 11),
+        ha="center",
+    )
+    label_line(
+        ax, at, data.radius[middle], f"exact: missed with probability {data.failure_probability:g}", BLUE,
+        offset=(0, 11), ha="center",
+    )  # fmt: skip
