@@ -100,6 +100,16 @@ def test_slip_the_exponent_in_the_privacy_proof():
     np.testing.assert_allclose(needed, ((1 - SIGMA) / Q) ** np.arange(alpha.rounds) / C)
 
 
+def test_slip_the_ratio_is_upside_down():
+    """Errata: Pr[α]/Pr[f(α)] is Π p(η)/p(η'), not Π p(η')/p(η)."""
+    alpha = MECHANISM.execute(np.zeros(N), np.zeros((3, N)))  # the likeliest noise of all
+    found = witness(alpha, 0, 1.0)
+    scales = C * Q ** np.arange(3)[:, None]
+    as_printed = np.sum(np.abs(alpha.eta) / scales - np.abs(found.execution.eta) / scales)
+    assert as_printed < 0  # as if f(α), which needs some noise, were likelier than α, which needs none
+    assert found.log_likelihood_ratio == pytest.approx(-as_printed)
+
+
 def test_slip_the_update_in_the_privacy_proof_uses_the_previous_feedback():
     """Errata: the proof prints θ'(t) = (1−σ)θ'(t−1) + σy'(t); eq:upd has y'(t−1)."""
     alpha = execution(4)
