@@ -100,15 +100,19 @@ class Graph:
     def _adjacency(self) -> sp.csr_array[np.float64]:
         # Kept, at 16 bytes per edge: a round is one product with it.
         ones = np.ones(len(self.indices))
+        # scipy wants one type for both index arrays: without this it would copy `indices` as int64.
+        fits = len(self.indices) <= np.iinfo(np.int32).max
+        indptr = self.indptr.astype(np.int32) if fits else self.indptr
         frozen(ones)
-        return sp.csr_array((ones, self.indices, self.indptr), shape=(self.n, self.n))
+        frozen(indptr)
+        return sp.csr_array((ones, self.indices, indptr), shape=(self.n, self.n))
 
     def adjacency(self) -> sp.csr_array[np.float64]:
         """Return A as a sparse array: 1 where two agents are neighbours.
 
-        It is made once and shares its memory with the graph: read-only; `copy` it to change it.
+        Its arrays are shared with the graph and read-only: `copy` it to change it.
         """
-        return self._adjacency
+        return sp.csr_array(self._adjacency)  # a new wrapper: setdiag and others would change ours
 
     def laplacian(self) -> sp.csr_array[np.float64]:
         """Return L of eq:L_dis as a sparse array: degrees on the diagonal, −1 for neighbours."""

@@ -139,7 +139,7 @@ def _unknown(name: str) -> GraphError:
     known = ", ".join(FAMILIES)
     file = ""
     if os.sep in name or "." in name:
-        exists = os.path.exists(name)
+        exists = os.path.isfile(name)
         file = " (to read the file, use Graph.from_file)" if exists else ", and there is no such file either"
     return GraphError(
         f"{name!r} does not begin with a graph family{file}. Families are {known}; "

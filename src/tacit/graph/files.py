@@ -159,6 +159,8 @@ class _Reader:
 
     def _is_header(self, first: _Row) -> bool:
         """Whether the first row, when all others have been read, is words about them."""
+        if len(first.cells) not in (2, 3):
+            return False
         words = tuple(cell.lower() for cell in first.cells[:2])
         above_numbers = bool(self.number) and all(map(_NUMBER.fullmatch, self.number))
         return words in _HEADERS or (above_numbers and not any(map(_NUMBER.fullmatch, words)))
@@ -175,7 +177,7 @@ class _Reader:
             raise self._error(
                 row.line,
                 "every neighbour counts the same, so a third column (weights) may only hold 1, "
-                f"got {row.cells[2]!r}. Remove the column if its weights should not count.",
+                f"got {row.cells[2]!r}. Remove the column, or put commas between names with blanks.",
             )
         for name in row.cells[:2]:
             self.ends.append(self.number.setdefault(name, len(self.number)))

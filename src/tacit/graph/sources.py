@@ -32,10 +32,8 @@ def from_edges(edges: Iterable[tuple[int, int]] | npt.ArrayLike, n: int | None =
     outside = ((pairs < 0) | (pairs >= size)).any(axis=1)
     if outside.any():
         k = int(np.argmax(outside))
-        raise GraphError(
-            f"agents must be numbered 0 to {size - 1}, but edge {k} is ({i[k]}, {j[k]}). "
-            "Number the agents from 0 and give n, how many there are."
-        )
+        numbers = "from 0" if n is None else f"0 to {size - 1}"
+        raise GraphError(f"agents must be numbered {numbers}, but edge {k} is ({i[k]}, {j[k]}).")
     if (i == j).any():
         k = int(np.argmax(i == j))
         raise GraphError(
@@ -68,12 +66,13 @@ def _as_pairs(edges: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
         pairs = np.asarray(None)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise GraphError(f"edges must be pairs of agent numbers, {_not_a_pair(given)}.")
-    if pairs.dtype.kind not in "iu":
+    odd = None if pairs.dtype.kind in "iu" else _not_whole(given)
+    if odd is not None:
         raise GraphError(
-            f"agents must be whole numbers, got {_not_whole(given)}. Convert numbers with astype(int); "
+            f"agents must be whole numbers, got {odd}. Convert numbers with astype(int); "
             "for agents with names use from_networkx or from_file."
         )
-    if pairs.dtype.kind == "u" and pairs.max() > MAX_AGENTS:
+    if pairs.dtype.kind != "i" and pairs.max() >= MAX_AGENTS:
         raise GraphError(f"agents must have numbers below {MAX_AGENTS}, got {pairs.max()}.")
     return pairs.astype(np.int64, copy=False)
 
@@ -87,11 +86,11 @@ def _not_a_pair(given: Sequence[Any] | npt.NDArray[Any]) -> str:
     return "got entries that are not numbers"
 
 
-def _not_whole(given: Iterable[Any]) -> str:
-    """Show the first entry that is not a whole number."""
+def _not_whole(given: Iterable[Any]) -> str | None:
+    """Show the first entry that is not a whole number, if there is one."""
     entries = (entry.item() if isinstance(entry, np.generic) else entry for edge in given for entry in edge)
     odd = (repr(entry) for entry in entries if not isinstance(entry, int) or isinstance(entry, bool))
-    return next(odd, "a number too large for a graph")
+    return next(odd, None)
 
 
 def _size(pairs: IntArray, n: int | None) -> int:
