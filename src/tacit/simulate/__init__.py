@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tacit.simulate._kept import executions
     from tacit.simulate.engine import simulate
     from tacit.simulate.outcome import sample_agent, sample_average, sample_outcome
     from tacit.simulate.record import Record
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Record",
+    "executions",
     "load",
     "load_sweep",
     "reference",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "tacit.simulate._kept": ("executions",),
     "tacit.simulate.engine": ("simulate",),
     "tacit.simulate.outcome": ("sample_agent", "sample_average", "sample_outcome"),
     "tacit.simulate.record": ("Record",),

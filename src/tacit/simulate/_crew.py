@@ -1,0 +1,78 @@
+"""Threads that share work: plain Python threads around kernels that release the interpreter.
+
+Not numba's own: those split the work into one fixed share per core and wait for the slowest,
+cannot always be entered twice, and are a setting of the whole process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import IntArray
+from tacit.errors import ParameterError
+
+SHARES_PER_THREAD = 4  # a thread that is held up leaves its later shares to the others
+
+
+def thread_count(threads: int | None) -> int:
+    """How many threads to use: as asked, or one per core that this process may run on."""
+    if threads is None:
+        allowed = getattr(os, "sched_getaffinity", None)
+        return len(allowed(0)) if allowed else os.cpu_count() or 1
+    if threads < 1:
+        raise ParameterError(f"threads must be a whole number of at least 1, got {threads}.")
+    return threads
+
+
+class Crew:
+    """A number of threads that wait for work."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit")
+
+    def share(self, work: Callable[[int, int], object], bounds: IntArray) -> None:
+        """Call ``work(lo, hi)`` for every share between two bounds, and return when all are done."""
+        finish([self._pool.submit(work, lo, hi) for lo, hi in pairwise(bounds.tolist())])
+
+    def submit(self, work: Callable[[], object]) -> Future[object]:
+        """Start one piece of work."""
+        return self._pool.submit(work)
+
+    def dismiss(self) -> None:
+        """Let the threads end, when what they are at is done."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def finish(futures: Sequence[Future[Any]]) -> None:
+    """Wait for all; on an interrupt or error cancel what has not begun, and wait for the rest."""
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
+
+
+def even_shares(count: int, crew: Crew | None) -> IntArray:
+    """Bounds of equal shares of 0 … count − 1."""
+    shares = 1 if crew is None else min(count, SHARES_PER_THREAD * crew.threads)
+    return np.linspace(0, count, shares + 1).astype(np.int64)
+
+
+def even_work(indptr: IntArray, crew: Crew | None) -> IntArray:
+    """Bounds of shares of the agents with equally many messages to read: hubs take longer."""
+    n = len(indptr) - 1
+    if crew is None:
+        return np.array([0, n])
+    shares = min(n, SHARES_PER_THREAD * crew.threads)
+    work = np.linspace(0, indptr[-1] + n, shares + 1)[1:-1]
+    inner = np.searchsorted(indptr[1:] + np.arange(1, n + 1), work)
+    return np.array([0, *inner, n], dtype=np.int64)

@@ -1,0 +1,293 @@
+"""Tiles: some columns (run × component) of a simulation that move together.
+
+A tile owns its buffers and the round it is in. It moves on the calling thread, or, when it is
+given a crew, on all of the crew's threads, one round at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.mechanism import Distributed, Fading, Mechanism, Parameters
+from tacit.noise._kernels import stream
+from tacit.simulate import _kernels
+from tacit.simulate._crew import Crew, even_shares, even_work
+
+STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that an interrupt is heard soon
+CACHE_LINE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What all tiles of a simulation share."""
+
+    mechanism: Mechanism
+    values: FloatArray = field(repr=False)  # (n, components)
+    seed: int
+    rounds: int
+    keeps_messages: bool = False
+
+    @property
+    def components(self) -> int:
+        """Length of the agents' vectors."""
+        return int(self.values.shape[1])
+
+
+class Scales:
+    """Laplace scales round by round, without a table of rounds × agents."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._c = np.atleast_1d(np.asarray(parameters.c, dtype=np.float64))
+        self._q = np.atleast_1d(np.asarray(parameters.q if isinstance(parameters, Fading) else 0.0))
+        self.stride = int(self._c.size > 1 or self._q.size > 1)
+        self._next, self._powers = 0, np.ones_like(self._q)
+
+    def rows(self, first: int, last: int) -> FloatArray:
+        """c·q^t for first ≤ t < last; calls must follow each other without gaps."""
+        rows = np.empty((last - first, max(self._c.size, self._q.size)))
+        for t in range(first, last):
+            if self._q.size == 1:
+                rows[t - first] = self._c * self._q[0] ** np.float64(t)
+            else:
+                # a running product: a million powers would take as long as the round itself
+                assert t == self._next
+                np.multiply(self._c, self._powers, out=rows[t - first])
+                self._powers *= self._q
+                self._next += 1
+        return rows
+
+
+class Tile(ABC):
+    """Columns [first, first + width) of (run, component), flattened, from round 0 on."""
+
+    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+        parameters = setup.mechanism.parameters
+        self.n, components = setup.values.shape
+        self.width, self.t, self.y = width, 0, np.zeros(width)
+        self.run, self.component = np.divmod(np.arange(first, first + width), components)
+        self._keys = np.empty(width, dtype=np.uint64)
+        runs, parts = self.run.astype(np.uint64), self.component.astype(np.uint64)
+        _kernels.column_keys(np.uint64(setup.seed), runs, parts, self._keys)
+        self._rounds, self._one_shot = setup.rounds, setup.mechanism.one_shot
+        self._scales = Scales(parameters)
+        self._sigma = np.atleast_1d(np.array(parameters.sigma))
+        self._weights, self._weight_sum = average_weights(setup.mechanism)
+        blocks = -(-self.n // _kernels.AGENTS)
+        self._parts = np.empty(blocks * width)
+        self._crew, self._block_bounds = crew, even_shares(blocks, crew)
+
+    @abstractmethod
+    def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """Run on towards round `to`, as far as one call goes.
+
+        The average after round t goes into row ``slots[t]``, if that is not negative.
+        """
+
+    @abstractmethod
+    def states(self, agents: IntArray | None) -> FloatArray:
+        """θ now, of shape (width, agents); None for all agents."""
+
+    @abstractmethod
+    def said(self) -> FloatArray:
+        """The messages of the round just run, of shape (width, agents)."""
+
+    @abstractmethod
+    def average(self) -> FloatArray:
+        """Σγ_iθ_i/Σγ_i now, one per column."""
+
+    def _share(self, work: Callable[[int, int], object], bounds: IntArray) -> None:
+        if self._crew is None:
+            work(int(bounds[0]), int(bounds[-1]))
+        else:
+            self._crew.share(work, bounds)
+
+    def _rounds_per_call(self) -> int:
+        """How many rounds to run before looking at the interpreter again."""
+        numbers = self.n * (self.width if not self._scales.stride else max(self.width, 16))
+        return max(1, STEPS_PER_CALL // int(numbers))
+
+
+class DistributedTile(Tile):
+    """A tile of the distributed mechanism: agents in rows, columns side by side."""
+
+    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+        super().__init__(setup, first, width, crew)
+        assert isinstance(setup.mechanism, Distributed)
+        self._graph = setup.mechanism.graph
+        self._lanes = (0,) * width
+        self._theta, self._x, self._x_next = (_aligned(self.n * width) for _ in range(3))
+        np.take(setup.values, self.component, axis=1, out=self._theta.reshape(self.n, width))
+        self._bounds = even_work(self._graph.indptr, crew)
+        scale, stride = self._scales.rows(0, 1)[0], self._scales.stride
+        self._share(
+            lambda lo, hi: _kernels.speak(
+                self._theta, self._x, scale, stride, self._keys, lo, hi, self._lanes
+            ),
+            self._bounds,
+        )
+
+    def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """See `Tile.advance`."""
+        if self._crew is None:
+            self._move_on(min(to, self.t + self._rounds_per_call()), slots, averages)
+            return
+        self._move()
+        if slots[self.t - 1] >= 0:
+            averages[slots[self.t - 1]] = self.average()
+
+    def _sigma_and_scales(self, rounds: int) -> tuple[FloatArray, int, FloatArray, int]:
+        scales = self._scales.rows(self.t + 1, self.t + 1 + rounds)
+        return self._sigma, int(self._sigma.size > 1), scales, self._scales.stride
+
+    def _move(self) -> None:
+        """One round, all threads."""
+        graph, t, speaks = self._graph, self.t, self.t + 1 < self._rounds
+        sigma, sigma_stride, scales, scale_stride = self._sigma_and_scales(1)
+        self._share(
+            lambda lo, hi: _kernels.move(
+                graph.indptr, graph.indices, sigma, sigma_stride, scales[0], scale_stride, self._keys,
+                self._theta, self._x, self._x_next, t, speaks, self._one_shot, lo, hi, self._lanes,
+            ),
+            self._bounds,
+        )  # fmt: skip
+        self._x, self._x_next, self.t = self._x_next, self._x, t + 1
+
+    def _move_on(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """Several rounds, this thread."""
+        graph, t = self._graph, self.t
+        sigma, sigma_stride, scales, scale_stride = self._sigma_and_scales(to - t)
+        _kernels.move_on(
+            graph.indptr, graph.indices, sigma, sigma_stride, scales, scale_stride, self._keys,
+            self._theta, self._x, self._x_next, t, to, to < self._rounds, self._one_shot,
+            self._weights, int(self._weights.size > 1), self._weight_sum, slots[t:to], averages, self._lanes,
+        )  # fmt: skip
+        if (to - t) % 2:
+            self._x, self._x_next = self._x_next, self._x
+        self.t = to
+
+    def states(self, agents: IntArray | None) -> FloatArray:
+        """See `Tile.states`."""
+        rows = self._theta.reshape(self.n, self.width)
+        return (rows if agents is None else rows[agents]).T
+
+    def said(self) -> FloatArray:
+        """See `Tile.said`: what was sent lies in the buffer that the next round writes to."""
+        return self._x_next.reshape(self.n, self.width).T
+
+    def average(self) -> FloatArray:
+        """See `Tile.average`."""
+        self._share(
+            lambda lo, hi: _kernels.block_sums(
+                self._theta,
+                self._weights,
+                int(self._weights.size > 1),
+                self.n,
+                self._parts,
+                lo,
+                hi,
+                self._lanes,
+            ),
+            self._block_bounds,
+        )
+        average = np.empty(self.width)
+        _kernels.sum_of_blocks(self._parts, self._weight_sum, average)
+        return average
+
+
+class ClientServerTile(Tile):
+    """A tile of the client-server mechanism: one contiguous column after the other."""
+
+    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+        super().__init__(setup, first, width, crew)
+        self._theta = _aligned(self.n * width)
+        np.take(setup.values.T, self.component, axis=0, out=self._theta.reshape(width, self.n))
+        self._x = _aligned(self.n * width) if setup.keeps_messages or self._one_shot else np.empty(1)
+        self._pending = False
+
+    def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """See `Tile.advance`."""
+        if self._crew is None:
+            self._serve_on(min(to, self.t + self._rounds_per_call()), slots, averages)
+            return
+        self._serve()
+        if slots[self.t - 1] >= 0:
+            averages[slots[self.t - 1]] = self.average()
+
+    def _serve_on(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """Several rounds, this thread."""
+        t, scales = self.t, self._scales.rows(self.t, to)
+        _kernels.serve_on(
+            self.n, self._sigma, scales, self._keys, self._theta, self._x, self.y, t, to, self._one_shot,
+            self._weights, self._weight_sum, slots[t:to], averages,
+        )  # fmt: skip
+        self.t = to
+
+    def _serve(self) -> None:
+        """One round, all threads, one column after the other."""
+        scale = self._scales.rows(self.t, self.t + 1)[0]
+        noisy = self.t == 0 or not self._one_shot
+        for c in range(self.width):
+            start, gamma = stream(self._keys[c], np.uint64(self.t))
+            report = partial(
+                _kernels.report, self._theta, self._x, self._sigma, scale, start, gamma, float(self.y[c]),
+                self._pending, noisy, c * self.n, self.n,
+            )  # fmt: skip
+            self._sum_blocks(report, float(self.n), self.y[c : c + 1])
+        self._pending, self.t = True, self.t + 1
+
+    def _sum_blocks(
+        self, fill: Callable[[FloatArray, int, int], object], over: float, out: FloatArray
+    ) -> None:
+        parts = self._parts[: len(self._parts) // self.width]
+        self._share(lambda lo, hi: fill(parts, lo, hi), self._block_bounds)
+        _kernels.sum_of_blocks(parts, over, out)
+
+    def _settle(self) -> None:
+        """Move by feedback that was heard but not yet followed."""
+        if self._pending:
+            for c in range(self.width):
+                follow = partial(
+                    _kernels.settle, self._theta, self._sigma, float(self.y[c]), c * self.n, self.n
+                )
+                self._share(follow, self._block_bounds)
+        self._pending = False
+
+    def states(self, agents: IntArray | None) -> FloatArray:
+        """See `Tile.states`."""
+        self._settle()
+        rows = self._theta.reshape(self.width, self.n)
+        return rows if agents is None else rows[:, agents]
+
+    def said(self) -> FloatArray:
+        """See `Tile.said`."""
+        return self._x.reshape(self.width, self.n)
+
+    def average(self) -> FloatArray:
+        """See `Tile.average`."""
+        self._settle()
+        average = np.empty(self.width)
+        for c in range(self.width):
+            sums = partial(_kernels.column_sums, self._theta, self._weights, c * self.n, self.n)
+            self._sum_blocks(sums, self._weight_sum, average[c : c + 1])
+        return average
+
+
+def average_weights(mechanism: Mechanism) -> tuple[FloatArray, float]:
+    """γ_i = (|N(i)| + 1)/σ_i (Lemma 8), as one number where all are equal, and their sum."""
+    gamma = mechanism.closed_degrees / np.asarray(mechanism.parameters.sigma)
+    if gamma.min() == gamma.max():
+        return np.ones(1), float(mechanism.n)
+    return gamma, float(gamma.sum())
+
+
+def _aligned(size: int) -> FloatArray:
+    """Memory whose rows of eight numbers are cache lines."""
+    raw = np.empty(size + CACHE_LINE // 8)
+    skip = -raw.ctypes.data % CACHE_LINE // 8
+    return raw[skip : skip + size]

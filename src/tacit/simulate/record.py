@@ -1,0 +1,157 @@
+"""What to keep of a simulation, and whether it fits in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tacit.arrays import IntArray
+from tacit.errors import ParameterError, RecordTooLarge
+
+SAFE_SHARE = 0.8
+"""How much of the available memory a simulation may take: others need some too."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What `simulate` keeps: by default every agent's final state, and nothing else.
+
+    Parameters
+    ----------
+    every : int, optional
+        Keep rounds 0, every, 2·every, …, and the last. None keeps the last alone.
+    agents : iterable of int, optional
+        Whose states to keep; None for all.
+    states : bool
+        Whether to keep states at all.
+    average : bool
+        Whether to keep Σγ_iθ_i/Σγ_i with γ_i = (|N(i)| + 1)/σ_i, the average that the mechanism
+        holds on to (Lemma 8, lem:acc_dis); for equal σ_i and a server the plain average.
+    everything : bool
+        Keep θ, η, x and y of every round and agent, enough for `executions`.
+
+    Examples
+    --------
+    >>> Record(every=10, states=False, average=True).rounds(25).tolist()
+    [0, 10, 20, 25]
+    """
+
+    every: int | None = None
+    agents: tuple[int, ...] | None = None
+    states: bool = True
+    average: bool = False
+    everything: bool = False
+
+    def __post_init__(self) -> None:
+        if self.every is not None and self.every < 1:
+            raise ParameterError(f"every must be a whole number of at least 1, got {self.every}.")
+        if self.agents is not None:
+            object.__setattr__(self, "agents", _as_agents(self.agents))
+        if not (self.states or self.average or self.everything):
+            raise ParameterError("a record must keep something: states, the average, or everything.")
+        if self.everything and (self.every not in (None, 1) or self.agents is not None or not self.states):
+            raise ParameterError("a record of everything keeps every round, agent and state: give no others.")
+
+    def rounds(self, last: int) -> IntArray:
+        """Which rounds' states are kept of a run of `last` rounds, in rising order."""
+        if self.everything:
+            return np.arange(last + 1)
+        if self.every is None:
+            return np.array([last])
+        return np.union1d(np.arange(0, last + 1, self.every), [last]).astype(np.int64)
+
+    def chosen(self, n: int) -> IntArray:
+        """Which agents' states are kept, of `n`."""
+        if self.agents is None:
+            return np.arange(n)
+        if self.agents[-1] >= n:
+            raise ParameterError(f"recorded agents must be numbers from 0 to {n - 1}, got {self.agents[-1]}.")
+        return np.array(self.agents)
+
+    def size(self, *, n: int, components: int, rounds: int, runs: int, served: bool) -> int:
+        """Bytes that the record takes; `served` says whether one feedback is for all."""
+        kept = len(self.rounds(rounds))
+        numbers = kept * len(self.chosen(n)) if self.states else 0
+        numbers += kept if self.average else 0
+        numbers += rounds * (2 * n + (1 if served else n)) if self.everything else 0
+        return 8 * numbers * components * runs
+
+
+def _as_agents(agents: Iterable[int]) -> tuple[int, ...]:
+    chosen = tuple(sorted({int(i) for i in agents}))
+    if not chosen or chosen[0] < 0:
+        raise ParameterError("recorded agents must be at least one agent number, none below 0.")
+    return chosen
+
+
+def require_room(record: Record, record_bytes: int, working_bytes: int) -> None:
+    """Refuse, before any work, a simulation that would not fit in memory."""
+    available = available_memory()
+    needed = record_bytes + working_bytes
+    if needed <= SAFE_SHARE * available:
+        return
+    raise RecordTooLarge(
+        f"a simulation must fit in {SAFE_SHARE:.0%} of the {_readable(available)} of memory available, but "
+        f"{_described(record)} takes {_readable(record_bytes)} and the work {_readable(working_bytes)}. "
+        f"{_advice(record, record_bytes, working_bytes)}"
+    )
+
+
+def _described(record: Record) -> str:
+    if record.everything:
+        return "a record of everything"
+    who = "all agents" if record.agents is None else f"{len(record.agents)} agents"
+    when = "the last round" if record.every is None else f"every {record.every}. round"
+    return f"a record of {who if record.states else 'the average'} in {when}"
+
+
+def _advice(record: Record, record_bytes: int, working_bytes: int) -> str:
+    if working_bytes > record_bytes:
+        return "Simulate fewer agents, or a smaller batch of runs."
+    if record.everything or record.every is not None:
+        return "Record every 100th round, a few agents, the average alone, or fewer runs."
+    return "Record a few agents, the average alone, or fewer runs."
+
+
+def _readable(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} TiB"
+
+
+def available_memory() -> int:
+    """Bytes that can be had without swapping, within the limits of a container."""
+    try:
+        page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 62  # not known on this system: let it try
+    candidates = [_reclaimable() or page * pages]
+    group = "/sys/fs/cgroup/memory"
+    limit, used = _number(f"{group}.max", ""), _number(f"{group}.current", "")
+    if limit is not None and used is not None:
+        cached = _number(f"{group}.stat", "inactive_file") or 0
+        candidates.append(max(limit - used + cached, 0))
+    return min(candidates)
+
+
+def _reclaimable() -> int | None:
+    """Linux's own estimate, which counts file caches that it would give back."""
+    kibibytes = _number("/proc/meminfo", "MemAvailable:")
+    return None if kibibytes is None else 1024 * kibibytes
+
+
+def _number(path: str, name: str) -> int | None:
+    """Return the number after `name` in a file of the system, or None."""
+    try:
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(name):
+                return int(line.removeprefix(name).split()[0])
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
