@@ -54,8 +54,8 @@ def sample_outcome(
     >>> sample_outcome(ClientServer(Fading(0.8, 10, 0.6), agents=10**9), runs=4).shape
     (4,)
     """
-    runs = _whole("runs", runs, 1)
-    rounds = None if rounds is None else _whole("rounds", rounds, 0)
+    runs = whole("runs", runs, 1)
+    rounds = None if rounds is None else whole("rounds", rounds, 0)
     scales, normals = _generators(seed)
     groups = _Groups.of(mechanism, rounds)
     unit = float(groups.scale.max())
@@ -89,7 +89,7 @@ def sample_average(
     -------
     array, shape (runs, rounds + 1)
     """
-    runs, rounds = _whole("runs", runs, 1), _whole("rounds", rounds, 0)
+    runs, rounds = whole("runs", runs, 1), whole("rounds", rounds, 0)
     start = _finite("start", start)
     scales, normals = _generators(seed)
     if isinstance(mechanism.parameters, OneShot):
@@ -236,11 +236,12 @@ def _arrived(sigma: FloatArray, rounds: int) -> FloatArray:
 
 def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     """Two streams, so that Gamma draws (of varying cost) never shift the normal ones."""
-    gammas, normals = np.random.SeedSequence(_whole("seed", seed, 0)).spawn(2)
+    gammas, normals = np.random.SeedSequence(whole("seed", seed, 0)).spawn(2)
     return np.random.Generator(np.random.PCG64DXSM(gammas)), np.random.Generator(np.random.PCG64DXSM(normals))
 
 
-def _whole(name: str, value: object, least: int) -> int:
+def whole(name: str, value: object, least: int) -> int:
+    """Return a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     return int(value)

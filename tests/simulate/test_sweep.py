@@ -1,0 +1,419 @@
+"""Sweeps: the same numbers however they are run, stopped and resumed."""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from tacit import ClientServer, Fading, OneShot
+from tacit.errors import FileError, GraphError, InputError, ParameterError, StateError, TacitError
+from tacit.simulate import load_sweep, sample_outcome, sweep
+from tacit.simulate.plan import Plan
+from tacit.theory import accuracy, privacy
+
+module = importlib.import_module("tacit.simulate.sweep")
+
+GRID = {"agents": [5, 10**6], "mixing": [0.3, 0.8], "noise": [1, 2.5], "decay": [0.9]}
+CALL = {"rounds": 12, "runs": 4, "seed": 3, "method": "outcome"}
+
+
+def lines(path):
+    return path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A sweep that nothing interrupted: its file's lines, and its dataset."""
+    path = tmp_path_factory.mktemp("whole") / "s.jsonl"
+    dataset = sweep(GRID, path=path, **CALL)
+    return lines(path), dataset
+
+
+def test_cells_hold_what_a_researcher_plots(whole):
+    _, dataset = whole
+    assert dict(dataset.sizes) == {
+        "agents": 2,
+        "noise_kind": 1,
+        "mixing": 2,
+        "noise": 2,
+        "decay": 1,
+        "run": 4,
+    }
+    assert dataset.attrs["finished"] == dataset.attrs["cells"] == 8
+    cell = dataset.sel(agents=5, mixing=0.3, noise=2.5, decay=0.9, noise_kind="fading")
+    mechanism = ClientServer(Fading(0.3, 2.5, 0.9), agents=5)
+    assert cell["epsilon_rounds"] == privacy.epsilon(mechanism.parameters, 12)
+    assert cell["epsilon_endless"] == privacy.epsilon(mechanism.parameters)
+    assert cell["variance"] == accuracy.variance(mechanism, 12)
+    assert cell["chebyshev_radius"] == accuracy.chebyshev_radius(mechanism, 0.05, 12)
+    assert cell["radius"] == accuracy.radius(mechanism, 0.05, 12)
+    plan = Plan.of(GRID, values="zeros", failure_probability=0.05, **CALL)
+    number = next(i for i in range(8) if list(plan.settings(i).values()) == [5, "fading", 0.3, 2.5, 0.9])
+    expected = sample_outcome(mechanism, 4, rounds=12, seed=plan.cell_seed(number))
+    np.testing.assert_array_equal(cell["deviation"], expected)
+    assert dataset["deviation"].notnull().all()
+    assert np.unique(dataset["deviation"]).size == 32  # every cell has a seed of its own
+
+
+def test_the_order_of_the_grid_does_not_matter(whole, tmp_path):
+    grid = dict(reversed(GRID.items()))
+    xr.testing.assert_identical(sweep(grid, path=tmp_path / "s", **CALL), whole[1])
+    assert lines(tmp_path / "s") == whole[0]
+
+
+def test_epsilon_chooses_the_best_noise(tmp_path):
+    grid = {"agents": [10], "mixing": [0.5], "epsilon": [0.4], "noise_kind": ["fading", "one-shot"]}
+    cell = sweep(grid, path=tmp_path / "s", **CALL).sel(agents=10, mixing=0.5, epsilon=0.4)
+    fading, one_shot = cell.sel(noise_kind="fading"), cell.sel(noise_kind="one-shot")
+    assert fading["decay"] == pytest.approx(0.5 ** (1 / 3))
+    assert fading["noise"] == pytest.approx(1 / (0.4 * (1 - 0.5 ** (2 / 3))))
+    assert fading["epsilon_endless"] == pytest.approx(0.4)
+    assert one_shot["noise"] == pytest.approx(1 / 0.4)
+    assert np.isnan(one_shot["decay"])
+    assert one_shot["radius"] == accuracy.radius(ClientServer(OneShot(0.5, 2.5), agents=10), 0.05, 12)
+
+
+def test_where_no_endless_run_is_private_the_rounds_still_have_a_loss(tmp_path):
+    grid = {"agents": 10, "mixing": 0.3, "noise": 1, "decay": 0.5}
+    cell = sweep(grid, path=tmp_path / "s", **CALL)
+    assert np.isnan(cell["epsilon_endless"]).all()
+    assert cell["epsilon_rounds"].item() == privacy.epsilon(Fading(0.3, 1, 0.5), 12)
+
+
+def test_disagreement_without_agents_is_known_with_a_server_only(tmp_path):
+    common = {"mixing": [0.3], "noise": [1], "decay": [0.8]}
+    values = [0.0, 7.0, 3.0, 2.0]
+    served = sweep({"agents": [4], **common}, path=tmp_path / "a", values=values, **CALL)
+    np.testing.assert_allclose(served["disagreement"], 7 * 0.7**12)
+    ring = sweep({"graph": ["ring:4"], **common}, path=tmp_path / "b", values=values, **CALL)
+    assert ring["disagreement"].isnull().all()
+    assert ring["deviation"].notnull().all()
+
+
+def test_a_file_never_contains_the_values_it_was_given(tmp_path):
+    sweep(
+        {"agents": 2, "mixing": 0.3, "noise": 1, "decay": 0.8},
+        path=tmp_path / "s",
+        values=[1234.5678, 0.0],
+        **CALL,
+    )
+    assert b"1234.5678" not in (tmp_path / "s").read_bytes()
+
+
+@pytest.mark.parametrize("values", ["uniform:-2:5:9", "uniform:-2:5"])
+def test_uniform_values_are_the_same_whole_and_in_parts(values, monkeypatch):
+    grid = {"agents": 50, "mixing": 0.3, "noise": 1, "decay": 0.8}
+    plan = Plan.of(grid, values=values, failure_probability=0.05, **CALL)
+    expected = plan.initial_values(50)
+    assert -2 <= expected.min() < expected.max() <= 5
+    monkeypatch.setattr(importlib.import_module("tacit.simulate.plan"), "_CHUNK", 7)
+    np.testing.assert_array_equal(plan.initial_values(50), expected)
+    assert plan.spread(50) == np.ptp(expected)
+
+
+# Stopped and resumed
+
+
+KILLED = """
+import json, os, signal, sys
+from tacit.simulate import sweep
+
+def progress(done, total):
+    if done == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sweep(json.loads(sys.argv[2]), path=sys.argv[1], progress=progress, **json.loads(sys.argv[3]))
+"""
+
+
+def test_a_killed_sweep_goes_on_where_it_was(whole, tmp_path):
+    path = tmp_path / "s.jsonl"
+    command = [sys.executable, "-c", KILLED, path, json.dumps(GRID), json.dumps(CALL)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert lines(path) == whole[0][:4]
+    partly = load_sweep(path)
+    assert partly.attrs["finished"] == 3
+    assert int(partly["radius"].notnull().sum()) == 3
+    told = []
+    after = sweep(GRID, path=path, progress=lambda *done: told.append(done), **CALL)
+    assert told == [(done, 8) for done in range(3, 9)]
+    assert lines(path) == whole[0]
+    xr.testing.assert_identical(after, whole[1])
+
+
+@pytest.mark.parametrize("kept", [0, 1, 40, 400, 1300])
+def test_a_torn_last_line_is_done_again(whole, tmp_path, kept):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"".join(whole[0])[:kept])
+    xr.testing.assert_identical(sweep(GRID, path=path, **CALL), whole[1])
+    assert lines(path) == whole[0]
+
+
+def test_a_last_line_of_zeros_is_done_again(whole, tmp_path):
+    """What a power cut can leave: the length of the line on disk, but not its bytes."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"".join(whole[0][:4]) + bytes(300) + b"\n")
+    assert load_sweep(path).attrs["finished"] == 3
+    sweep(GRID, path=path, **CALL)
+    assert lines(path) == whole[0]
+
+
+def test_ctrl_c_keeps_what_is_finished(whole, tmp_path):
+    def interrupt(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(GRID, path=tmp_path / "s", progress=interrupt, **CALL)
+    assert lines(tmp_path / "s") == whole[0][:4]
+    sweep(GRID, path=tmp_path / "s", **CALL)
+    assert lines(tmp_path / "s") == whole[0]
+
+
+def test_a_finished_sweep_returns_without_computing(whole, tmp_path, monkeypatch):
+    path = tmp_path / "s"
+    path.write_bytes(b"".join(whole[0]))
+    monkeypatch.setattr(module, "run_cell", None)
+    told = []
+    xr.testing.assert_identical(
+        sweep(GRID, path=path, progress=lambda *done: told.append(done), **CALL), whole[1]
+    )
+    assert told == [(8, 8)]
+    assert lines(path) == whole[0]
+
+
+FULL = """
+import json, resource, sys
+from tacit.errors import FileError
+from tacit.simulate import sweep
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+try:
+    sweep(json.loads(sys.argv[2]), path=sys.argv[1], **json.loads(sys.argv[3]))
+except FileError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+def test_a_full_disk_keeps_what_is_finished(whole, tmp_path):
+    path = tmp_path / "s"
+    command = [sys.executable, "-c", FULL, path, json.dumps(GRID), json.dumps(CALL)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 3, done.stderr
+    assert "What is finished is kept" in done.stdout
+    assert 1 < load_sweep(path).attrs["finished"] < 8
+    sweep(GRID, path=path, **CALL)
+    assert lines(path) == whole[0]
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"rounds": 13}, "rounds"),
+        ({"seed": 4}, "seed"),
+        ({"runs": 5}, "runs"),
+        ({"values": [1.0] * 5}, "values"),
+    ],
+)
+def test_another_plan_at_the_same_path_is_refused(whole, tmp_path, change, named):
+    (tmp_path / "s").write_bytes(b"".join(whole[0]))
+    with pytest.raises(FileError, match=f"holds another sweep: {named} differ"):
+        sweep(GRID, path=tmp_path / "s", **{**CALL, **change})
+    with pytest.raises(FileError, match="another sweep: grid differ"):
+        sweep({**GRID, "mixing": [0.3]}, path=tmp_path / "s", **CALL)
+    assert lines(tmp_path / "s") == whole[0]
+
+
+def test_another_version_is_another_plan(whole, tmp_path, monkeypatch):
+    (tmp_path / "s").write_bytes(b"".join(whole[0]))
+    monkeypatch.setattr(Plan, "version", "9.9")
+    original = Plan.document
+    monkeypatch.setattr(Plan, "document", lambda plan: {**original(plan), "tacit_version": "9.9"})
+    with pytest.raises(FileError, match="another sweep: tacit_version differ"):
+        sweep(GRID, path=tmp_path / "s", **CALL)
+
+
+def test_two_writers_are_refused_and_a_reader_is_not(whole, tmp_path):
+    path = tmp_path / "s"
+    seen = []
+
+    def meanwhile(done, total):
+        if done == 2:
+            seen.append(load_sweep(path).attrs["finished"])  # must not drop the lock
+            with pytest.raises(FileError, match="being written by another sweep"):
+                sweep(GRID, path=path, **CALL)
+            command = [sys.executable, "-c", FULL, path, json.dumps(GRID), json.dumps(CALL)]
+            other = subprocess.run(command, check=False, capture_output=True, text=True)
+            seen.append("being written by another sweep" in other.stdout)
+
+    sweep(GRID, path=path, progress=meanwhile, **CALL)
+    assert seen == [2, True]
+    assert lines(path) == whole[0]
+
+
+@pytest.mark.parametrize(
+    "content", [b"theta,1,2\n", b"theta,1,2\n3\n4\n", b"{}\n", b"[1]\n", b"\x00\x01", b"hello"]
+)
+def test_a_foreign_file_is_refused_and_left_alone(tmp_path, content):
+    path = tmp_path / "s"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match="is not a sweep's file"):
+        sweep(GRID, path=path, **CALL)
+    with pytest.raises(FileError, match="is not a sweep's file"):
+        load_sweep(path)
+    assert path.read_bytes() == content
+
+
+def test_damage_that_no_crash_can_do_is_refused(whole, tmp_path):
+    path = tmp_path / "s"
+    path.write_bytes(b"".join([*whole[0][:3], b"{nonsense\n", *whole[0][3:]]))
+    with pytest.raises(FileError, match="damaged in line 4"):
+        load_sweep(path)
+    changed = whole[0][2].replace(b'"variance":', b'"variance":1')
+    path.write_bytes(b"".join([*whole[0][:3], changed]))
+    with pytest.raises(FileError, match="two different results for cell 1"):
+        sweep(GRID, path=path, **CALL)
+    for replaced in (b'"cell":99,', b'"cell":-17,'):
+        path.write_bytes(b"".join([whole[0][0], whole[0][1].replace(b'"cell":0,', replaced)]))
+        with pytest.raises(FileError, match="changed by hand"):
+            load_sweep(path)
+
+
+def test_a_newer_file_is_refused(whole, tmp_path):
+    (tmp_path / "s").write_bytes(whole[0][0].replace(b'"tacit_sweep":1', b'"tacit_sweep":2'))
+    with pytest.raises(FileError, match="Install a newer tacit"):
+        load_sweep(tmp_path / "s")
+
+
+def test_missing_places(tmp_path):
+    with pytest.raises(FileError, match="cannot be read: No such file"):
+        load_sweep(tmp_path / "absent")
+    with pytest.raises(FileError, match="cannot be written: No such file"):
+        sweep(GRID, path=tmp_path / "absent" / "s", **CALL)
+
+
+@pytest.mark.parametrize(
+    ("grid", "error", "says"),
+    [
+        ({"agents": [5], "colour": ["red"]}, ParameterError, "axes must be among .* got 'colour'"),
+        ({"mixing": [0.5], "epsilon": [1]}, ParameterError, "either agents .* or graph"),
+        ({"agents": [5], "graph": ["ring:5"], "mixing": [0.5], "epsilon": [1]}, ParameterError, "not both"),
+        ({"agents": [5], "epsilon": [1]}, ParameterError, "needs mixing and either noise or epsilon"),
+        ({"agents": [5], "mixing": [0.5], "noise": [1], "epsilon": [1]}, ParameterError, "either noise or"),
+        ({"agents": [5], "mixing": [0.5], "noise": [1]}, ParameterError, "needs decay"),
+        ({"agents": [5], "mixing": [0.5], "epsilon": [1], "decay": [0.9]}, ParameterError, "decay among"),
+        ({"agents": [5], "mixing": [0.5, 0.5], "epsilon": [1]}, ParameterError, "none twice"),
+        ({"agents": [], "mixing": [0.5], "epsilon": [1]}, ParameterError, "at least one value"),
+        ({"agents": [5.5], "mixing": [0.5], "epsilon": [1]}, ParameterError, "agents must be a whole number"),
+        ({"agents": [5], "mixing": [0.5, 1.5], "epsilon": [1]}, ParameterError, r"must be in \(0, 1\)"),
+        ({"agents": [5], "mixing": ["a"], "epsilon": [1]}, ParameterError, "mixing must be a number"),
+        ({"agents": [5], "mixing": [0.5], "epsilon": [0]}, ParameterError, "epsilon must be a positive"),
+        ({"agents": [5], "mixing": [0.5], "epsilon": [1], "noise_kind": ["x"]}, ParameterError, "noise_kind"),
+        ({"graph": [5], "mixing": [0.5], "epsilon": [1]}, ParameterError, "graph must be a name"),
+        ({"graph": ["ring:5", "rung:5"], "mixing": [0.5], "epsilon": [1]}, GraphError, "rung"),
+    ],
+)
+def test_a_grid_that_cannot_be_swept_is_refused_before_anything_is_written(tmp_path, grid, error, says):
+    with pytest.raises(error, match=says):
+        sweep(grid, path=tmp_path / "s", **CALL)
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"rounds": 0}, ParameterError, "rounds must be"),
+        ({"runs": 0}, ParameterError, "runs must be"),
+        ({"seed": -1}, ParameterError, "seed must be"),
+        ({"method": "magic"}, ParameterError, "method must be"),
+        ({"failure_probability": 1.5}, ParameterError, "failure_probability must be"),
+        ({"values": "ones"}, ParameterError, "values must be zeros, uniform"),
+        ({"values": "uniform:3:1"}, ParameterError, "values must be zeros, uniform"),
+        ({"values": [[1.0, 2.0]] * 5}, ParameterError, "one number per agent"),
+        ({"values": [1.0, 2.0]}, StateError, "values must have shape"),
+        ({"cluster": "tcp://127.0.0.1:9"}, InputError, "nothing answers at"),
+        ({"cluster": 7}, InputError, "cluster must be a Dask client"),
+    ],
+)
+def test_other_mistakes(tmp_path, change, error, says):
+    import dask
+    import distributed  # noqa: F401 - its settings must be there before one is changed
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "500ms"}), pytest.raises(error, match=says):
+        sweep(GRID, path=tmp_path / "s", **{**CALL, **change})
+
+
+def test_workers_with_another_tacit_are_refused(whole):
+    plan = Plan.of(GRID, values="zeros", failure_probability=0.05, **CALL)
+    object.__setattr__(plan, "version", "0.0")
+    with pytest.raises(InputError, match="Install it on every worker"):
+        module.run_cell(plan, 0)
+
+
+# On a cluster
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2)
+        yield client
+
+
+CLUSTER_GRID = {"graph": ["barabasi:3000:2:seed=1"], "mixing": [0.3, 0.5, 0.7], "epsilon": [0.5, 1, 2, 4]}
+CLUSTER_CALL = {"rounds": 300, "runs": 30, "seed": 5, "method": "outcome"}
+
+
+def test_a_cluster_loses_and_repeats_nothing_when_a_worker_is_killed(cluster, tmp_path):
+    here = sweep(CLUSTER_GRID, path=tmp_path / "here", **CLUSTER_CALL)
+    killed = []
+
+    def kill_one(done, total):
+        if done == 2:
+            pid = next(iter(cluster.run(os.getpid).values()))
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    address = cluster.scheduler.address
+    there = sweep(CLUSTER_GRID, path=tmp_path / "there", cluster=address, progress=kill_one, **CLUSTER_CALL)
+    assert killed
+    assert killed[0] not in cluster.run(os.getpid).values()
+    xr.testing.assert_identical(there, here)
+    # byte for byte, and every cell once
+    assert sorted(lines(tmp_path / "there")) == sorted(lines(tmp_path / "here"))
+
+
+def test_a_client_can_be_given_and_stays_open(cluster, whole, tmp_path):
+    path = tmp_path / "s"
+    path.write_bytes(b"".join(whole[0][:4]))
+    xr.testing.assert_identical(sweep(GRID, path=path, cluster=cluster, **CALL), whole[1])
+    assert sorted(lines(path)) == sorted(whole[0])
+    assert cluster.status == "running"
+
+
+def test_what_fails_on_a_worker_says_so_here(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(Plan, "version", "9.9")
+    original = Plan.of
+
+    def other(*args, **kwargs):
+        plan = original(*args, **kwargs)
+        object.__setattr__(plan, "version", "9.9")
+        return plan
+
+    monkeypatch.setattr(Plan, "of", other)
+    with pytest.raises(TacitError, match="Install it on every worker"):
+        sweep(GRID, path=tmp_path / "s", cluster=cluster, **CALL)
