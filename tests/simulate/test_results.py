@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
+from tacit import Distributed, Fading, Graph
 from tacit.errors import FileError
-from tacit.simulate import load, results, save
+from tacit.simulate import Record, load, results, save, simulate
 
 
 def example():
@@ -68,6 +69,14 @@ def test_round_trip_is_exact(tmp_path):
             assert after[name].values.tobytes() == before[name].values.tobytes(), name
     assert {k: type(v) for k, v in after.attrs.items()} == {k: type(v) for k, v in before.attrs.items()}
     assert after["theta"].attrs == {"private": None}
+
+
+@pytest.mark.parametrize("record", [Record(average=True), Record(everything=True)])
+def test_simulations_come_back(tmp_path, record):
+    mechanism = Distributed(Fading([0.3, 0.4, 0.5], 2, 0.8), Graph.from_name("path:3"))
+    before = simulate(mechanism, [1.0, 2.0, 4.0], 5, runs=2, seed=2**64 - 1, record=record)
+    save(before, tmp_path / "r.nc")
+    xr.testing.assert_identical(load(tmp_path / "r.nc"), before)
 
 
 def test_arrays_in_attributes(tmp_path):
