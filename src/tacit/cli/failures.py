@@ -19,6 +19,8 @@ UNUSABLE, INFEASIBLE, BUG, STOPPED = 2, 3, 1, 130
 
 JSON_ASKED = "tacit.json"
 """Key in the context's meta that says the user asked for JSON."""
+ON_STOP = "tacit.stopped"
+"""Key in the context's meta for the sentence after Ctrl-C."""
 
 _EXTRAS = {"matplotlib": "plots", "dask": "cluster", "distributed": "cluster"}
 
@@ -28,7 +30,7 @@ def explain(ctx: click.Context, error: BaseException) -> NoReturn:
     if os.environ.get("TACIT_DEBUG") and not isinstance(error, TacitError | KeyboardInterrupt):
         raise error
     if isinstance(error, KeyboardInterrupt):
-        _leave(ctx, "Stopped.", STOPPED)
+        _leave(ctx, ctx.meta.get(ON_STOP, "Stopped."), STOPPED)
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
         _quiet_pipe(ctx)
     if isinstance(error, Infeasible):

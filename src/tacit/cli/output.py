@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import click
 from tacit.errors import FileError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 Row = tuple[str, str, str]
@@ -33,19 +33,19 @@ def up(value: float) -> str:
 
 def near(value: float, digits: int = 6) -> str:
     """Show a number that is no promise, rounded to nearest; whole numbers whole."""
+    if math.isnan(value):
+        return "-"
     if abs(value) < 10**15 and value == int(value):
         return f"{int(value):,}"
     return f"{value:.{digits}g}"
 
 
-def each(value: Any) -> str:
+def each(value: Any, show: Callable[[float], str] = near) -> str:
     """Show one number, or the range of one number per agent."""
-    if value is None:
-        return "none"
     if isinstance(value, float | int):
-        return near(float(value))
-    low, high = min(value), max(value)
-    return near(low) if low == high else f"{near(low)} to {near(high)}"
+        return show(float(value))
+    low, high = show(min(value)), show(max(value))
+    return low if low == high else f"{low} to {high}"
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -53,9 +53,20 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     made = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    if not made.is_terminal:
+    if not made.is_terminal and "COLUMNS" not in os.environ:
         made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=_PLAIN_WIDTH)
     return made
+
+
+def emit(*parts: RenderableType) -> None:
+    """Print for people; into a file or a pipe without colours and trailing blanks."""
+    out = console()
+    if out.is_terminal:
+        out.print(*parts, sep="\n")
+        return
+    with out.capture() as captured:
+        out.print(*parts, sep="\n")
+    click.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
 
 
 def print_report(title: str, sections: dict[str, list[Row]], notes: Sequence[str] = ()) -> None:
@@ -63,11 +74,8 @@ def print_report(title: str, sections: dict[str, list[Row]], notes: Sequence[str
     from rich.padding import Padding
     from rich.text import Text
 
-    out = console()
-    out.print(Text(title, style="bold"))
-    out.print(Padding(_report(sections), (1, 0, 1, 1)))
-    for note in notes:
-        out.print(Padding(Text(note), (0, 0, 0, 1)))
+    said = [Padding(Text(note), (0, 0, 0, 1), expand=False) for note in notes]
+    emit(Text(title, style="bold"), Padding(_report(sections), (1, 0, 1, 1), expand=False), *said)
 
 
 def _report(sections: dict[str, list[Row]]) -> Table:
@@ -97,15 +105,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, 2), title=None, header_style="bold")
+    table = Table(box=None, padding=(0, 1), header_style="bold")
     for column in columns:
         table.add_column(Text(column), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
-    out = console()
-    if title:
-        out.print(Text(title, style="bold"))
-    out.print(table)
+    emit(*([Text(title, style="bold")] if title else []), table)
 
 
 def print_bars(columns: tuple[str, str], rows: Sequence[tuple[str, str, str]]) -> None:
@@ -120,7 +125,7 @@ def print_bars(columns: tuple[str, str], rows: Sequence[tuple[str, str, str]]) -
     table.add_column()
     for name, value, bar in rows:
         table.add_row(Text(name), Text(value), Text(bar, style="cyan"))
-    console().print(Padding(table, (1, 0, 0, 0)))
+    emit(Padding(table, (1, 0, 0, 0), expand=False))
 
 
 def print_json(answer: Any) -> None:

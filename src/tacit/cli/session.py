@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arrays import FloatArray
 from tacit.cli.options import Numbers
 from tacit.cli.values import made_up_spread, read_values
 from tacit.errors import StateError
 from tacit.graph import Graph
-from tacit.mechanism import Execution, Mechanism
-from tacit.noise import SimulatedNoise
+from tacit.mechanism import Execution, Fading, Mechanism
 from tacit.plots.fan import Fan, fan
+from tacit.simulate import Record, executions, simulate
 from tacit.theory import accuracy
 from tacit.theory.design import Design, design
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_FADED = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A design, made-up or given values, and the noise that the seed leads to."""
+    """A design, and everything that happened in one run of it."""
 
     design: Design
-    values: FloatArray
-    noise: FloatArray
+    dataset: xr.Dataset
 
     @property
     def mechanism(self) -> Mechanism:
@@ -36,12 +39,12 @@ class Session:
     @property
     def rounds(self) -> int:
         """How many rounds are run."""
-        return len(self.noise)
+        return int(self.dataset.attrs["rounds"])
 
     @cached_property
     def execution(self) -> Execution:
-        """Everything that happens."""
-        return self.mechanism.execute(self.values, self.noise)
+        """Everything that happened."""
+        return executions(self.dataset, self.mechanism)
 
     @cached_property
     def fan(self) -> Fan:
@@ -51,7 +54,7 @@ class Session:
     @property
     def target(self) -> float:
         """The (weighted) average of the values."""
-        return float(accuracy.target(self.mechanism, self.values))
+        return float(accuracy.target(self.mechanism, self.execution.theta[0]))
 
     def table(self) -> dict[str, Any]:
         """Return the average's path and the fan around its target, per round."""
@@ -68,7 +71,7 @@ class Session:
 def play(
     size: int | Graph, *, epsilon: float, mixing: Numbers, source: str, seed: int, rounds: int | None = None
 ) -> Session:
-    """Design the best noise, make or read the values, and draw the noise."""
+    """Design the best noise, make or read the values, and run the mechanism once."""
     n = size if isinstance(size, int) else size.n
     values = read_values(source, n, seed)
     if values.ndim != 1:
@@ -80,5 +83,14 @@ def play(
         mixing=mixing,
         spread=made_up_spread(source),
     )
-    rounds = answer.promise.rounds if rounds is None else rounds
-    return Session(answer, values, SimulatedNoise(seed).draw(answer.mechanism.parameters, rounds, n))
+    rounds = settled(answer) if rounds is None else rounds
+    found = simulate(answer.mechanism, values, rounds, seed=seed, record=Record(everything=True))
+    return Session(answer, found)
+
+
+def settled(answer: Design) -> int:
+    """Rounds until agents agree and the noise to come moves them by a hundredth of what has been."""
+    parameters = answer.mechanism.parameters
+    assert isinstance(parameters, Fading)
+    faded = np.log(_FADED) / np.log(np.max(parameters.q))
+    return max(answer.promise.rounds, int(np.ceil(faded)))

@@ -27,14 +27,14 @@ values_option = click.option(
 )
 
 
-def read_values(source: str, n: int, seed: int) -> FloatArray:
-    """Return one value or vector per agent.
+def read_values(source: str, n: int | None, seed: int) -> FloatArray:
+    """Return one value or vector per agent; for as many as a file has if `n` is None.
 
     No message ever holds a value from a file, only the line where something is wrong.
     """
     made_up = _bounds(source)
-    values = _from_file(Path(source)) if made_up is None else _made_up(*made_up, n, seed)
-    if len(values) != n:
+    values = _from_file(Path(source)) if made_up is None else _made_up(*made_up, n or 1, seed)
+    if n is not None and len(values) != n:
         raise StateError(
             f"there must be one value for each of the {n:,} agents, got {len(values):,} in {source}."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from tacit.arrays import FloatArray
 from tacit.errors import StateError
@@ -48,6 +49,7 @@ def draw_trajectories(execution: Execution, promised: Fan, unit: str = "value") 
         _labels(ax, t, path, target, accuracy.reaches_average(mechanism))
         ax.set_xlim(0, execution.rounds)
         ax.set_xlabel("round")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_ylabel(unit)
         ax.set_title(f"{mechanism.n:,} agents come to agree without telling their values")
     return figure

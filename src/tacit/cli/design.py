@@ -1,0 +1,115 @@
+"""`tacit design`: the best parameters for a promise, beside one-shot noise."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+
+if TYPE_CHECKING:
+    from tacit.theory.design import Design
+
+EPILOG = """\b
+Examples:
+  tacit design --agents 500 --epsilon 0.15 --mixing 0.8    the best radius
+  tacit design --agents 500 --radius 0.5 --mixing 0.8      the least epsilon
+  tacit design --epsilon 0.15 --radius 0.5 --mixing 0.8    the least number of agents
+  tacit design --graph karate --epsilon 1 --true-average --json
+"""
+
+OPEN = "open"
+
+
+class Failure(options.Number):
+    """A probability, or the word that leaves it open."""
+
+    name = "number|open"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number; NaN stands for open until the command reads it."""
+        return float("nan") if value == OPEN else super().convert(value, param, ctx)
+
+
+@click.command(epilog=EPILOG)
+@options.size_options
+@click.option("--epsilon", type=options.NUMBER, help="Privacy per unit of adjacency (ε).")
+@click.option("--loss", type=options.NUMBER, help="Privacy as epsilon × adjacency, instead of --epsilon.")
+@click.option("--radius", type=options.NUMBER, help="How far from the target agents may end (r).")
+@click.option(
+    "--failure-probability",
+    type=Failure(),
+    default=0.05,
+    show_default=True,
+    help="How often the radius may be missed (b); `open` to be told it.",
+)
+@options.mixing_option
+@options.adjacency_option
+@options.agreement_options
+@click.option(
+    "--true-average", is_flag=True, help="On a graph: mixing per agent that reaches the true average."
+)
+@options.json_option
+def command(
+    *,
+    agents: int | None,
+    graph: str | None,
+    failure_probability: float,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Find the best parameters for a promise, and compare them with one-shot noise.
+
+    The question has four sides: privacy (--epsilon), accuracy (--radius), size (--agents or
+    --graph) and rounds. Give at least two of the first three; the side left open is answered.
+    What cannot be had is answered with what has to give, and exit code 3.
+    """
+    if agents is not None and graph is not None:
+        raise click.UsageError("Give --agents (around a server) or --graph (without one), not both.")
+    from tacit.theory.design import design
+
+    answer = design(
+        agents=agents,
+        graph=None if graph is None else options.load_graph(graph),
+        failure_probability=None if math.isnan(failure_probability) else failure_probability,
+        **asked,
+    )
+    if as_json:
+        output.print_json(answer.as_dict())
+    else:
+        _print(answer, asked)
+
+
+def _print(answer: Design, asked: dict[str, Any]) -> None:
+    from tacit.cli.promises import accuracy_rows, agreement_rows, describe_size, privacy_rows
+
+    made = answer.promise
+    sections = {
+        "Parameters": _parameters(answer, free=asked["mixing"] is None),
+        "Privacy": privacy_rows(made),
+        "Accuracy": accuracy_rows(made),
+        "Agreement": agreement_rows(made),
+        "One-shot": [
+            ("noise", output.each(answer.baseline.as_dict()["noise"]), "drawn once, at the same ε"),
+            ("radius", output.up(answer.baseline.radius), f"{answer.advantage:.3g} times smaller"),
+        ],
+    }
+    title = f"{describe_size(made.mechanism)}; answered: {answer.answered}"
+    output.print_report(title, sections, answer.notes())
+
+
+def _parameters(answer: Design, free: bool) -> list[output.Row]:
+    values = answer.promise.as_dict()
+    chosen = "σ, chosen: accuracy only gains with it" if free else "σ, as given"
+    # Noise and decay round up: whoever types them in loses no more privacy than promised.
+    return [
+        ("mixing", output.each(values["mixing"]), chosen),
+        ("noise", output.each(values["noise"], output.up), "c, scale of the Laplace noise of round 0"),
+        (
+            "decay",
+            output.each(values["decay"], output.up),
+            "q, the best one: the noise of round t has scale c·q^t",
+        ),
+    ]

@@ -1,0 +1,219 @@
+"""`tacit simulate`: run the mechanism many times and compare with the promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+from tacit.cli.progress import progress
+from tacit.cli.values import made_up_spread, read_values, values_option
+from tacit.errors import ParameterError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from tacit.arrays import FloatArray
+    from tacit.mechanism import Mechanism
+    from tacit.simulate import Record
+    from tacit.theory.promise import Promise
+
+EPILOG = """\b
+Examples:
+  tacit simulate --agents 500 --mixing 0.8 --noise 10 --decay 0.6 --runs 1000
+  tacit simulate --graph karate --mixing 0.5 --noise 5 --decay 0.8 --out runs.nc
+  tacit simulate --agents 3 --mixing 0.5 --noise 2 --one-shot --values meters.csv --json
+"""
+
+
+class Records(click.ParamType[str]):
+    """What to keep: final, average, every:K, agents:I,J,… or everything."""
+
+    name = "record"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what is no record before any work is done."""
+        try:
+            parse_record(value)
+        except (ValueError, ParameterError) as error:
+            reason = f": {error}" if isinstance(error, ParameterError) else ""
+            self.fail(
+                f"{value!r} is none of final, average, every:K, agents:I,J,… and everything{reason}",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
+def parse_record(text: str) -> Record:
+    """Read a record; the average of the last round is always in it, to compare with the promise."""
+    from tacit.simulate.record import Record
+
+    word, _, rest = text.partition(":")
+    if word == "every":
+        return Record(every=int(rest), average=True)
+    if word == "agents":
+        return Record(every=1, agents=tuple(int(part) for part in rest.split(",")), average=True)
+    if rest or word not in ("final", "average", "everything"):
+        raise ValueError(text)
+    if word == "average":
+        return Record(every=1, states=False, average=True)
+    return Record(average=True, everything=word == "everything")
+
+
+@click.command(epilog=EPILOG)
+@options.size_options
+@options.parameter_options
+@values_option
+@click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Independent runs.")
+@click.option("--rounds", type=options.Whole(), help="Rounds of a run (T).  [default: until agents agree]")
+@click.option(
+    "--tolerance", type=options.NUMBER, help="How close agents must be to agree.  [default: spread / 1000]"
+)
+@click.option(
+    "--spread",
+    type=options.NUMBER,
+    help="Largest minus smallest initial value.  [default: HI - LO, or 1 for a file]",
+)
+@options.adjacency_option
+@options.failure_option
+@options.seed_option
+@click.option(
+    "--record",
+    type=Records(),
+    default="final",
+    show_default=True,
+    metavar="final|average|every:K|agents:I,J|everything",
+    help="What to keep of each run: states at the end, the average's path, all states every K rounds, "
+    "some agents' paths, or all that happens.",
+)
+@click.option("--out", type=options.OUT_FILE, help="Keep the runs in a netCDF file, like runs.nc.")
+@options.force_option
+@options.json_option
+def command(
+    *,
+    agents: int | None,
+    graph: str | None,
+    mixing: options.Numbers | None,
+    noise: options.Numbers | None,
+    decay: options.Numbers | None,
+    one_shot: bool,
+    source: str,
+    runs: int,
+    seed: int,
+    record: str,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Run the mechanism many times and compare what happened with what is promised.
+
+    The noise follows from the seed, so a simulation protects nobody. Values from a file are never
+    printed; --out keeps the states of the runs, and the values with them if round 0 is recorded.
+    """
+    if out is not None:
+        output.require_writable(out, force)
+    parameters = options.read_parameters(mixing, noise, decay, one_shot)
+    mechanism = options.build_mechanism(options.read_size(agents, graph), parameters)
+    values = read_values(source, mechanism.n, seed)
+    if asked["spread"] is None:
+        asked["spread"] = made_up_spread(source) or 1.0
+    made = _promise(mechanism, asked)
+    from tacit.simulate import save, simulate
+
+    with progress("simulate", "rounds") as tell:
+        found = simulate(
+            mechanism, values, made.rounds, runs=runs, seed=seed, record=parse_record(record), progress=tell
+        )
+    if out is not None:
+        save(found, out)
+    measured = measure(found, mechanism, values, made)
+    if as_json:
+        output.print_json(made.as_dict() | {"runs": runs, "seed": seed, "measured": measured, "file": out})
+        return
+    _print(made, measured, runs)
+    if out is not None:
+        click.echo(f"Kept: {out}")
+
+
+def _promise(mechanism: Mechanism, asked: dict[str, Any]) -> Promise:
+    """Return the promise for as many rounds as will be run."""
+    from tacit.theory import convergence
+    from tacit.theory.promise import promise
+
+    if asked["rounds"] is None:
+        tolerance = asked["tolerance"] or asked["spread"] / 1000
+        asked["rounds"] = convergence.rounds_to_agreement(
+            mechanism, tolerance, asked["spread"], asked["failure_probability"]
+        )
+    return promise(mechanism, **asked)
+
+
+def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: Promise) -> dict[str, Any]:
+    """Return how far the runs ended from the target, and from each other, beside the promise.
+
+    For vectors the largest error of any component counts, and the radius that covers them all.
+    """
+    import numpy as np
+
+    from tacit.theory import accuracy
+
+    last = found["average"].isel(round=-1).values.reshape(found.sizes["run"], -1)
+    errors = np.abs(last - accuracy.target(mechanism, values)).max(axis=1)
+    components = last.shape[1]
+    b = made.failure_probability
+    radius = made.radius
+    if components > 1:
+        radius = accuracy.radius(mechanism, b, made.horizon, components=components)
+    whole = "theta" in found and found.sizes["agent"] == mechanism.n
+    return {
+        "components": components,
+        "radius": radius,
+        "error_median": float(np.median(errors)),
+        "error_quantile": float(np.quantile(errors, 1 - b)),
+        "error_max": float(errors.max()),
+        "outside_radius": float(np.mean(errors > radius)),
+        "disagreement": _apart(found["theta"].isel(round=-1).values) if whole else None,
+    }
+
+
+def _apart(states: FloatArray) -> float:
+    """Largest difference between two agents at the end of any run."""
+    return float((states.max(axis=1) - states.min(axis=1)).max())
+
+
+def _print(made: Promise, measured: dict[str, Any], runs: int) -> None:
+    from tacit.cli.promises import describe, privacy_rows, target_notes
+
+    b, near = made.failure_probability, output.near
+    every = f", for all {measured['components']} components at once" if measured["components"] > 1 else ""
+    apart = measured["disagreement"]
+    sections = {
+        "Promised": [
+            *privacy_rows(made),
+            ("radius", output.up(measured["radius"]), f"exact: missed with probability {near(b)}{every}"),
+        ],
+        "Measured": [
+            ("median error", near(measured["error_median"]), f"distance from the {made.target} target"),
+            (f"{near(1 - b)}-quantile", near(measured["error_quantile"]), "beside the radius"),
+            ("largest error", near(measured["error_max"]), ""),
+            (
+                "outside radius",
+                near(measured["outside_radius"]),
+                f"share of {runs:,} runs, promised {near(b)}",
+            ),
+            ("disagreement", "not recorded" if apart is None else near(apart, 3), _agreed(made, apart)),
+        ],
+    }
+    ran = f"{runs:,} run{'s' * (runs != 1)} of {made.rounds:,} rounds"
+    output.print_report(f"{describe(made.mechanism)}; {ran}", sections, target_notes(made))
+
+
+def _agreed(made: Promise, apart: float | None) -> str:
+    if apart is None:
+        return "record final to see it"
+    verdict = "within" if apart <= made.tolerance else "not within"
+    return f"largest difference between two agents at the end: {verdict} {output.near(made.tolerance)}"

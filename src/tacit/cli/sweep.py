@@ -1,0 +1,174 @@
+"""`tacit sweep`: simulate a grid of parameters, and go on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+from tacit.cli.failures import ON_STOP
+from tacit.cli.progress import progress
+from tacit.cli.values import made_up_spread, read_values
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+EPILOG = """\b
+Examples:
+  tacit sweep --agents 100,1000 --mixing 0.2,0.5,0.8 --epsilon 0.1,1 --out sweep.jsonl
+  tacit sweep --graph ring:50,karate --mixing 0.5 --noise 5,10 --decay 0.8 --json
+  tacit sweep --agents 1e6,1e9 --mixing 0.5 --epsilon 1 --method outcome
+"""
+
+_AXES = ("agents", "graph", "noise_kind", "mixing", "noise", "decay", "epsilon")
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """A comma-separated list of names."""
+
+    name = "name list"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Split the list and refuse empty names."""
+        names = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
+        if not all(names):
+            self.fail("there is an empty name in it.", param, ctx)
+        return names
+
+
+def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options.F], options.F]:
+    """Return an option whose value is a list, from commas or from repeating it."""
+    return click.option(f"--{name}", type=kind, multiple=True, help=text)
+
+
+@click.command(epilog=EPILOG)
+@_axis("agents", options.WHOLES, "Numbers of agents around a server (N).")
+@_axis("graph", Names(), "Names of graphs, like ring:100,karate.")
+@_axis("mixing", options.NUMBERS, "Mixing (σ).")
+@_axis("noise", options.NUMBERS, "Noise of round 0 (c); needs --decay.")
+@_axis("decay", options.NUMBERS, "Decay (q).")
+@_axis("epsilon", options.NUMBERS, "Privacy (ε), with the noise and decay that are best for it.")
+@_axis("noise-kind", Names(), "fading, one-shot or both.  [default: fading]")
+@click.option("--rounds", type=options.Whole(), default=100, show_default=True, help="Rounds of a run (T).")
+@click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Runs of every cell.")
+@click.option(
+    "--method",
+    type=click.Choice(["engine", "outcome"]),
+    default="engine",
+    show_default=True,
+    help="Simulate all agents, or sample what they agree on, at the same cost for any number.",
+)
+@click.option(
+    "--values",
+    "source",
+    metavar="FILE|uniform:LO:HI",
+    default="uniform:0:1",
+    show_default=True,
+    help="Initial values (θ). Of a file only a hash is kept.",
+)
+@options.failure_option
+@options.seed_option
+@click.option(
+    "--out",
+    type=options.OUT_FILE,
+    default="sweep.jsonl",
+    show_default=True,
+    help="Results, a line per cell; the same command goes on with an unfinished file.",
+)
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler, like tcp://host:8786.")
+@options.json_option
+def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
+    """Simulate every combination of parameters, and go on where an earlier call stopped.
+
+    Lists are comma-separated; every combination is a cell of the grid. Give --mixing, and --epsilon
+    or --noise with --decay.
+    """
+    grid = {name: _flat(asked.pop(name)) for name in _AXES}
+    output.require_writable(out, force=True)
+    click.get_current_context().meta[ON_STOP] = (
+        f"Stopped. What is finished is kept in {out}: repeat the command to go on."
+    )
+    from tacit.simulate import sweep
+
+    with progress("sweep", "cells") as tell:
+        found = sweep(
+            {name: axis for name, axis in grid.items() if axis},
+            path=out,
+            values=_values(source, grid["agents"], asked["seed"]),
+            progress=tell,
+            **asked,
+        )
+    rows = cells(found)
+    if as_json:
+        output.print_json({"file": out, **_plan(found), "cells": rows})
+        return
+    _print(rows, found)
+    click.echo(f"Kept: {out}")
+
+
+def _flat(lists: tuple[tuple[Any, ...], ...]) -> list[Any]:
+    return [item for part in lists for item in part]
+
+
+def _values(source: str, agents: list[int], seed: int) -> Any:
+    """Return made-up values as the sweep's own words, or those of a file."""
+    if made_up_spread(source) is not None:
+        return f"{source}:{seed}"
+    return read_values(source, agents[0] if agents else None, seed)
+
+
+def cells(found: xr.Dataset) -> list[dict[str, Any]]:
+    """Return one row per cell: its settings, what is promised and what was measured."""
+    import numpy as np
+
+    axes = [str(name) for name in found["deviation"].dims if name != "run"]
+    rows = []
+    for place in np.ndindex(*(found.sizes[name] for name in axes)):
+        cell = found.isel(dict(zip(axes, place, strict=True)))
+        deviation = np.abs(cell["deviation"].values)
+        settings = {name: cell[name].item() for name in axes}
+        promised = ("noise", "decay", "epsilon_rounds", "epsilon_endless", "variance", "radius")
+        rows.append(
+            settings
+            | {name: cell[name].item() for name in promised if name not in settings}
+            | {
+                "radius_chebyshev": cell["chebyshev_radius"].item(),
+                "measured_deviation": float(np.sqrt(np.mean(deviation**2))),
+                "measured_quantile": float(np.quantile(deviation, 1 - found.attrs["failure_probability"])),
+                "outside_radius": float(np.mean(deviation > cell["radius"].item())),
+                "disagreement": float(np.max(cell["disagreement"].values)),
+            }
+        )
+    return rows
+
+
+def _plan(found: xr.Dataset) -> dict[str, Any]:
+    names = ("rounds", "runs", "seed", "method", "failure_probability", "tacit_version", "finished")
+    return {name: found.attrs[name] for name in names}
+
+
+def _print(rows: list[dict[str, Any]], found: xr.Dataset) -> None:
+    axes = [str(name) for name in found["deviation"].dims if name != "run"]
+    shown = [name for name in axes if found.sizes[name] > 1] or axes[:1]
+    measured = {
+        "epsilon_rounds": ("ε", output.up),
+        "radius": ("radius", output.up),
+        "measured_quantile": ("measured", output.near),
+        "outside_radius": ("outside", output.near),
+        "disagreement": ("apart", lambda value: output.near(value, 3)),
+    }
+    if "epsilon" in shown:
+        del measured["epsilon_rounds"]
+    table = [
+        [str(row[name]) if isinstance(row[name], str) else output.near(row[name]) for name in shown]
+        + [show(row[name]) for name, (_, show) in measured.items()]
+        for row in rows
+    ]
+    runs, b = found.attrs["runs"], found.attrs["failure_probability"]
+    title = f"{len(rows)} cells of {runs} runs; {b:g} of them may be outside the radius"
+    output.print_table([*shown, *(heading for heading, _ in measured.values())], table, title=title)
