@@ -433,6 +433,23 @@ def test_a_cluster_loses_and_repeats_nothing_when_a_worker_is_killed(cluster, tm
     assert sorted(lines(tmp_path / "there")) == sorted(lines(tmp_path / "here"))
 
 
+def test_cells_that_the_cluster_drops_are_never_taken_for_results(cluster, tmp_path):
+    """As when its scheduler dies: futures end cancelled."""
+    from distributed import Future
+
+    def drop(done, total):
+        if done == 2:
+            keys = [key for cells in cluster.processing().values() for key in cells]
+            cluster.cancel([Future(key, cluster) for key in keys], force=True)
+
+    path = tmp_path / "s"
+    with pytest.raises(TacitError, match=r"the cluster gave up.*repeat the same call"):
+        sweep(CLUSTER_GRID, path=path, cluster=cluster, progress=drop, **CLUSTER_CALL)
+    assert 2 <= load_sweep(path).attrs["finished"] < 8
+    there = sweep(CLUSTER_GRID, path=path, cluster=cluster, **CLUSTER_CALL)
+    xr.testing.assert_identical(there, sweep(CLUSTER_GRID, path=tmp_path / "here", **CLUSTER_CALL))
+
+
 def test_a_client_can_be_given_and_stays_open(cluster, whole, tmp_path):
     path = tmp_path / "s"
     path.write_bytes(b"".join(whole[0][:3]))

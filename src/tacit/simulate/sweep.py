@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
@@ -178,12 +179,14 @@ def _on_cluster(cluster: Any, plan: Plan, pending: Iterable[int]) -> Generator[t
     client = _client(cluster, Client)
     futures: dict[Any, int] = {}
     try:
+        # Of this call alone: a client that still holds cancelled cells of an earlier one gives them back
+        call = secrets.token_hex(8)
         for cell in pending:
-            # The key names the work, so Dask runs it again if a worker dies, and never twice for one result
-            key = f"tacit-sweep-{plan.digest[:20]}-{cell}"
-            futures[client.submit(run_cell, plan, cell, key=key, pure=True)] = cell
-        for future, record in as_completed(list(futures), loop=client.loop, with_results=True):  # type: ignore[no-untyped-call]
-            yield futures.pop(future), record
+            key = f"tacit-sweep-{call}-{cell}"
+            futures[client.submit(run_cell, plan, cell, key=key)] = cell
+        for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
+            # not with_results: that hands over a lost connection as if it were a result
+            yield futures.pop(future), future.result()
     except (KilledWorker, FutureCancelledError, OSError) as error:
         raise TacitError(
             f"the cluster gave up ({type(error).__name__}): its workers or its scheduler died. "
