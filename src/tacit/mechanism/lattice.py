@@ -1,0 +1,288 @@
+"""The mechanisms on whole numbers, so that what is proved is what runs.
+
+States are whole numbers of the state step s = 2^state_exponent, fixed for a session. Message u is a
+whole number of the message step g_u, which follows the noise: the largest power of two at most
+2^−bits·b_u, never below s, where b_u is the least float64 that is at least c·q^u. Feedback is a
+whole number of s. All rounding is to the nearest, ties up: floor(value/step + 1/2). It depends on
+nothing but the value, keeps order, and commutes with whole steps; docs/proofs/lattice.md needs only that.
+
+Nothing here draws: whoever calls brings the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import ParameterError, StateError
+from tacit.mechanism.parameters import Fading, OneShot, Parameters
+from tacit.mechanism.whole import Whole, as_whole, cut, fading_scale, nearest, nearest_shift
+
+_NOISE_ROOM = 64
+"""Messages have room for this many noise scales: more happens once in e^64 = 6·10^27 draws."""
+
+
+@final
+@dataclass(frozen=True)
+class Lattice:
+    """Where the numbers of a session live; public, and the same for everyone in it.
+
+    Parameters
+    ----------
+    low, high : float
+        The declared range of values.
+    state_exponent : int
+        The state step is s = 2^state_exponent.
+    bits : int
+        How much finer than its noise a message is.
+    reach_exponent : int, optional
+        No state, message or feedback leaves ±2^reach_exponent, so that every whole number fits in
+        `whole_bits`. By default 2^20 times the range or more.
+    outside : "refuse" or "clamp"
+        What happens to a value off the range, before any noise. Refusing tells the owner; but who
+        never joins is seen not to have joined. Clamping shows nothing and loses nothing of the guarantee.
+
+    Notes
+    -----
+    NaN and infinities are always refused. States cannot leave the reach (docs/proofs/lattice.md), so
+    what is refused after the start depends on public numbers alone.
+    """
+
+    low: float
+    high: float
+    state_exponent: int = -80
+    bits: int = 40
+    reach_exponent: int | None = None
+    outside: Literal["refuse", "clamp"] = "refuse"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ParameterError(f"the range must be finite with low < high, got {self.low} to {self.high}.")
+        if not -900 <= self.state_exponent <= 900:
+            raise ParameterError(f"state_exponent must be from -900 to 900, got {self.state_exponent}.")
+        if not 8 <= self.bits <= 51:
+            raise ParameterError(
+                f"bits must be from 8 to 51, got {self.bits}: fewer cost privacy, more have no sampler."
+            )
+        if self.outside not in ("refuse", "clamp"):
+            raise ParameterError(f'outside must be "refuse" or "clamp", got {self.outside!r}.')
+        least = max(math.frexp(max(abs(self.low), abs(self.high)))[1], self.state_exponent + 1)
+        if self.reach_exponent is None:
+            object.__setattr__(self, "reach_exponent", least + 20)
+        elif not least <= self.reach_exponent <= 1000:
+            raise ParameterError(
+                f"reach_exponent must be from {least} to 1000, got {self.reach_exponent}: "
+                "the range and the state step must fit below the reach."
+            )
+
+    @classmethod
+    def fitting(
+        cls,
+        parameters: Parameters,
+        rounds: int,
+        low: float,
+        high: float,
+        *,
+        bits: int = 40,
+        outside: Literal["refuse", "clamp"] = "refuse",
+    ) -> Lattice:
+        """Return a lattice fine enough for so many rounds and wide enough for their noise.
+
+        The state step is 2^−(bits+16)·σ of the last noise, or less: rounded states then add less than
+        2^−(bits+14) per component to the loss of all messages.
+        """
+        c, q = np.atleast_1d(parameters.c), np.atleast_1d(getattr(parameters, "q", 1.0))
+        pairs = {(float(a), float(b)) for a, b in np.broadcast(c, q)}
+        last = min(fading_scale(a, b, max(rounds - 1, 0)) for a, b in pairs)
+        if last == 0:
+            raise ParameterError(f"noise must not vanish: after {rounds} rounds it is below 2^-1000.")
+        finest = last * float(np.min(parameters.sigma))
+        exponent = math.frexp(finest)[1] - 1 - bits - 16
+        room = max(abs(low), abs(high)) + _NOISE_ROOM * float(np.max(c))
+        reach = max(math.frexp(room)[1], exponent + 1) + 1
+        return cls(low, high, exponent, bits, reach, outside)
+
+    @property
+    def state_step(self) -> float:
+        """s, a power of two."""
+        return math.ldexp(1.0, self.state_exponent)
+
+    @property
+    def reach(self) -> float:
+        """Return the largest magnitude of a state, message or feedback."""
+        return math.ldexp(1.0, cast(int, self.reach_exponent))
+
+    @property
+    def limit(self) -> int:
+        """The reach as a whole number of state steps: the largest whole number there is."""
+        return 1 << (cast(int, self.reach_exponent) - self.state_exponent)
+
+    @property
+    def whole_bits(self) -> int:
+        """How many bits, with the sign, hold any state, message or feedback."""
+        return self.limit.bit_length() + 1
+
+    def agent(self, parameters: Parameters, i: int = 0) -> LatticeAgent:
+        """Return what agent i of these parameters does on this lattice."""
+        if not isinstance(parameters, Fading | OneShot):
+            raise ParameterError(f"parameters must be Fading or OneShot, got {type(parameters).__name__}.")
+        if i < 0 or (parameters.agents is not None and i >= parameters.agents):
+            raise ParameterError(f"there must be an agent of number {i}; numbers start at 0.")
+        own = {name: float(np.broadcast_to(v, (i + 1,))[i]) for name, v in vars(parameters).items()}
+        return LatticeAgent(self, own["sigma"], own["c"], own.get("q"))
+
+    def start(self, value: Any) -> Whole:
+        """Return a value, or a vector, as whole numbers of the state step.
+
+        Values are read exactly: int, float, Fraction, Decimal. Ties go up. What is not a finite number
+        or, by the rule `outside`, is off the range is refused; the message never shows it.
+        """
+        array = np.asarray(value, dtype=object)
+        if array.ndim > 1 or array.size == 0:
+            raise StateError(f"a value must be a number or a vector, got shape {array.shape}.")
+        whole = np.empty(array.shape, dtype=object)
+        for i, v in enumerate(array.reshape(-1)):
+            whole.reshape(-1)[i] = self._onto(v, f" at index {i}" if array.ndim else "")
+        return cast(Whole, whole[()])
+
+    def _onto(self, v: Any, where: str) -> int:
+        v = v.item() if isinstance(v, np.generic) else v
+        if isinstance(v, str) or not hasattr(v, "as_integer_ratio"):
+            raise StateError(f"values must be numbers{where}.")
+        try:
+            numerator, denominator = v.as_integer_ratio()
+        except (OverflowError, ValueError):
+            raise StateError(f"values must be finite numbers, got NaN or infinity{where}.") from None
+        if not self.low <= v <= self.high:
+            if self.outside == "refuse":
+                raise StateError(
+                    f"values must be in the session's range, {self.low:g} to {self.high:g}, and one is not"
+                    f'{where}. Declare a wider range, or outside="clamp", for the whole session.'
+                )
+            numerator, denominator = max(self.low, min(v, self.high)).as_integer_ratio()
+        if self.state_exponent <= 0:
+            return cast(int, nearest(numerator << -self.state_exponent, denominator))
+        return cast(int, nearest(numerator, denominator << self.state_exponent))
+
+    def within(self, values: Any, what: str, exponent: int | None = None) -> Whole:
+        """Return whole numbers that are within reach, or refuse, without showing a value."""
+        whole = as_whole(values, what)
+        bound = self.limit >> ((self.state_exponent if exponent is None else exponent) - self.state_exponent)
+        if not np.all((whole <= bound) & (whole >= -bound)):
+            raise StateError(f"{what} must be within the session's reach of ±{self.reach:g}.")
+        return whole
+
+    def lifted(self, message: Any, exponent: int) -> Whole:
+        """Return a message of step 2^exponent as whole numbers of the state step, exactly."""
+        if not self.state_exponent <= exponent <= cast(int, self.reach_exponent):
+            raise StateError(
+                f"a message's exponent must be from {self.state_exponent} to {self.reach_exponent}, "
+                f"got {exponent}."
+            )
+        return cast(Whole, self.within(message, "a message", exponent) << (exponent - self.state_exponent))
+
+    def mean(self, messages: Sequence[tuple[Any, int]]) -> Whole:
+        """Return the feedback that messages, each with its exponent, lead to.
+
+        Their mean to the nearest state step, ties up. Messages are public, so this rounding is
+        post-processing. For the server, and for an agent's closed neighbourhood.
+        """
+        if not messages:
+            raise StateError("a mean needs at least one message.")
+        lifted = [self.lifted(x, exponent) for x, exponent in messages]
+        if len({np.shape(x) for x in lifted}) > 1:
+            raise StateError("messages must all have the same number of components.")
+        return nearest(sum(lifted[1:], start=lifted[0]), len(lifted))
+
+    def value(self, whole: Any, exponent: int | npt.NDArray[np.int64] | None = None) -> Any:
+        """Return whole numbers of a step (by default of the state step) as the nearest floats."""
+        step = self.state_exponent if exponent is None else exponent
+        result = np.ldexp(np.asarray(whole, dtype=object).astype(np.float64), step)
+        return result[()]
+
+
+@final
+@dataclass(frozen=True)
+class LatticeAgent:
+    """What one agent computes, as pure functions of whole numbers; holds nothing private.
+
+    Every function takes a number or an array of them: components, or agents with equal parameters.
+    """
+
+    lattice: Lattice
+    sigma: float
+    c: float
+    q: float | None
+
+    def __post_init__(self) -> None:
+        room = max(abs(self.lattice.low), abs(self.lattice.high)) + _NOISE_ROOM * self.c
+        if room > self.lattice.reach:
+            raise ParameterError(
+                f"the session's reach must hold the range and {_NOISE_ROOM} times the noise, {room:g}, "
+                f"but is {self.lattice.reach:g}. Raise reach_exponent, or use Lattice.fitting."
+            )
+
+    @cached_property
+    def mixing(self) -> tuple[int, int]:
+        """σ as numerator and power of two: σ = numerator/2^shift, exactly."""
+        sigma = Fraction(self.sigma)
+        return sigma.numerator, sigma.denominator.bit_length() - 1
+
+    def speaks(self, u: int) -> bool:
+        """Whether message u carries noise of its own: always, or once with one-shot noise."""
+        return self.q is not None or u == 0
+
+    def scale(self, u: int) -> float:
+        """b_u: the Laplace scale of update u, the least float64 at least c·q^u."""
+        if u < 0:
+            raise ParameterError(f"updates are counted from 0, got {u}.")
+        if not self.speaks(u):
+            return 0.0
+        scale = self.c if self.q is None else fading_scale(self.c, self.q, u)
+        if scale < self.lattice.state_step:
+            raise ParameterError(
+                f"noise must stay at least as wide as the state step 2^{self.lattice.state_exponent}, "
+                f"but at update {u} it is not. Stop before, or take a finer state step."
+            )
+        return scale
+
+    def message_exponent(self, u: int) -> int:
+        """Return the public exponent of g_u = 2^exponent, at most 2^−bits·b_u and never below s."""
+        if not self.speaks(u):
+            return self.lattice.state_exponent  # the shadow itself, which is public
+        return max(math.frexp(self.scale(u))[1] - 1 - self.lattice.bits, self.lattice.state_exponent)
+
+    def draw_scale(self, u: int) -> float:
+        """b_u/g_u, exactly: the scale of the whole number that is drawn for update u."""
+        return math.ldexp(self.scale(u), -self.message_exponent(u))
+
+    def report(self, basis: Any, u: int, draw: Any) -> Whole:
+        """Phase (i): message u, round(basis, g_u) + g_u·draw, as whole numbers of g_u.
+
+        A message beyond the reach is cut there: it already has its noise, so this tells nothing more.
+        """
+        exponent = self.message_exponent(u)
+        basis = self.lattice.within(basis, "a state")  # before any noise is added
+        noise = as_whole(draw, "noise")
+        if not self.speaks(u) and np.any(noise != 0):
+            raise ParameterError("one-shot noise is drawn once: noise after update 0 must be zero.")
+        shift = exponent - self.lattice.state_exponent
+        bound = self.lattice.limit >> shift
+        return cut(nearest_shift(basis, shift) + noise, bound)
+
+    def update(self, state: Any, y: Any) -> Whole:
+        """Phase (iv): (1−σ)θ + σy to the nearest state step, ties up; eq:upd, eq:upd_dis.
+
+        The result lies between θ and y, so states never leave the reach.
+        """
+        theta = self.lattice.within(state, "a state")
+        numerator, shift = self.mixing
+        move = numerator * (self.lattice.within(y, "feedback") - theta)
+        return cast(Whole, theta + ((move + (1 << shift >> 1)) >> shift))

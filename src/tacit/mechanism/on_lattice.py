@@ -1,0 +1,208 @@
+"""A whole mechanism on a lattice: every agent's whole numbers, and the record they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast, final
+
+import numpy as np
+
+from tacit.arrays import IntArray, frozen
+from tacit.errors import StateError
+from tacit.mechanism.base import Mechanism
+from tacit.mechanism.distributed import Distributed
+from tacit.mechanism.execution import Execution
+from tacit.mechanism.lattice import Lattice, LatticeAgent
+from tacit.mechanism.whole import Whole, WholeArray, as_whole, nearest
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WholeState:
+    """Where the agents are, in state steps: their states, and what their next messages start from."""
+
+    theta: WholeArray = field(repr=False)
+    basis: WholeArray = field(repr=False)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LatticeExecution:
+    """What happened, in whole numbers.
+
+    Attributes
+    ----------
+    theta : array of whole numbers, shape (rounds + 1, n) or (rounds + 1, n, k)
+        Internal states, in state steps. Private.
+    draws, x : array of whole numbers, shape (rounds, n) or (rounds, n, k)
+        Noise (private) and messages, in message steps.
+    y : array of whole numbers
+        Feedback in state steps: shape (rounds,) or (rounds, k) from a server, like x on a graph.
+    exponents : array, shape (rounds, n)
+        The message step of agent i in round t is 2^exponents[t, i].
+    """
+
+    on: OnLattice
+    theta: WholeArray
+    draws: WholeArray
+    x: WholeArray
+    y: WholeArray
+    exponents: IntArray
+
+    def __post_init__(self) -> None:
+        for array in (self.theta, self.draws, self.x, self.y, self.exponents):
+            frozen(array)
+
+    def __repr__(self) -> str:
+        # States and noise are private: never show them.
+        kind = self.on.mechanism.kind
+        return f"<LatticeExecution {kind}, {self.on.mechanism.n} agents, {self.rounds} rounds>"
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds that were run."""
+        return len(self.x)
+
+    def as_execution(self) -> Execution:
+        """Return the execution in floats, each the nearest to its exact number.
+
+        Exact where a number has at most 53 significant bits. As rounding to the message step comes before the
+        noise, x differs from θ + η by up to half a message step. For theory, plots and audits; what left
+        the agents are the whole numbers.
+        """
+        lattice = self.on.lattice
+        steps = self.exponents.reshape(self.exponents.shape + (1,) * (self.x.ndim - 2))
+        return Execution(
+            self.on.mechanism,
+            theta=np.asarray(lattice.value(self.theta)),
+            eta=np.asarray(lattice.value(self.draws, steps)),
+            x=np.asarray(lattice.value(self.x, steps)),
+            y=np.asarray(lattice.value(self.y)),
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OnLattice:
+    """A mechanism on a lattice: a pure function of values and whole-number draws.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> mechanism = ClientServer(Fading(sigma=0.5, c=1, q=0.9), agents=2)
+    >>> run = OnLattice(mechanism, Lattice(0, 1)).execute([0, 1], [[2**39, -(2**39)]])
+    >>> run.as_execution().x
+    array([[0.5, 0.5]])
+    """
+
+    mechanism: Mechanism
+    lattice: Lattice
+
+    def __post_init__(self) -> None:
+        self.agents  # noqa: B018 - refuses a lattice that is too narrow for an agent's noise
+
+    @cached_property
+    def agents(self) -> tuple[LatticeAgent, ...]:
+        """One per agent; a single one where all share their parameters."""
+        count = self.mechanism.parameters.agents or 1
+        return tuple(self.lattice.agent(self.mechanism.parameters, i) for i in range(count))
+
+    def draw_scales(self, u: int) -> tuple[float, ...]:
+        """Return the scale of update u's whole-number draws, per agent or one for all."""
+        return tuple(agent.draw_scale(u) if agent.speaks(u) else 0.0 for agent in self.agents)
+
+    def exponents(self, u: int) -> IntArray:
+        """Return the exponent of each agent's message step."""
+        steps = [agent.message_exponent(u) for agent in self.agents]
+        return np.broadcast_to(np.array(steps, dtype=np.int64), (self.mechanism.n,))
+
+    def start(self, values: Any) -> WholeState:
+        """Return the state before round 0: each agent's value on the state lattice."""
+        rows = [self.lattice.start(value) for value in values]
+        if len(rows) != self.mechanism.n or len({np.shape(row) for row in rows}) > 1:
+            raise StateError(
+                f"values must be one number, or one vector of equal length, for each of the "
+                f"{self.mechanism.n} agents."
+            )
+        theta = _stacked(rows)
+        return WholeState(theta, theta)
+
+    def step(self, state: WholeState, u: int, draw: WholeArray) -> tuple[WholeState, WholeArray, Whole]:
+        """Run round u on the given draws; returns the state, the messages and the feedback."""
+        x = self._each(lambda agent, basis, noise: agent.report(basis, u, noise), state.basis, draw)
+        lifted = self._lift(x, u)
+        y = self.aggregate(lifted)
+        heard = np.broadcast_to(np.asarray(y, dtype=object), lifted.shape)
+        theta = self._each(LatticeAgent.update, state.theta, heard)
+        basis = self._each(LatticeAgent.update, lifted, heard) if self.mechanism.one_shot else theta
+        return WholeState(theta, basis), x, y
+
+    def aggregate(self, lifted: WholeArray) -> Whole:
+        """Phase (ii): the mean of the messages, given in state steps, to the nearest state step."""
+        if not isinstance(self.mechanism, Distributed):
+            return nearest(lifted.sum(axis=0), self.mechanism.n)
+        graph = self.mechanism.graph
+        total = lifted.copy()
+        if len(graph.indices):  # connected, so that every row has neighbours: reduceat needs it
+            total += np.add.reduceat(lifted[graph.indices], graph.indptr[:-1], axis=0)
+        degrees = self.mechanism.closed_degrees.astype(object)
+        return nearest(total, cast(int, degrees.reshape((-1,) + (1,) * (lifted.ndim - 1))))
+
+    def execute(self, values: Any, draws: Any) -> LatticeExecution:
+        """Run as many rounds as there are draws for, and keep all of it.
+
+        Parameters
+        ----------
+        values : one number or vector per agent
+            θ(0), private.
+        draws : array_like of whole numbers, shape (rounds, n) or (rounds, n, k)
+            Noise, in message steps. For one-shot mechanisms zero after the first round.
+        """
+        return self.run(self.start(values), draws)
+
+    def run(self, state: WholeState, draws: Any) -> LatticeExecution:
+        """Run as many rounds as there are draws for, from a state that `start` made."""
+        noise = np.asarray(as_whole(draws, "draws"), dtype=object)
+        if noise.shape[1:] != state.theta.shape:
+            raise StateError(
+                f"draws must have shape (rounds, {', '.join(map(str, state.theta.shape))}), "
+                f"got {noise.shape}: one per round, agent and component."
+            )
+        theta, x, y = [state.theta], [], []
+        for u, draw in enumerate(noise):
+            state, said, heard = self.step(state, u, draw)
+            theta.append(state.theta)
+            x.append(said)
+            y.append(heard)
+        y_shape = state.theta.shape[0 if isinstance(self.mechanism, Distributed) else 1 :]
+        return LatticeExecution(
+            self,
+            theta=_stacked(theta),
+            draws=noise.copy(),
+            x=_stacked(x) if x else noise,
+            y=_stacked(y) if y else np.empty((0, *y_shape), dtype=object),
+            exponents=np.array([self.exponents(u) for u in range(len(noise))], dtype=np.int64).reshape(
+                len(noise), self.mechanism.n
+            ),
+        )
+
+    def _each(self, call: Callable[..., Whole], *arrays: WholeArray) -> WholeArray:
+        """Apply a function of (agent, its rows): at once where all agents share their parameters."""
+        if len(self.agents) == 1:
+            return cast(WholeArray, call(self.agents[0], *arrays))
+        rows = zip(self.agents, *arrays, strict=True)
+        return _stacked([call(agent, *row) for agent, *row in rows])
+
+    def _lift(self, x: WholeArray, u: int) -> WholeArray:
+        shifts = (self.exponents(u) - self.lattice.state_exponent).astype(object)
+        return cast(WholeArray, x << shifts.reshape((-1,) + (1,) * (x.ndim - 1)))
+
+
+def _stacked(rows: list[Whole] | list[WholeArray]) -> WholeArray:
+    """Stack whole numbers without letting numpy choose a type that overflows."""
+    out = np.empty((len(rows), *np.shape(rows[0])), dtype=object)
+    for i, row in enumerate(rows):
+        out[i] = row
+    return out

@@ -1,0 +1,137 @@
+"""What the messages of one agent cost on a lattice, never too little.
+
+How far apart two adjacent states can be is a whole number of steps, so it is followed exactly.
+With D_u for state steps, m_u for message steps, k components, r_u = g_u/s and 1 − σ = a/b,
+
+    D_0 = ⌈δ/s⌉ + k − 1,   D_{u+1} = ⌊(a·D_u + k(b−1))/b⌋,   m_u = ⌊(D_u + k(r_u−1))/r_u⌋
+
+(docs/proofs/lattice.md: in steps of s these are Δ_{u+1} ≤ (1−σ)Δ_u + k·s and m_u·g_u ≤ Δ_u + k·g_u).
+Message u costs what OpenDP's privacy map says of m_u, and costs are added exactly, then rounded up.
+
+(ε, δ) statements, extras beside this pure bound, are in `tacit.noise.approximate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+
+from tacit.arrays import FloatArray, frozen
+from tacit.errors import ParameterError
+from tacit.mechanism.lattice import LatticeAgent
+from tacit.noise.safe import message_loss
+from tacit.theory.privacy import require_adjacency
+from tacit.theory.rounding import fraction_up
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """The accounted loss of an agent's messages, rounded up. Not per unit of adjacency.
+
+    Attributes
+    ----------
+    sensitivity : tuple of int
+        m_u, in message steps.
+    per_message, spent : array, shape (messages,)
+        The loss of message u, and of all messages up to it.
+    """
+
+    sensitivity: tuple[int, ...]
+    per_message: FloatArray
+    spent: FloatArray
+
+    @property
+    def total(self) -> float:
+        """The loss of all messages together."""
+        return float(self.spent[-1]) if len(self.spent) else 0.0
+
+
+def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[int]:
+    """Yield m_0, m_1, …: how many message steps apart two adjacent agents' messages can be.
+
+    Summed over the components, before the noise. Ends where the lattice is too coarse for the noise.
+    """
+    if components < 1:
+        raise ParameterError(f"components must be at least 1, got {components}.")
+    step = Fraction(2) ** agent.lattice.state_exponent
+    apart = math.ceil(Fraction(require_adjacency(adjacency)) / step) + components - 1
+    sigma, shift = agent.mixing
+    keep, whole = (1 << shift) - sigma, 1 << shift
+    u = 0
+    while agent.speaks(u):
+        try:
+            r = agent.message_exponent(u) - agent.lattice.state_exponent
+        except ParameterError:
+            return
+        yield (apart + components * ((1 << r) - 1)) >> r
+        apart = (keep * apart + components * (whole - 1)) >> shift
+        u += 1
+
+
+def losses(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[tuple[int, float]]:
+    """Yield for each message its sensitivity and what OpenDP's privacy map makes of it."""
+    for u, apart in enumerate(sensitivities(agent, adjacency, components)):
+        yield apart, message_loss(agent.draw_scale(u), apart)
+
+
+def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, components: int = 1) -> Account:
+    """Return what the first `messages` messages of an agent cost, for this adjacency.
+
+    Repeating a message costs nothing. With one-shot noise only the first message costs.
+
+    Examples
+    --------
+    >>> from tacit import Fading
+    >>> from tacit.mechanism.lattice import Lattice
+    >>> agent = Lattice(0, 1, state_exponent=-120).agent(Fading(sigma=0.8, c=10, q=0.6))
+    >>> round(account(agent, 100).total, 12)
+    0.150000000057
+    """
+    if messages < 0:
+        raise ParameterError(f"messages must be at least 0, got {messages}.")
+    parts = list(islice(losses(agent, adjacency, components), messages))
+    if len(parts) < messages and agent.q is not None:
+        raise ParameterError(
+            f"the lattice must be fine enough for {messages} messages, but is too coarse for the noise after "
+            f"{len(parts)}. Take a finer state step or fewer messages."
+        )
+    parts += [(0, 0.0)] * (messages - len(parts))
+    total, spent = Fraction(0), []
+    for _, loss in parts:
+        total += Fraction(loss)
+        spent.append(fraction_up(total))
+    result = Account(tuple(m for m, _ in parts), np.array([loss for _, loss in parts]), np.array(spent))
+    frozen(result.per_message)
+    frozen(result.spent)
+    return result
+
+
+def horizon(
+    agent: LatticeAgent, cap: float, *, adjacency: float = 1.0, components: int = 1, spent: float = 0.0
+) -> int | None:
+    """Return how many messages an agent may send before their loss would pass a cap.
+
+    None where there is no end to them: one-shot noise within the cap. On a lattice fading noise has
+    always an end, because states cannot come closer than a step while the noise goes on shrinking.
+
+    Parameters
+    ----------
+    cap : float
+        The owner's, on the loss for this adjacency.
+    spent : float
+        What was spent before on the same value.
+    """
+    if not (cap >= 0 and 0 <= spent < math.inf):
+        raise ParameterError(f"the cap and what was spent must be at least 0, got {cap} and {spent}.")
+    total, messages = Fraction(spent), 0
+    for _, loss in losses(agent, adjacency, components):
+        total += Fraction(loss)
+        if total > cap:
+            return messages
+        messages += 1
+    return messages if agent.q is not None else None

@@ -1,0 +1,163 @@
+"""Noise drawn ahead of time, so that when a message leaves says nothing about it.
+
+An exact sampler takes longer for some numbers than for others. Drawn between hearing and speaking,
+noise would show in the time between the two. It need not be: noise does not depend on feedback. So
+
+- a draw is handed out, never made, on the way from hearing to speaking (`take`);
+- message u is handed its draw only when the draw for update u + 1 is complete too. Feedback that
+  triggers update u + 1 cannot come before message u has left, so that draw is complete before it can;
+- draws are made after speaking (`refill`), or at that time on another thread (`refill_behind`).
+
+Each draw is handed out once. After a fork none is: parent and child would use the same noise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from types import TracebackType
+from typing import NoReturn, Self, final
+
+from tacit.arrays import IntArray
+from tacit.errors import ParameterError, StateError
+from tacit.noise.safe import WholeNoise
+
+
+@final
+class DrawnAhead:
+    """A bounded pool of one agent's draws for updates u, u + 1, ….
+
+    Parameters
+    ----------
+    source : WholeNoise
+        `SafeNoise`, unless this is a test.
+    scale : callable
+        The scale of update u's draw, `LatticeAgent.draw_scale`.
+    size : int, optional
+        Number of components; None for a plain number.
+    depth : int
+        How many draws are kept, at least 2.
+    first : int
+        The update to start with; after a restart, the first that has not been drawn for.
+    messages : int, optional
+        How many messages there will be: 1 with one-shot noise, otherwise the horizon of the account.
+
+    Examples
+    --------
+    >>> from tacit.noise import SafeNoise
+    >>> pool = DrawnAhead(SafeNoise(), lambda u: 2.0**40, depth=3)
+    >>> pool.refill()
+    >>> draw = pool.take(0)  # on hearing
+    >>> pool.refill()  # after speaking
+    """
+
+    def __init__(
+        self,
+        source: WholeNoise,
+        scale: Callable[[int], float],
+        *,
+        size: int | None = None,
+        depth: int = 4,
+        first: int = 0,
+        messages: int | None = None,
+    ) -> None:
+        if depth < 2:
+            raise ParameterError(f"depth must be at least 2, got {depth}: two updates are always drawn for.")
+        if first < 0 or (size is not None and size < 1):
+            raise ParameterError(f"first must be at least 0 and size at least 1, got {first} and {size}.")
+        self._source, self._scale, self._size = source, scale, size
+        self._depth, self._messages = depth, messages
+        self._next = first  # the update whose draw is at the head of the pool
+        self._pool: deque[int | IntArray] = deque()
+        self._drawing, self._pooling = Lock(), Lock()
+        self._worker: ThreadPoolExecutor | None = None
+        self._behind: Future[None] | None = None
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        return f"<DrawnAhead for updates {self._next} to {self._next + len(self._pool) - 1}>"
+
+    def __reduce__(self) -> NoReturn:
+        # A copy would hand the same noise out twice.
+        raise TypeError("noise drawn ahead cannot be copied or pickled: it must be used once.")
+
+    def ready(self, u: int) -> bool:
+        """Whether message u could be handed its draw now."""
+        last = u + 1 if self._messages is None else min(u + 1, self._messages - 1)
+        return self._next == u <= last < self._next + len(self._pool)
+
+    def take(self, u: int) -> int | IntArray:
+        """Hand out the draw of update u, once. Never draws, never waits."""
+        self._require_same_process()
+        with self._pooling:
+            if u < self._next:
+                raise StateError(
+                    f"the noise of update {u} was handed out before, and a second draw would cost privacy "
+                    "again. Repeat the very same message instead."
+                )
+            if not self.ready(u):
+                raise StateError(
+                    f"the noise of updates {u} and {u + 1} must be complete before message {u}: "
+                    "updates go one by one, and refill() comes before hearing."
+                )
+            self._next += 1
+            return self._pool.popleft()
+
+    def refill(self) -> None:
+        """Draw until the pool is full. Call it before the first message and after each."""
+        self._require_same_process()
+        with self._drawing:  # one at a time, or draws would get into a wrong order
+            while (u := self._next_to_draw()) is not None:
+                scale = self._scale(u)
+                draw = (
+                    self._source.draw(scale) if self._size is None else self._source.draw(scale, self._size)
+                )
+                with self._pooling:
+                    self._pool.append(draw)
+
+    def refill_behind(self) -> None:
+        """Start `refill` on another thread, and return at once. Call it after speaking."""
+        self._require_same_process()
+        if self._behind is not None and self._behind.done():
+            self.wait()
+        if self._behind is None:
+            self._worker = self._worker or ThreadPoolExecutor(1, thread_name_prefix="tacit-noise")
+            self._behind = self._worker.submit(self.refill)
+
+    def wait(self) -> None:
+        """Wait for what `refill_behind` started, and raise what went wrong there."""
+        behind, self._behind = self._behind, None
+        if behind is not None:
+            behind.result()
+
+    def close(self) -> None:
+        """Forget all draws and end the other thread."""
+        if self._worker is not None and self._process == os.getpid():
+            self._worker.shutdown(wait=True, cancel_futures=True)
+        self._worker = self._behind = None
+        self._pool.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _next_to_draw(self) -> int | None:
+        with self._pooling:
+            u = self._next + len(self._pool)
+            full = len(self._pool) >= self._depth or (self._messages is not None and u >= self._messages)
+            return None if full else u
+
+    def _require_same_process(self) -> None:
+        if self._process != os.getpid():
+            self._pool.clear()
+            raise StateError(
+                "noise drawn before a fork must not be used after it, or two processes would add the same. "
+                "Make a new DrawnAhead in each process."
+            )

@@ -1,0 +1,190 @@
+"""(ε, δ) statements about an agent's messages: extras beside the pure bound, never worse.
+
+Over many messages the worst case of every one is unlikely, so with a small failure probability δ less
+is lost than the sum. Google's privacy-loss distributions add the messages up; their discretisation
+is pessimistic, and what their floating point may lack is added (`FLOAT_ERROR`).
+
+Two facts make them usable here (docs/proofs/lattice.md, section 6):
+
+- discrete Laplace noise of scale t and sensitivity m loses no more than real Laplace noise with
+  λ = m/t + 1/(4t²), whatever the failure probability;
+- several messages lose no more than one with the sum of their λ. So the long tail of small messages
+  is taken as one, and vectors as numbers.
+
+`delta` is a failure probability here, `loss` is ε for the given adjacency and not per unit of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.errors import ParameterError
+from tacit.mechanism import Fading, Parameters
+from tacit.mechanism.lattice import Lattice
+from tacit.noise.accounting import losses
+from tacit.theory.privacy import epsilon, require_adjacency
+from tacit.theory.rounding import ULP, extended, fraction_up, product_up, round_up
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import (  # type: ignore[import-untyped]
+        PrivacyLossDistribution,
+    )
+
+FLOAT_ERROR = 1e-10
+"""What is added to a failure probability from dp-accounting: fifty times the error seen in its sums."""
+
+_GROUPS = 512
+_GRID = 8192
+_LARGEST_LOSS = 200.0  # above, exp() of it is no use to anyone, and near what floats can hold
+
+
+def epsilon_delta(
+    parameters: Parameters,
+    rounds: int | None,
+    adjacency: float,
+    delta: float,
+    *,
+    lattice: Lattice | None = None,
+    components: int = 1,
+) -> float:
+    """Return the loss that is passed with probability at most `delta`, rounded up.
+
+    Never above the pure loss. More exactly, P(S) ≤ exp(loss)·P'(S) + delta for all sets S of transcripts.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        One agent's: single numbers.
+    rounds : int or None
+        Number of messages; None for an endless run, on real numbers only.
+    lattice : Lattice, optional
+        Account for rounding on this lattice; without it, for the paper's real numbers.
+
+    Examples
+    --------
+    >>> from tacit import Fading
+    >>> round(epsilon_delta(Fading(sigma=0.1, c=10, q=0.92), None, 1.0, 1e-6), 2)
+    2.08
+    """
+    if not 0 <= delta < 1:
+        raise ParameterError(f"the failure probability must be in [0, 1), got {delta}.")
+    parts, pure = _parts(parameters, rounds, adjacency, lattice, components)
+    together = _sum_up(parts)
+    best = min(pure, _up(max(together + 2 * math.log1p(-delta), 0.0), together))
+    if delta > FLOAT_ERROR and len(parts) > 1 and together <= _LARGEST_LOSS:
+        best = min(best, _up(_composed(parts, together).get_epsilon_for_delta(delta - FLOAT_ERROR), together))
+    return best
+
+
+def delta_for_epsilon(
+    parameters: Parameters,
+    rounds: int | None,
+    adjacency: float,
+    loss: float,
+    *,
+    lattice: Lattice | None = None,
+    components: int = 1,
+) -> float:
+    """Return the probability with which a loss may be passed, rounded up; 0 from the pure loss on."""
+    if not loss >= 0:
+        raise ParameterError(f"the loss must be at least 0, got {loss}.")
+    parts, pure = _parts(parameters, rounds, adjacency, lattice, components)
+    if loss >= pure:
+        return 0.0
+    together = _sum_up(parts)
+    best = min(1.0, _up(-math.expm1(min(loss - together, 0.0) / 2), together))
+    if len(parts) > 1 and together <= _LARGEST_LOSS:
+        composed = _composed(parts, together)
+        best = min(best, _up(float(composed.get_delta_for_epsilon(loss)) + FLOAT_ERROR, together))
+    return best
+
+
+def _parts(
+    parameters: Parameters, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
+) -> tuple[list[float], float]:
+    """Return λ of the messages, the tail as one, and the pure loss of all of them."""
+    require_adjacency(adjacency)
+    if parameters.agents is not None:
+        raise ParameterError("a loss is one agent's own: give its mixing, noise and decay as single numbers.")
+    if rounds is not None and rounds < 0:
+        raise ParameterError(f"rounds must be at least 0, got {rounds}.")
+    if lattice is not None:
+        return _lattice_parts(parameters, rounds, adjacency, lattice, components)
+    pure = product_up(epsilon(parameters, rounds), adjacency)
+    if isinstance(parameters, Fading):
+        return list(_real_parts(parameters, rounds, adjacency)), pure
+    return [pure], pure
+
+
+def _lattice_parts(
+    parameters: Parameters, rounds: int | None, adjacency: float, lattice: Lattice, components: int
+) -> tuple[list[float], float]:
+    agent = lattice.agent(parameters)
+    if rounds is None:
+        if isinstance(parameters, Fading):
+            raise ParameterError("on a lattice a run has an end: give a number of rounds (see horizon).")
+        rounds = 1
+    costs = [loss for _, loss in islice(losses(agent, adjacency, components), rounds)]
+    if len(costs) < rounds and isinstance(parameters, Fading):
+        raise ParameterError(
+            f"the lattice must be fine enough for {rounds} messages, but ends after {len(costs)}."
+        )
+    rounding = (components / (4 * Fraction(agent.draw_scale(u)) ** 2) for u in range(len(costs)))
+    parts = [fraction_up(Fraction(loss) + extra) for loss, extra in zip(costs, rounding, strict=True)]
+    return parts, fraction_up(sum(map(Fraction, costs), start=Fraction(0)))
+
+
+def _real_parts(parameters: Fading, rounds: int | None, adjacency: float) -> Iterator[float]:
+    """Yield λ_u = δ(1−σ)^u/(c·q^u), rounded up, and for an endless run the rest as one."""
+    sigma, q = extended(parameters.sigma), extended(parameters.q)
+    first, ratio = extended(adjacency) / extended(parameters.c), (1 - sigma) / q
+    # the rest, λ_U/(1−ρ), below a group's share of the whole
+    head = rounds if rounds is not None else math.ceil(math.log(_GROUPS) / -math.log(float(ratio))) + 1
+    u = extended(np.arange(head + 1))
+    powers = round_up(first * ratio**u, ULP * (4 * u + 16))
+    yield from powers[:head].tolist()
+    if rounds is None:
+        gap = q + sigma - 1
+        yield float(round_up(extended(powers[head]) * q / gap, ULP * (8 + 2 / gap)))
+
+
+def _composed(parts: list[float], together: float) -> PrivacyLossDistribution:
+    """Compose the messages, small ones in groups, on a grid that the whole spans."""
+    from dp_accounting.pld import privacy_loss_distribution as pld  # type: ignore[import-untyped]
+
+    step = together / _GRID
+    groups = [
+        pld.from_laplace_mechanism(1.0, sensitivity=part, value_discretization_interval=step)
+        for part in _grouped(parts, together / _GROUPS)
+    ]
+    composed = groups[0]
+    for group in groups[1:]:
+        composed = composed.compose(group)
+    return composed
+
+
+def _grouped(parts: list[float], least: float) -> Iterator[float]:
+    """Add up neighbours until each group has its share."""
+    group = Fraction(0)
+    for part in parts:
+        group += Fraction(part)
+        if group >= least:
+            yield fraction_up(group)
+            group = Fraction(0)
+    if group:
+        yield fraction_up(group)
+
+
+def _sum_up(parts: list[float]) -> float:
+    return fraction_up(sum(map(Fraction, parts), start=Fraction(0)))
+
+
+def _up(value: float, together: float) -> float:
+    """Make up for the last bits of a float computation with numbers up to `together`."""
+    return value + 2**-48 * (value + together)

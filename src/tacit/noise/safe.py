@@ -1,0 +1,146 @@
+"""Noise that protects: exact, cryptographic, and not seedable.
+
+Whole numbers of the discrete Laplace distribution, P(k) ∝ exp(−|k|/scale), from OpenDP's exact
+sampler. Its bits come from OpenSSL's generator, which the operating system seeds and which reseeds
+after a fork. Why OpenDP, and what is checked before it is trusted: docs/decisions/0008-exact-noise.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from functools import cache, lru_cache
+from importlib.metadata import version
+from typing import Any, NoReturn, Protocol, final, overload, runtime_checkable
+
+import numpy as np
+
+from tacit.arrays import IntArray
+from tacit.errors import ParameterError, TacitError
+from tacit.theory.rounding import fraction_up
+
+LEAST_SCALE, LARGEST_SCALE = 1.0, 2.0**52
+"""Below, OpenDP would return its input unchanged without a word; above, draws might not fit 64 bits."""
+_LARGEST_SENSITIVITY = 2**63 - 1
+_CHUNK = 8192  # long enough that a call's overhead is lost in it
+
+
+@runtime_checkable
+class WholeNoise(Protocol):
+    """Discrete Laplace noise on whole numbers. Whether it protects is the implementation's to say."""
+
+    @overload
+    def draw(self, scale: float) -> int: ...
+    @overload
+    def draw(self, scale: float, size: int) -> IntArray: ...
+    def draw(self, scale: float, size: int | None = None) -> int | IntArray:
+        """Return one draw, or an array of `size` independent ones."""
+        ...
+
+
+@final
+class SafeNoise:
+    """Exact discrete Laplace noise from a cryptographic source. Cannot be seeded.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many cores a long vector may use; all by default.
+
+    Examples
+    --------
+    >>> from tacit.noise import SafeNoise
+    >>> SafeNoise().draw(2.0**40, size=3).dtype
+    dtype('int64')
+    """
+
+    __slots__ = ("_threads",)
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise ParameterError(f"threads must be at least 1, got {threads}.")
+        self._threads = threads or os.cpu_count() or 1
+        measurement(2.0**40)  # an OpenDP that cannot be trusted is refused before it is needed
+
+    def __repr__(self) -> str:
+        return "SafeNoise()"
+
+    @overload
+    def draw(self, scale: float) -> int: ...
+    @overload
+    def draw(self, scale: float, size: int) -> IntArray: ...
+    def draw(self, scale: float, size: int | None = None) -> int | IntArray:
+        """Return one draw, or `size` independent draws, of exactly this scale.
+
+        The scale must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below
+        exp(−2^11).
+        """
+        sample = measurement(scale)
+        if size is None:
+            return int(sample([0])[0])
+        if size < 0:
+            raise ParameterError(f"size must be at least 0, got {size}.")
+        threads = min(self._threads, size // _CHUNK)
+        if threads <= 1:
+            return np.array(sample(np.zeros(size, dtype=np.int64)), dtype=np.int64)
+        # OpenDP runs outside the interpreter's lock, so threads draw at the same time.
+        parts = [np.zeros(len(part), dtype=np.int64) for part in np.array_split(np.empty(size), threads)]
+        with ThreadPoolExecutor(threads) as pool:
+            return np.concatenate([np.array(part, dtype=np.int64) for part in pool.map(sample, parts)])
+
+
+def message_loss(scale: float, sensitivity: int) -> float:
+    """Return OpenDP's own bound on what one message costs, rounded up.
+
+    Parameters
+    ----------
+    scale : float
+        Of the draws, in message steps.
+    sensitivity : int
+        How many message steps, summed over components, two adjacent states can be apart.
+    """
+    if sensitivity.bit_length() > 1000:
+        raise ParameterError(
+            "the adjacency must be at most 2^900 times the noise: there is nothing to protect."
+        )
+    # OpenDP takes 64-bit distances; the loss of a sum of distances is at most the sum of losses.
+    parts = -(-sensitivity // _LARGEST_SENSITIVITY)
+    if parts <= 1:
+        return float(measurement(scale).map(int(sensitivity)))
+    return fraction_up(parts * Fraction(measurement(scale).map(_LARGEST_SENSITIVITY)))
+
+
+@lru_cache(maxsize=256)
+def measurement(scale: float) -> Any:
+    """Return OpenDP's measurement for vectors of 64-bit whole numbers, after checking it."""
+    if not LEAST_SCALE <= scale <= LARGEST_SCALE:  # also refuses NaN
+        raise ParameterError(
+            f"the scale of whole-number noise must be from 1 to 2^52, got {scale}: with less there is hardly "
+            "any noise. Take a finer state step."
+        )
+    measured = _maker()(float(scale))
+    # The map is the guarantee. If it is not d/scale, rounded up, then this is not the noise we ask for.
+    for d in (0, 1, 2**40 + 1):
+        exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(d))
+        if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
+            _refuse("its privacy map is not the one of the discrete Laplace distribution")
+    return measured
+
+
+@cache
+def _maker() -> Callable[[float], Any]:
+    """Import OpenDP only when noise is needed, and only a version without known bias."""
+    found = version("opendp")
+    if tuple(int(part) for part in found.split(".")[:2]) < (0, 16):
+        _refuse(f"version {found} is older than 0.16 and may draw biased whole numbers")
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    return lambda scale: dp.m.make_laplace(*space, scale=scale)
+
+
+def _refuse(why: str) -> NoReturn:
+    raise TacitError(f"OpenDP cannot be trusted with private values here: {why}. Install opendp>=0.16.")
