@@ -1,0 +1,341 @@
+"""Extreme eigenvalues of D^½ L D^½, with bounds that err on the safe side.
+
+μ_2 alone decides how fast agents agree on most graphs, and on long thin ones it is tiny (10⁻⁹ on a
+ring of 10⁵ agents), so it is computed to *relative* accuracy, by one of three routes:
+
+- tiny graphs: all eigenvalues of the dense matrix, on purpose;
+- well-connected graphs: Lanczos on the matrix itself, which reaches both ends at once;
+- long thin graphs, where that would take forever: Lanczos on the inverse, by one sparse
+  factorisation, tried only where it is cheap.
+
+Where none of them gets there in bounded work, the bound of `_diameter_bound` still holds. The start
+vector is fixed, so a result is reproducible. Proofs: docs/proofs/convergence.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.linalg import eigh, eigh_tridiagonal
+from scipy.sparse.csgraph import dijkstra, reverse_cuthill_mckee
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh, splu
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.graph import Graph
+
+_EPS = float(np.finfo(np.float64).eps)
+_DENSE = 200  # agents up to which the whole spectrum is cheaper than cleverness
+_FIRST_STEPS = 300  # Lanczos steps before a factorisation is considered
+_WANTED, _ENOUGH = 1e-8, 1e-3  # relative error to stop at: while work is cheap, and once it is not
+_SETTLED = 1e-2  # relative error above which an end may still be a different eigenvalue
+_WORK = 2.5e9  # edge visits that count as cheap: half a minute or so
+_LU_MOST = 1e12  # operations a factorisation may take, by estimate
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The smallest non-zero and the largest eigenvalue, with bounds.
+
+    Attributes
+    ----------
+    low, high : float
+        Best estimates of μ_2 and μ_N.
+    low_bound, high_bound : float
+        μ_2 ≥ `low_bound` and μ_N ≤ `high_bound`, rounding included.
+    """
+
+    low: float
+    low_bound: float
+    high: float
+    high_bound: float
+
+    def scaled(self, factor: float) -> Extremes:
+        """Return the extremes of the matrix times a positive number."""
+        return Extremes(
+            self.low * factor,
+            self.low_bound * factor * (1 - _EPS),
+            self.high * factor,
+            self.high_bound * factor * (1 + _EPS),
+        )
+
+
+def extremes(graph: Graph, d: FloatArray) -> Extremes:
+    """Extreme eigenvalues of D^½ L D^½ on a connected graph of 2 or more agents.
+
+    Parameters
+    ----------
+    graph : Graph
+    d : array, shape (n,)
+        Diagonal of D, positive: d_i = σ_i/(|N(i)|+1), eq:D; all ones for L itself.
+    """
+    matrix = _Matrix(graph, np.asarray(d, dtype=np.float64))
+    return _dense(matrix) if graph.n <= _DENSE else _sparse(matrix)
+
+
+def complete_extremes(sigma: FloatArray) -> Extremes:
+    """Extreme eigenvalues for two or more agents who all hear each other, in O(N).
+
+    There D^½ L D^½ = diag(σ) − vvᵀ with v_i² = σ_i/N, whose eigenvalues solve the secular equation
+    Σ v_i²/(σ_i − μ) = 1 and lie between neighbouring σ's.
+    """
+    s = np.sort(np.asarray(sigma, dtype=np.float64))
+    low = _secular_root(s, s[0], s[1])
+    high = _secular_root(s, s[-2], s[-1])
+    error = 32 * _EPS  # rounding of the sum over its slope, which is at least the sum of its terms
+    return Extremes(low, max(low - error, float(s[0])), high, min(high + error, float(s[-1])))
+
+
+def _secular_root(s: FloatArray, left: float, right: float) -> float:
+    """The root of Σ (s_i/N)/(s_i − μ) = 1 between two neighbouring values of s."""
+    left, right = float(left), float(right)
+    while (middle := (left + right) / 2) not in (left, right):
+        # rises from −∞ to ∞ between the two poles
+        if np.mean(s / (s - middle)) < 1:
+            left = middle
+        else:
+            right = middle
+    return left
+
+
+class _Matrix:
+    """S = D^½ L D^½ of a graph, never formed."""
+
+    def __init__(self, graph: Graph, d: FloatArray) -> None:
+        self.graph = graph
+        self.root = np.sqrt(d)
+        self.degrees = graph.degrees.astype(np.float64)
+        # S is similar to DL, whose Gershgorin discs reach from 0 to 2 d_i |N(i)|
+        self.ceiling = float(2 * np.max(d * self.degrees)) * (1 + 4 * _EPS)
+        null = 1 / self.root  # S D^{-½}1 = D^½ L 1 = 0
+        self.null = null / np.linalg.norm(null)
+
+    @cached_property
+    def adjacency(self) -> sp.csr_array[np.float64]:
+        return self.graph.adjacency()
+
+    @cached_property
+    def edges(self) -> tuple[IntArray, IntArray]:
+        edges = self.graph.edges()
+        return np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])
+
+    def __matmul__(self, u: FloatArray) -> FloatArray:
+        x = self.root * u
+        return np.asarray(self.root * (self.degrees * x - self.adjacency @ x))
+
+    def project(self, u: FloatArray) -> FloatArray:
+        """Take out the known null vector, which rounding would bring back."""
+        return np.asarray(u - (self.null @ u) * self.null)
+
+    def start(self) -> FloatArray:
+        """Return a unit vector with a part in every direction, the same every time."""
+        u = self.project(np.random.default_rng(2012).standard_normal(self.graph.n))
+        return np.asarray(u / np.linalg.norm(u))
+
+
+# ---- tiny graphs
+
+
+def _dense(matrix: _Matrix) -> Extremes:
+    full = np.column_stack([matrix @ column for column in np.eye(matrix.graph.n)])
+    values, vectors = eigh((full + full.T) / 2)
+    low, low_bound = _Inverse(matrix).polished(vectors[:, 1])
+    high = float(values[-1])
+    return Extremes(low, low_bound, high, min(high * (1 + matrix.graph.n * _EPS), matrix.ceiling))
+
+
+# ---- Lanczos on the matrix itself
+
+
+@dataclass(frozen=True)
+class _Ritz:
+    """An eigenvalue estimate and how far from it an eigenvalue can be."""
+
+    value: float
+    error: float
+
+
+def _lanczos(matrix: _Matrix) -> Iterator[tuple[int, _Ritz, _Ritz]]:
+    """Yield (steps, low end, high end) at growing numbers of steps.
+
+    Three-term recurrence without reorthogonalisation: the lost orthogonality only repeats
+    eigenvalues that were already found, so the two ends stay right (Paige 1980).
+    """
+    v, previous, beta = matrix.start(), np.zeros(matrix.graph.n), 0.0
+    alphas: list[float] = []
+    betas: list[float] = []
+    rounding = 16 * _EPS * matrix.ceiling
+    check = 10
+    while True:
+        w = matrix @ v - beta * previous
+        alpha = float(v @ w)
+        w = matrix.project(w - alpha * v)
+        beta = float(np.linalg.norm(w))
+        alphas.append(alpha)
+        betas.append(beta)
+        steps = len(alphas)
+        finished = beta <= rounding  # an invariant subspace: its eigenvalues are exact
+        if steps >= check or finished:
+            check = max(steps + 20, int(1.1 * steps))
+            yield steps, _ritz(alphas, betas, 0, rounding), _ritz(alphas, betas, steps - 1, rounding)
+        if finished:
+            return
+        previous, v = v, w / beta
+
+
+def _ritz(alphas: list[float], betas: list[float], which: int, rounding: float) -> _Ritz:
+    value, vector = eigh_tridiagonal(alphas, betas[:-1], select="i", select_range=(which, which))
+    # ‖S u − θ u‖ = β_k |last component|: some eigenvalue is at most that far from θ
+    return _Ritz(float(value[0]), betas[-1] * abs(float(vector[-1, 0])) + rounding)
+
+
+def _sparse(matrix: _Matrix) -> Extremes:
+    """Lanczos until both ends are known, with the low end by the inverse where that is better."""
+    size = len(matrix.graph.indices) + matrix.graph.n
+    inverse: tuple[float, float] | None = None
+    low = high = _Ritz(0.0, np.inf)
+    for steps, low, high in _lanczos(matrix):
+        if inverse is None and steps >= _FIRST_STEPS and low.error > _ENOUGH * low.value:
+            cheap = _factorisation_cost(matrix.graph) <= _LU_MOST
+            inverse = _by_inverse(matrix) if cheap else (low.value, 0.0)
+        tolerance = _WANTED if steps * size < _WORK else _ENOUGH
+        by_inverse = inverse is not None and inverse[1] >= (1 - _ENOUGH) * inverse[0]
+        low_done = by_inverse or low.error <= tolerance * low.value
+        high_done = _high_error(matrix, high) <= (_ENOUGH if by_inverse else tolerance)
+        most = 4 * _WORK if inverse is None or inverse[1] <= 0 else _WORK
+        if (low_done and high_done) or steps * size > most:
+            break
+    return Extremes(*_low_end(matrix, low, inverse), high.value, _high_bound(matrix, high))
+
+
+def _low_end(matrix: _Matrix, low: _Ritz, inverse: tuple[float, float] | None) -> tuple[float, float]:
+    """Estimate of μ_2 and the best lower bound there is."""
+    found = [inverse] if inverse is not None else []
+    if low.error <= _SETTLED * low.value:
+        found.append((low.value, low.value - low.error))
+    if all(bound <= 0 for _, bound in found):
+        # an end that has not settled may not be the end: only the diameter is to be trusted
+        found.append((low.value, _diameter_bound(matrix)))
+    return max(found, key=lambda pair: pair[1])
+
+
+def _high_bound(matrix: _Matrix, high: _Ritz) -> float:
+    settled = high.error <= _SETTLED * high.value
+    return min(high.value + high.error, matrix.ceiling) if settled else matrix.ceiling
+
+
+def _high_error(matrix: _Matrix, high: _Ritz) -> float:
+    """Relative error of μ_N, or of 2 − μ_N where that is smaller: the rate may hang on it."""
+    error = min(high.error, matrix.ceiling - high.value)
+    return error / min(high.value, abs(2 - high.value) + _EPS)
+
+
+def _diameter_bound(matrix: _Matrix) -> float:
+    """μ_2 ≥ 4/(Σγ · diameter), whatever the graph (docs/proofs/convergence.md)."""
+    hops = dijkstra(matrix.adjacency, unweighted=True, indices=[0])
+    return float(4 / (np.sum(matrix.root**-2) * 2 * np.max(hops)) * (1 - 1e-9))
+
+
+# ---- Lanczos on the inverse
+
+
+def _factorisation_cost(graph: Graph) -> float:
+    """Estimate the operations that a sparse factorisation of L would take.
+
+    Two upper estimates of what minimum-degree ordering needs: a banded elimination after
+    Cuthill-McKee, and, for trees and their like, a dense one of what is left when all leaves
+    and chains are gone.
+    """
+    cycles = graph.n_edges - graph.n + 1
+    tree_like = graph.n + (2.0 * cycles) ** 3
+    if tree_like <= _LU_MOST:
+        return tree_like
+    place = np.empty(graph.n, dtype=np.int64)
+    place[reverse_cuthill_mckee(graph.adjacency(), symmetric_mode=True)] = np.arange(graph.n)
+    first = np.minimum.reduceat(place[graph.indices], graph.indptr[:-1])
+    width = np.maximum(place - first, 0).astype(np.float64)
+    return min(tree_like, float(width @ width))
+
+
+def _by_inverse(matrix: _Matrix) -> tuple[float, float]:
+    """μ_2 and a lower bound on it, from the largest eigenvalue of the inverse."""
+    inverse = _Inverse(matrix)
+    n = matrix.graph.n
+    start = matrix.start()
+    vectors: npt.NDArray[Any] = np.empty((n, 0))
+    try:
+        operator = LinearOperator((n, n), matvec=inverse.apply, dtype=np.float64)
+        _, vectors = eigsh(operator, k=1, which="LA", v0=start, ncv=20, tol=1e-10, maxiter=50)
+    except ArpackNoConvergence as late:
+        vectors = late.eigenvectors
+    except ArpackError:
+        pass  # inverse iteration from the start vector, then
+    return inverse.polished(np.asarray(vectors[:, 0].real) if vectors.shape[1] else start)
+
+
+class _Inverse:
+    """The inverse of S off its null vector, by a factorisation of L without one agent."""
+
+    def __init__(self, matrix: _Matrix) -> None:
+        self.matrix = matrix
+        self.keep = np.ones(matrix.graph.n, dtype=bool)
+        self.keep[int(np.argmax(matrix.degrees))] = False
+        grounded = sp.csc_array(matrix.graph.laplacian()[self.keep][:, self.keep])
+        self.factor = splu(
+            sp.csc_array(
+                (grounded.data, grounded.indices.astype(np.int32), grounded.indptr.astype(np.int32)),
+                shape=grounded.shape,
+            ),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,  # L is diagonally dominant: no pivoting, no extra fill
+            options={"SymmetricMode": True},
+        )
+
+    def solve(self, b: FloatArray) -> FloatArray:
+        """Solve L x = b for b that sums to 0, with x = 0 at the agent left out."""
+        x = np.zeros(len(b))
+        x[self.keep] = self.factor.solve(b[self.keep])
+        return x
+
+    def apply(self, u: FloatArray) -> FloatArray:
+        """S⁺ u."""
+        root, project = self.matrix.root, self.matrix.project
+        return project(self.solve(project(np.ravel(u)) / root) / root)
+
+    def polished(self, u: FloatArray, most: int = 50) -> tuple[float, float]:
+        """Rayleigh quotient and lower bound for μ_2, by inverse iteration from u."""
+        value, error = self._relative_error(u)
+        for _ in range(most):
+            if error <= 1e-10:
+                break
+            u = self.apply(u / np.linalg.norm(u))
+            last = error
+            value, error = self._relative_error(u)
+            if last / 2 < error <= _ENOUGH / 10:  # rounding allows no better
+                break
+        return value, value / (1 + 2 * error)
+
+    def _relative_error(self, u: FloatArray) -> tuple[float, float]:
+        """Return θ = uᵀSu/uᵀu, and η with |θ/μ − 1| ≤ η for some eigenvalue μ.
+
+        η = ‖Su − θu‖_{S⁺} / √(θ uᵀu). In the plain norm the rounding of u alone would cost 10⁻¹⁶/μ.
+        Differences along edges are taken first: they are small where u is smooth.
+        """
+        matrix = self.matrix
+        u = matrix.project(u / np.linalg.norm(u))
+        i, j = matrix.edges
+        x = matrix.root * u
+        along = x[i] - x[j]
+        value = float(along @ along / (u @ u))
+        n = matrix.graph.n
+        laplacian_x = np.bincount(i, along, n) - np.bincount(j, along, n)
+        r = matrix.project(matrix.root * laplacian_x - value * u)
+        b = r / matrix.root
+        squared = max(float(b @ self.solve(b)), 0.0)
+        rounding = 4 * _EPS * np.sqrt(matrix.ceiling / value)
+        return value, float(np.sqrt(squared / (value * (u @ u))) + rounding)
