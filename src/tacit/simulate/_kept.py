@@ -45,7 +45,7 @@ class Kept:
         self.x = np.empty((runs, last, n, k)) if record.everything else None
         self.y = np.empty((runs, last, k)) if record.everything else None
         self._columns_left, self._lock = np.full(runs, k), Lock()
-        self._chosen = None if record.agents is None else self.agents
+        self._chosen = np.empty(0, dtype=np.int64) if record.agents is None else self.agents
         self._slots = np.full(last, -1)
         if record.average:
             later = self.rounds > 0
@@ -67,7 +67,8 @@ class Kept:
                 tile.advance(int(target), self._slots, averages)
                 self._keep_said(tile)
                 yield tile.t - before
-            self._keep(self.theta, slot, tile, tile.states(self._chosen) if self.theta is not None else None)
+            if self.theta is not None:
+                tile.keep_states(self.theta, slot, self._chosen)
         if self.average is not None:
             self.average[tile.run, :, tile.component] = averages.T
         with self._lock:
@@ -75,14 +76,8 @@ class Kept:
 
     def _keep_said(self, tile: Tile) -> None:
         if self.x is not None and self.y is not None:
-            self._keep(self.x, tile.t - 1, tile, tile.said())
+            tile.keep_said(self.x, tile.t - 1)
             self.y[tile.run, tile.t - 1, tile.component] = tile.y
-
-    @staticmethod
-    def _keep(into: FloatArray | None, slot: int, tile: Tile, rows: FloatArray | None) -> None:
-        if into is not None and rows is not None:
-            for run, component, row in zip(tile.run, tile.component, rows, strict=True):
-                into[run, slot, :, component] = row
 
 
 def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:

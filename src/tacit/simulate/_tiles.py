@@ -16,7 +16,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.mechanism import Distributed, Fading, Mechanism, Parameters
 from tacit.noise._kernels import stream
-from tacit.simulate import _kernels
+from tacit.simulate import _graph_kernels, _kernels, _server_kernels
 from tacit.simulate._crew import Crew, even_shares, even_work
 
 STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that an interrupt is heard soon
@@ -90,12 +90,12 @@ class Tile(ABC):
         """
 
     @abstractmethod
-    def states(self, agents: IntArray | None) -> FloatArray:
-        """θ now, of shape (width, agents); None for all agents."""
+    def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
+        """Copy θ, of some agents or (if none are given) all, to out[run, slot, agent, component]."""
 
     @abstractmethod
-    def said(self) -> FloatArray:
-        """The messages of the round just run, of shape (width, agents)."""
+    def keep_said(self, out: FloatArray, slot: int) -> None:
+        """Copy the messages of the round just run to out[run, slot, agent, component]."""
 
     @abstractmethod
     def average(self) -> FloatArray:
@@ -122,15 +122,12 @@ class DistributedTile(Tile):
         self._graph = setup.mechanism.graph
         self._lanes = (0,) * width
         self._theta, self._x, self._x_next = (_aligned(self.n * width) for _ in range(3))
-        np.take(setup.values, self.component, axis=1, out=self._theta.reshape(self.n, width))
         self._bounds = even_work(self._graph.indptr, crew)
-        scale, stride = self._scales.rows(0, 1)[0], self._scales.stride
-        self._share(
-            lambda lo, hi: _kernels.speak(
-                self._theta, self._x, scale, stride, self._keys, lo, hi, self._lanes
-            ),
-            self._bounds,
-        )
+        opening = partial(
+            _graph_kernels.begin, setup.values, self.component, self._scales.rows(0, 1)[0],
+            self._scales.stride, self._keys, self._theta, self._x,
+        )  # fmt: skip
+        self._share(lambda lo, hi: opening(lo, hi, self._lanes), self._bounds)
 
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
         """See `Tile.advance`."""
@@ -150,7 +147,7 @@ class DistributedTile(Tile):
         graph, t, speaks = self._graph, self.t, self.t + 1 < self._rounds
         sigma, sigma_stride, scales, scale_stride = self._sigma_and_scales(1)
         self._share(
-            lambda lo, hi: _kernels.move(
+            lambda lo, hi: _graph_kernels.move(
                 graph.indptr, graph.indices, sigma, sigma_stride, scales[0], scale_stride, self._keys,
                 self._theta, self._x, self._x_next, t, speaks, self._one_shot, lo, hi, self._lanes,
             ),
@@ -162,7 +159,7 @@ class DistributedTile(Tile):
         """Several rounds, this thread."""
         graph, t = self._graph, self.t
         sigma, sigma_stride, scales, scale_stride = self._sigma_and_scales(to - t)
-        _kernels.move_on(
+        _graph_kernels.move_on(
             graph.indptr, graph.indices, sigma, sigma_stride, scales, scale_stride, self._keys,
             self._theta, self._x, self._x_next, t, to, to < self._rounds, self._one_shot,
             self._weights, int(self._weights.size > 1), self._weight_sum, slots[t:to], averages, self._lanes,
@@ -171,19 +168,24 @@ class DistributedTile(Tile):
             self._x, self._x_next = self._x_next, self._x
         self.t = to
 
-    def states(self, agents: IntArray | None) -> FloatArray:
-        """See `Tile.states`."""
-        rows = self._theta.reshape(self.n, self.width)
-        return (rows if agents is None else rows[agents]).T
+    def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
+        """See `Tile.keep_states`."""
+        self._take_out(self._theta, out, slot, agents)
 
-    def said(self) -> FloatArray:
-        """See `Tile.said`: what was sent lies in the buffer that the next round writes to."""
-        return self._x_next.reshape(self.n, self.width).T
+    def keep_said(self, out: FloatArray, slot: int) -> None:
+        """See `Tile.keep_said`: what was sent lies in the buffer that the next round writes to."""
+        self._take_out(self._x_next, out, slot, np.empty(0, dtype=np.int64))
+
+    def _take_out(self, rows: FloatArray, out: FloatArray, slot: int, agents: IntArray) -> None:
+        _, slots, count, components = out.shape
+        places = (self.run * slots + slot) * count * components + self.component
+        work = partial(_graph_kernels.take_out, rows, agents, out.reshape(-1), places, components)
+        self._share(work, even_shares(count, self._crew))
 
     def average(self) -> FloatArray:
         """See `Tile.average`."""
         self._share(
-            lambda lo, hi: _kernels.block_sums(
+            lambda lo, hi: _graph_kernels.block_sums(
                 self._theta,
                 self._weights,
                 int(self._weights.size > 1),
@@ -207,7 +209,7 @@ class ClientServerTile(Tile):
         super().__init__(setup, first, width, crew)
         self._theta = _aligned(self.n * width)
         np.take(setup.values.T, self.component, axis=0, out=self._theta.reshape(width, self.n))
-        self._x = _aligned(self.n * width) if setup.keeps_messages or self._one_shot else np.empty(1)
+        self._x = _aligned(self.n * width) if setup.keeps_messages or self._one_shot else np.empty(0)
         self._pending = False
 
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
@@ -222,7 +224,7 @@ class ClientServerTile(Tile):
     def _serve_on(self, to: int, slots: IntArray, averages: FloatArray) -> None:
         """Several rounds, this thread."""
         t, scales = self.t, self._scales.rows(self.t, to)
-        _kernels.serve_on(
+        _server_kernels.serve_on(
             self.n, self._sigma, scales, self._keys, self._theta, self._x, self.y, t, to, self._one_shot,
             self._weights, self._weight_sum, slots[t:to], averages,
         )  # fmt: skip
@@ -235,8 +237,8 @@ class ClientServerTile(Tile):
         for c in range(self.width):
             start, gamma = stream(self._keys[c], np.uint64(self.t))
             report = partial(
-                _kernels.report, self._theta, self._x, self._sigma, scale, start, gamma, float(self.y[c]),
-                self._pending, noisy, c * self.n, self.n,
+                _server_kernels.report, self._theta, self._x, self._sigma, scale, start, gamma,
+                float(self.y[c]), self._pending, noisy, c * self.n, self.n,
             )  # fmt: skip
             self._sum_blocks(report, float(self.n), self.y[c : c + 1])
         self._pending, self.t = True, self.t + 1
@@ -253,27 +255,27 @@ class ClientServerTile(Tile):
         if self._pending:
             for c in range(self.width):
                 follow = partial(
-                    _kernels.settle, self._theta, self._sigma, float(self.y[c]), c * self.n, self.n
+                    _server_kernels.settle, self._theta, self._sigma, float(self.y[c]), c * self.n, self.n
                 )
                 self._share(follow, self._block_bounds)
         self._pending = False
 
-    def states(self, agents: IntArray | None) -> FloatArray:
-        """See `Tile.states`."""
+    def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
+        """See `Tile.keep_states`."""
         self._settle()
         rows = self._theta.reshape(self.width, self.n)
-        return rows if agents is None else rows[:, agents]
+        out[self.run, slot, :, self.component] = rows[:, agents] if len(agents) else rows
 
-    def said(self) -> FloatArray:
-        """See `Tile.said`."""
-        return self._x.reshape(self.width, self.n)
+    def keep_said(self, out: FloatArray, slot: int) -> None:
+        """See `Tile.keep_said`."""
+        out[self.run, slot, :, self.component] = self._x.reshape(self.width, self.n)
 
     def average(self) -> FloatArray:
         """See `Tile.average`."""
         self._settle()
         average = np.empty(self.width)
         for c in range(self.width):
-            sums = partial(_kernels.column_sums, self._theta, self._weights, c * self.n, self.n)
+            sums = partial(_server_kernels.column_sums, self._theta, self._weights, c * self.n, self.n)
             self._sum_blocks(sums, self._weight_sum, average[c : c + 1])
         return average
 
