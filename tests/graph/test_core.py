@@ -71,11 +71,21 @@ def test_components_equal_scipys(chunk, case):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_long_paths_and_late_hubs_take_few_passes(order):
-    n = 20_000
+def test_long_paths_and_stars_are_one_part_from_either_end(order):
+    n = 3000
     agents = np.arange(n)[::order]
     assert Graph.from_edges(np.column_stack([agents[:-1], agents[1:]])).is_connected
     assert Graph.from_edges(np.column_stack([np.full(n - 1, agents[0]), agents[1:]])).is_connected
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 2**24])
+def test_parts_joined_by_late_edges_beside_a_larger_part_are_found(monkeypatch, chunk):
+    # Agents 6 and 7 see each other last, after two neighbours in cliques of their own.
+    monkeypatch.setattr(components, "_CHUNK", chunk)
+    cliques = [(i, j) for clique in ((0, 1, 2, 6), (3, 4, 5, 7)) for i in clique for j in clique if i < j]
+    ring = [(i, i + 1) for i in range(8, 30)]
+    assert Graph.from_edges([*cliques, *ring]).components[:9].tolist() == [0, 0, 0, 1, 1, 1, 0, 1, 2]
+    assert Graph.from_edges([*cliques, (6, 7), *ring]).components.tolist() == [0] * 8 + [1] * 23
 
 
 def test_an_unconnected_graph_is_refused_with_two_agents_as_witnesses():

@@ -11,10 +11,12 @@ from scipy.stats import binom, chi2
 
 from tacit import Graph
 from tacit.graph import barabasi as barabasi_module
+from tacit.graph import erdos as erdos_module
 from tacit.graph.barabasi import barabasi
+from tacit.graph.build import halves, pack
 from tacit.graph.erdos import _chosen, erdos
 from tacit.graph.geometric import geometric
-from tacit.graph.regular import regular
+from tacit.graph.regular import _bad, _switched, regular
 from tacit.graph.smallworld import smallworld
 
 FALSE_ALARM = 1e-6
@@ -70,6 +72,27 @@ def test_every_pair_is_equally_likely_to_be_joined_in_a_regular_graph():
             assert plausible(int(counts[i, j]), runs, degree / (n - 1), tests=math.comb(n, 2))
 
 
+def test_switches_keep_degrees_and_leave_fewer_bad_edges():
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        ends = rng.permutation(np.repeat(np.arange(9), 4))
+        keys = np.sort(pack(ends[::2], ends[1::2]))
+        bad = _bad(keys)
+        after, done = _switched(keys, bad, rng)
+        assert (np.diff(after) >= 0).all()
+        assert np.bincount(np.concatenate(halves(after))).tolist() == [4] * 9
+        assert len(_bad(after)) <= len(bad) - done
+        assert done or np.array_equal(after, keys)
+
+
+def test_two_regular_graphs_on_five_agents_are_uniform():
+    # All are five-cycles, of which there are 12, alike but for the agents' numbers.
+    runs = 6000
+    found = Counter(regular(5, 2, seed).indices.tobytes() for seed in range(runs))
+    assert len(found) == 12
+    assert fits(np.array(list(found.values())), np.full(12, runs / 12))
+
+
 def test_perfect_matchings_are_uniform():
     runs = 3000
     found = Counter(int(regular(4, 1, seed).neighbours(0)[0]) for seed in range(runs))
@@ -104,6 +127,14 @@ def test_chosen_trials_are_distinct_and_in_range(total, p, seed):
     assert p < 1 or len(chosen) == total
 
 
+@pytest.mark.parametrize("batch", [1, 3, 10])
+@pytest.mark.parametrize("p", [0.1, 0.5, 1])
+def test_how_many_gaps_are_drawn_together_does_not_matter(monkeypatch, batch, p):
+    expected = _chosen(100, p, np.random.default_rng(3))
+    monkeypatch.setattr(erdos_module, "_BATCH", batch)
+    assert _chosen(100, p, np.random.default_rng(3)).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("p", [1e-300, 1e-19, 1e-18, 2e-18])
 def test_gaps_beyond_the_largest_number_do_not_overflow(p):
     total = 2**61
@@ -134,6 +165,14 @@ def test_attachment_is_in_proportion_to_degree():
     found = Counter(tuple(barabasi(4, 2, seed).neighbours(3).tolist()) for seed in range(runs))
     counts = np.array([found[0, 1], found[0, 2], found[1, 2]])
     assert fits(counts, runs * np.array([5 / 12, 5 / 12, 1 / 6]))
+
+
+def test_attachment_is_in_proportion_to_degree_for_more_edges():
+    # Degrees 3, 1, 1, 1; agent 4 leaves out one. It leaves out the hub with 3/6 · 2/5 · 1/4 = 1/20.
+    runs = 6000
+    found = Counter(6 - int(barabasi(5, 3, seed).neighbours(4).sum()) for seed in range(runs))
+    counts = np.array([found[k] for k in range(4)])
+    assert fits(counts, runs * np.array([1 / 20, 19 / 60, 19 / 60, 19 / 60]))
 
 
 def test_attachment_counts_the_edges_that_arrivals_brought():
@@ -186,6 +225,13 @@ def test_edges_lead_to_anywhere_alike():
     away = distance[distance > k // 2]
     counts = np.histogram(away, bins=np.linspace(2.5, 500.5, 7))[0]
     assert fits(counts, np.full(6, len(away) / 6))
+
+
+def test_every_part_of_the_ring_is_led_to_alike():
+    n, k = 1002, 4
+    arcs = smallworld(n, k, 1.0).degrees.reshape(6, -1).sum(axis=1)
+    ends = arcs - n * k // 12  # without the first agents of the edges, who stay
+    assert fits(ends, np.full(6, n * k / 12))
 
 
 # Geometric --------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ from tacit.errors import GraphError
 from tacit.graph.build import from_pairs, require_room
 from tacit.graph.core import Graph
 
+_BATCH = 2**24
+"""How many gaps are drawn together at most, to bound the memory."""
+
 
 def erdos(agents: int, probability: float, seed: int = 0) -> Graph:
     """Every pair of agents is joined with the same probability, independently.
@@ -38,10 +41,9 @@ def _chosen(total: int, probability: float, rng: np.random.Generator) -> IntArra
     last = -1
     while True:
         expected = (total - 1 - last) * probability
-        gaps = rng.geometric(probability, size=int(expected + 4 * expected**0.5) + 16)
-        # A gap past the end may be cut to one: then the first sum past the end cannot overflow.
-        places = last + np.cumsum(np.minimum(gaps, total + 1))
-        past = (places >= total) | (places < 0)
+        gaps = rng.geometric(probability, size=min(int(expected + 4 * expected**0.5) + 16, _BATCH))
+        places = last + np.cumsum(gaps)
+        past = (places >= total) | (places < 0)  # the first sum past the largest number is negative
         if past.any():
             parts.append(places[: np.argmax(past)])
             return np.concatenate(parts)

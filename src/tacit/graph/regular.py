@@ -20,7 +20,8 @@ def regular(agents: int, degree: int, seed: int = 0) -> Graph:
     The ends of all edges are paired at random; the few pairs that are a self-loop or an edge
     once more (about (d² − 1)/4 of them, whatever the number of agents) are switched with
     random edges until there are none. For a fixed degree this is uniform in the limit of
-    many agents; for few it is not exactly uniform.
+    many agents (Janson, "Random graphs with given vertex degrees and switchings", 2020); for
+    few it is not exactly uniform.
     """
     if not 1 <= degree < agents:
         raise GraphError(
@@ -48,8 +49,8 @@ def _simple_pairing(n: int, degree: int, rng: np.random.Generator) -> IntArray:
         keys.sort()
         patience = _PATIENCE
         while patience and (bad := _bad(keys)).size:
-            keys, fewer = _switched(keys, bad, rng)
-            patience = _PATIENCE if fewer else patience - 1
+            keys, done = _switched(keys, bad, rng)
+            patience = _PATIENCE if done else patience - 1
         if patience:
             return keys
 
@@ -62,9 +63,10 @@ def _bad(keys: IntArray) -> IntArray:
     return np.flatnonzero(bad)
 
 
-def _switched(keys: IntArray, bad: IntArray, rng: np.random.Generator) -> tuple[IntArray, bool]:
+def _switched(keys: IntArray, bad: IntArray, rng: np.random.Generator) -> tuple[IntArray, int]:
     """Switch bad edges {a, b} with good ones {c, d} to {a, c}, {b, d} where that is clean.
 
+    Returns the keys and how many were switched, each of which leaves at least one less bad.
     Degrees stay as they are, and no new self-loop or duplicate comes to be.
     """
     other = rng.integers(len(keys), size=len(bad))
@@ -80,7 +82,7 @@ def _switched(keys: IntArray, bad: IntArray, rng: np.random.Generator) -> tuple[
     clean &= both[0] & both[1]
     kept = np.delete(keys, np.concatenate([bad[clean], other[clean]]))
     fresh = np.sort(np.concatenate([one[clean], two[clean]]))
-    return np.insert(kept, np.searchsorted(kept, fresh), fresh), bool(clean.any())
+    return np.insert(kept, np.searchsorted(kept, fresh), fresh), int(clean.sum())
 
 
 def _alone(values: IntArray) -> npt.NDArray[np.bool_]:

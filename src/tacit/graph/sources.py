@@ -122,8 +122,7 @@ def from_networkx(graph: nx.Graph[Any]) -> Graph:
     if not isinstance(graph, nx.Graph):
         raise GraphError(f"from_networkx needs a networkx graph, got {type(graph).__name__}.")
     nodes = list(graph)
-    numbers = all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in nodes)
-    if numbers and set(nodes) == set(range(len(nodes))):
+    if set(nodes) == set(range(len(nodes))):
         return from_ordered_networkx(graph, range(len(nodes)), None)
     return from_ordered_networkx(graph, nodes, tuple(nodes))
 
