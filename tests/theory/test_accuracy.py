@@ -153,9 +153,9 @@ def test_whether_the_target_is_the_average():
 
 def test_bad_requests_are_refused():
     mechanism = CASES["graph"]
-    with pytest.raises(ParameterError, match=r"failure_probability must be in \(0, 1\), got 0"):
+    with pytest.raises(ParameterError, match=r"failure probability must be in \(0, 1\), got 0"):
         accuracy.radius(mechanism, 0)
-    with pytest.raises(ParameterError, match=r"failure_probability must be in \(0, 1\), got 1"):
+    with pytest.raises(ParameterError, match=r"failure probability must be in \(0, 1\), got 1"):
         accuracy.chebyshev_radius(mechanism, 1)
     with pytest.raises(ParameterError, match="rounds must be at least 0"):
         accuracy.variance(mechanism, -1)

@@ -124,5 +124,5 @@ def test_without_noise_there_is_no_deviation():
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, math.nan])
 def test_probability_must_be_inside(bad):
-    with pytest.raises(ParameterError, match=r"failure_probability must be in \(0, 1\)"):
+    with pytest.raises(ParameterError, match=r"failure probability must be in \(0, 1\)"):
         of([1.0]).quantile(bad)

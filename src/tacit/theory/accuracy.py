@@ -18,7 +18,7 @@ from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism
 from tacit.theory.classes import agent_classes
-from tacit.theory.laplace_sum import LaplaceSum
+from tacit.theory.laplace_sum import LaplaceSum, require_probability
 
 _MOST_TERMS = 20_000_000
 
@@ -73,7 +73,7 @@ def chebyshev_radius(mechanism: Mechanism, failure_probability: float, rounds: i
 
     The last line of the paper's proof has an N too many: docs/paper/errata.md.
     """
-    return _up(math.sqrt(variance(mechanism, rounds) / _probability(failure_probability)))
+    return _up(math.sqrt(variance(mechanism, rounds) / require_probability(failure_probability)))
 
 
 def radius(
@@ -110,7 +110,7 @@ def radius(
     >>> round(radius(ClientServer(Fading(0.8, 10, 0.6), agents=500), 0.5), 6)
     0.426457
     """
-    b = -math.expm1(math.log1p(-_probability(failure_probability)) / components)
+    b = -math.expm1(math.log1p(-require_probability(failure_probability)) / components)
     if agent is None or rounds is None:
         return deviation(mechanism, rounds).quantile(b).high
     if spread is None or not (math.isfinite(spread) and spread >= 0):
@@ -171,14 +171,6 @@ def _closed_sum(mechanism: Mechanism, x: FloatArray) -> FloatArray:
     if isinstance(mechanism, Distributed):
         return x + mechanism.graph.neighbour_sums(x)
     return np.full_like(x, np.sum(x))
-
-
-def _probability(b: float) -> float:
-    if not 0 < b < 1:
-        raise ParameterError(
-            f"failure_probability must be in (0, 1), got {b}: Laplace noise has no bound that always holds."
-        )
-    return b
 
 
 def _up(value: float) -> float:

@@ -185,9 +185,9 @@ def _refuse_rounds(question: Question, mechanism: Mechanism) -> NoReturn:
     }
     if question.graph is None and not isinstance(question.sigma, np.ndarray):
         gives["mixing"] = -math.expm1(math.log(question.tolerance / question.spread) / (question.rounds or 1))
-    raise Infeasible(
+    _refuse(
         f"after {question.rounds} rounds agents may still differ by {shown_up(left, 4)}, more than the "
-        f"tolerance {question.tolerance:.4g}. {_ways(gives)}",
+        f"tolerance {question.tolerance:.4g}.",
         gives,
     )
 
@@ -208,10 +208,11 @@ def _refuse_radius(question: Question, mechanism: Mechanism) -> NoReturn:
         gives["mixing"] = mixing
     one_shot = question.radius_of(question.one_shot(epsilon))
     hint = f" So would one-shot noise, with radius {shown_up(one_shot, 4)}." if one_shot <= radius else ""
-    raise Infeasible(
+    _refuse(
         f"{mechanism.n} agents with epsilon {epsilon:.4g} cannot be kept within {radius:.4g} of the target "
-        f"but for probability {question.b:.4g}. {_ways(gives)}{hint}",
+        f"but for probability {question.b:.4g}.",
         gives,
+        hint,
     )
 
 
@@ -219,14 +220,17 @@ def _refuse_zero(question: Question) -> NoReturn:
     """Say why the exact average cannot be had."""
     known = question.epsilon is not None and question.sized
     gives = {"radius": question.radius_of(question.fading(question.epsilon or 1.0))} if known else {}
-    raise Infeasible(
+    _refuse(
         "a radius of 0 cannot be had: no private mechanism of this kind reaches the exact average (Nozari, "
-        "Tallapragada and Cortés, 2017), for whoever knows all other values could subtract them. "
-        + (_ways(gives) if gives else "Ask for a positive radius."),
+        "Tallapragada and Cortés, 2017), for whoever knows all other values could subtract them.",
         gives,
     )
 
 
-def _ways(gives: dict[str, float]) -> str:
-    ways = [f"{name.replace('_', ' ')} {shown_up(value, 4)}" for name, value in gives.items()]
-    return f"{'Any one of these' if len(ways) > 1 else 'This'} would do: {', '.join(ways)}."
+def _refuse(why: str, gives: dict[str, float], hint: str = "") -> NoReturn:
+    """Raise with the reason and with what would do, each enough on its own when asked again."""
+    gives = {name: v if isinstance(v, int) else v * (1 + 1e-9) for name, v in gives.items()}
+    shown = {name: str(v) if isinstance(v, int) else shown_up(v, 4) for name, v in gives.items()}
+    ways = [f"{name.replace('_', ' ')} {value}" for name, value in shown.items()]
+    remedy = f"{'Any one of these' if len(ways) > 1 else 'This'} would do: {', '.join(ways)}."
+    raise Infeasible(f"{why} {remedy if ways else 'Ask for a positive radius.'}{hint}", gives)

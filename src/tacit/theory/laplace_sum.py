@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial.polynomial import polyval
 from scipy.optimize import brentq, minimize_scalar
 
 from tacit.arrays import FloatArray, IntArray
@@ -32,6 +33,8 @@ _SERIES_TERMS = 28  # of −log(1 − u²) for |u| ≤ 1/2: the rest is below 4^
 _MAX_NODES = 2**18
 _CHUNK = 2**21  # complex numbers held at once
 _RELATIVE = 1e-13  # aimed at for each error of the rule, relative to the tail
+_POLE = 25.0  # lines end a relative e^−25 before the nearest pole
+_NOTHING = -700.0  # logarithm of tails too small to tell from nothing
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -40,6 +43,15 @@ class Bounds(NamedTuple):
 
     low: float
     high: float
+
+
+class _Parts(NamedTuple):
+    """Terms to take one by one (squared weights and multiplicities), and a series in (z·largest)²."""
+
+    squares: FloatArray
+    counts: FloatArray
+    largest: float
+    series: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +70,7 @@ class LaplaceSum:
     ratio: FloatArray
     count: FloatArray
     rounds: int | None = None
+    _cache: dict[bytes, _Parts] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def variance(self) -> float:
@@ -68,18 +81,21 @@ class LaplaceSum:
         """P(V > r), enclosed."""
         if self.variance == 0:
             return Bounds(float(r < 0), float(r < 0))
+        a = self._minimise(lambda a: self._k(a) - a * r)
+        if self._k(a) - a * r < _NOTHING:
+            return Bounds(0.0, math.exp(_NOTHING))
         return self._line(r).tail(r)
 
     def exceedance(self, r: float, offset: float = 0.0) -> Bounds:
         """P(|V + offset| > r), enclosed. V is symmetric, so the sign of offset is immaterial."""
         if self.variance == 0:
             return Bounds(float(r < abs(offset)), float(r < abs(offset)))
-        return self._line(r - abs(offset)).two_tails(r, abs(offset))
+        near, far = self.tail(r - abs(offset)), self.tail(r + abs(offset))
+        return Bounds(min(near.low + far.low, 1.0), min(near.high + far.high, 1.0))
 
     def quantile(self, probability: float, offset: float = 0.0) -> Bounds:
         """Enclose the r with P(|V + offset| > r) = probability."""
-        if not 0 < probability < 1:
-            raise ParameterError(f"failure_probability must be in (0, 1), got {probability}.")
+        require_probability(probability)
         beta = abs(offset)
         if self.variance == 0:
             return Bounds(beta, beta)
@@ -99,32 +115,39 @@ class LaplaceSum:
 
     def log_mgf(self, z: ComplexArray) -> ComplexArray:
         """The logarithm of M(z), −Σ_k log(1 − (w_k z)²), where |Re z| < 1/max w."""
-        reach = float(np.max(np.abs(z)))
+        parts = self._parts(float(np.max(np.abs(z))))
         square = z * z
-        rounds = self._explicit_rounds(reach)
+        total = polyval(square * parts.largest**2, parts.series)
+        size = max(1, _CHUNK // z.size)
+        for i in range(0, parts.squares.size, size):
+            terms = np.log1p(-parts.squares[i : i + size, None] * square)
+            total -= parts.counts[i : i + size] @ terms
+        return np.asarray(total, dtype=np.complex128)
+
+    def _parts(self, reach: float) -> _Parts:
+        """Split the terms into those with w·reach > 1/2, one by one, and a series for the rest."""
+        with np.errstate(divide="ignore"):
+            rounds = np.ceil(np.log(2 * self.scale * reach) / -np.log(self.ratio)).clip(min=1)
+        rounds[self.scale * reach <= 0.5] = 0
+        if self.rounds is not None:
+            rounds = rounds.clip(max=self.rounds)
+        key = rounds.tobytes()
+        if key not in self._cache:
+            self._cache[key] = self._split(rounds.astype(np.int64))
+        return self._cache[key]
+
+    def _split(self, rounds: IntArray) -> _Parts:
         groups = np.repeat(np.arange(rounds.size), rounds)
         t = np.arange(groups.size) - np.repeat(np.cumsum(rounds) - rounds, rounds)
-        weights = (self.scale[groups] * self.ratio[groups] ** t) ** 2
-        total = np.zeros_like(square)
-        size = max(1, _CHUNK // z.size)
-        for i in range(0, groups.size, size):
-            terms = np.log1p(-weights[i : i + size, None] * square)
-            total -= self.count[groups[i : i + size]] @ terms
-        # The other terms have |w z| ≤ 1/2: one power series for all of them.
-        rest = self.scale * self.ratio**rounds * reach
-        rest[rest > 0.5] = 0.0  # such a group has no round left
-        series = np.zeros_like(square)
-        for m in range(_SERIES_TERMS, 0, -1):
-            moment = np.sum(self.count * rest ** (2 * m) * self._geometric(2 * m, rounds)) / m
-            series = (series + moment) * (square / reach**2)
-        return np.asarray(total + series)
-
-    def _explicit_rounds(self, reach: float) -> IntArray:
-        """How many rounds of each group have w·reach > 1/2."""
-        with np.errstate(divide="ignore"):
-            needed = np.ceil(np.log(2 * self.scale * reach) / -np.log(self.ratio)).clip(min=0)
-        needed = np.where(self.scale * reach > 0.5, needed.clip(min=1), 0)
-        return np.asarray(needed if self.rounds is None else needed.clip(max=self.rounds), dtype=np.int64)
+        left = self.scale * self.ratio**rounds
+        if self.rounds is not None:
+            left[rounds == self.rounds] = 0.0
+        largest = float(np.max(left, initial=0.0)) or 1.0
+        series = np.zeros(_SERIES_TERMS + 1)
+        for m in range(1, _SERIES_TERMS + 1):
+            series[m] = np.sum(self.count * (left / largest) ** (2 * m) * self._geometric(2 * m, rounds)) / m
+        squares = (self.scale[groups] * self.ratio[groups] ** t) ** 2
+        return _Parts(squares, self.count[groups], largest, series)
 
     def _geometric(self, power: int, first: npt.ArrayLike) -> FloatArray:
         """Σ_{t < rounds − first} ratio^{power·t} per group."""
@@ -141,12 +164,16 @@ class LaplaceSum:
 
     def _minimise(self, objective: Callable[[float], float]) -> float:
         """Return about the a in (0, 1/max w) where a one-humped objective is least."""
-        top = (1 - 1e-9) / float(np.max(self.scale))
-        bottom = min(1e-6 / math.sqrt(self.variance), top / 2)
+        top = 1 / float(np.max(self.scale))
+        bottom = math.log(min(1e-6 / (top * math.sqrt(self.variance)), 0.1))
+
+        def place(v: float) -> float:  # as fine near the pole at `top` as near 0
+            return top / (1 + math.exp(-v))
+
         found = minimize_scalar(
-            lambda u: objective(math.exp(u)), bounds=(math.log(bottom), math.log(top)), method="bounded"
+            lambda v: objective(place(v)), bounds=(bottom, _POLE), method="bounded", options={"xatol": 0.01}
         )
-        return min(math.exp(float(found.x)), top)
+        return place(float(found.x))
 
     def _line(self, r: float) -> _Line:
         """Choose line, step and cut-off for tails near r."""
@@ -167,7 +194,7 @@ class LaplaceSum:
         while True:
             half, full = self.log_mgf(np.array([complex(a, cut / 2), complex(a, cut)])).real - k
             slope = (half - full) / math.log(2)  # of −log|M| over log s, which only grows
-            missing = math.exp(full) / (math.pi * slope)
+            missing = float(math.exp(full) / (math.pi * slope))
             if missing <= _RELATIVE or cut / step > _MAX_NODES / 2:
                 break
             cut *= 2
@@ -248,3 +275,13 @@ def _walk(r: float, direction: int, density: float, excess: Callable[[float], fl
             break
         step *= 2
     return r
+
+
+def require_probability(probability: float) -> float:
+    """Refuse a failure probability outside (0, 1)."""
+    if not 0 < probability < 1:
+        raise ParameterError(
+            f"failure probability must be in (0, 1), got {probability}: Laplace noise has no bound that "
+            "always holds, and one that never needs to hold says nothing."
+        )
+    return probability

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,9 +10,10 @@ import numpy as np
 from tacit.arrays import FloatArray, PerAgent
 from tacit.errors import Infeasible, ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.mechanism import ClientServer, Distributed, Mechanism, OneShot
 from tacit.mechanism.parameters import Parameters
 from tacit.theory import accuracy, convergence
+from tacit.theory.laplace_sum import require_probability
 from tacit.theory.optimum import averaging_mixing, best_fading, best_one_shot
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.promise import Promise, promise
@@ -61,6 +61,8 @@ class Question:
                 "a design needs at least two of privacy (epsilon), accuracy (radius) and size (agents or "
                 "graph): the third is what it answers."
             )
+        require_probability(self.b)
+        OneShot(self.sigma, 1.0)  # refuses a mixing out of range
         if self.failure_probability is None and not all(given):
             raise ParameterError("to be told the failure probability, give epsilon, radius and a size.")
 
@@ -130,17 +132,26 @@ class Question:
 
     def least_agents(self) -> int:
         """The number of agents around a server that brings the radius down to what is asked."""
+        radius = self.radius or 0.0
 
-        def enough(n: int) -> bool:
+        def radius_with(n: int) -> float:
             sized = replace(self, agents=n, graph=None)
-            return sized.radius_of(sized.fading(self.epsilon or 1.0)) <= (self.radius or 0.0)
+            return sized.radius_of(sized.fading(self.epsilon or 1.0))
 
-        found = _least(enough, _MOST_AGENTS)
-        if found is None:
-            raise Infeasible(
-                f"more than {_MOST_AGENTS:.0e} agents would be needed: ask for less privacy or accuracy."
-            )
-        return found
+        n, previous = 1, 0
+        while n != previous:  # the radius is nearly proportional to 1/√N, so this settles at once
+            previous, n = n, math.ceil(n * (radius_with(n) / radius) ** 2)
+            if n > _MOST_AGENTS:
+                raise Infeasible(
+                    f"more than {_MOST_AGENTS:.0e} agents would be needed: ask for less privacy or accuracy."
+                )
+            if abs(n - previous) <= 1:
+                break
+        while radius_with(n) > radius:
+            n += 1
+        while n > 1 and radius_with(n - 1) <= radius:
+            n -= 1
+        return n
 
     def least_mixing(self) -> float | None:
         """The smoothest motion that meets everything asked; None where none does."""
@@ -154,18 +165,10 @@ class Question:
                 return False
             return self.rounds is None or trial.disagreement_of(mechanism) <= self.tolerance
 
-        found = _least(enough, _GRAIN - 1)
-        return None if found is None else found / _GRAIN
-
-
-def _least(enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least whole number that is enough, given that more is never worse."""
-    low, high = 0, 1
-    while not enough(high):
-        if high == most:
+        low, high = 0, _GRAIN - 1
+        if not enough(high):
             return None
-        low, high = high, min(4 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        while high - low > 1:  # more mixing is never less accurate
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high / _GRAIN
