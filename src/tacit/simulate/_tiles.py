@@ -235,7 +235,7 @@ class ClientServerTile(Tile):
         scale = self._scales.rows(self.t, self.t + 1)[0]
         noisy = self.t == 0 or not self._one_shot
         for c in range(self.width):
-            start, gamma = stream(self._keys[c], np.uint64(self.t))
+            start, gamma = map(np.uint64, stream(self._keys[c], np.uint64(self.t)))
             report = partial(
                 _server_kernels.report, self._theta, self._x, self._sigma, scale, start, gamma,
                 float(self.y[c]), self._pending, noisy, c * self.n, self.n,

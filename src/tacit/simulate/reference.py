@@ -35,7 +35,7 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
     theta: Rows = start.reshape(-1, k).tolist()
     basis = theta  # what messages start from: the states, or with one-shot noise the shadows
     thetas, xs, ys = [theta], [], []
-    for eta_t in eta.reshape(len(eta), -1, k).tolist():
+    for eta_t in eta.reshape(len(eta), mechanism.n, k).tolist():
         x = [[b + e for b, e in zip(*rows, strict=True)] for rows in zip(basis, eta_t, strict=True)]
         heard = [_mean(x, senders) for senders in _senders(mechanism)]
         theta = _moved(theta, sigma, heard)
