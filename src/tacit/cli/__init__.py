@@ -72,7 +72,7 @@ class Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb and turn what goes wrong into one sentence and an exit code."""
         failures.tolerant_streams()
-        with self._explained(ctx):
+        with self._explained(ctx), failures.strict_numbers():
             return super().invoke(ctx)
 
 

@@ -127,7 +127,7 @@ def _table(session: Session, rounds: list[int]) -> Table:
         theta = execution.theta[t]
         heard = "" if t == 0 else f"{execution.y[t - 1]:.3f}"
         spent = output.up(privacy.epsilon(session.mechanism.parameters, t))
-        row = (str(t), heard, f"{theta.max() - theta.min():.4f}", spent)
+        row = (str(t), heard, f"{theta.max() - theta.min():.3g}", spent)
         table.add_row(*row, Text(strip(theta.tolist()), style="cyan"))
     return table
 

@@ -7,7 +7,9 @@ import json
 import os
 import sys
 import traceback
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -58,9 +60,22 @@ def _sentence(error: BaseException) -> str | None:
         return f"{where}{error.strerror}."
     if isinstance(error, MemoryError):
         return "this does not fit in memory: ask for fewer agents, runs or rounds, or record less."
-    if isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError):
+    if isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError) or _left_range(error):
         return "these numbers lead out of the range of floating-point numbers: choose less extreme ones."
     return None
+
+
+def _left_range(error: BaseException) -> bool:
+    """Whether it is numpy's warning of an overflow or an undefined result."""
+    return isinstance(error, RuntimeWarning) and " encountered in " in str(error)
+
+
+@contextmanager
+def strict_numbers() -> Iterator[None]:
+    """Let numpy's warnings of overflows end the command: what follows from them is no answer."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".* encountered in ", RuntimeWarning)
+        yield
 
 
 def _bug(error: BaseException) -> str:

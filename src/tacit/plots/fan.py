@@ -41,7 +41,9 @@ def fan(mechanism: Mechanism, rounds: int, failure_probability: Sequence[float] 
         for b in probabilities
     ]
     settled = max([0, *knots]) + 1  # whatever is not computed is near the limit
-    rows = [deviation * np.interp(np.arange(rounds + 1), [*knots, settled], row) for row in ratios]
+    # The ratio nears its limit about like 1/t: interpolated in 1/t it is straightest.
+    along, at = -1 / np.maximum(np.arange(rounds + 1), 0.5), -1 / np.array([*knots, settled])
+    rows = [deviation * np.interp(along, at, row) for row in ratios]
     return Fan(probabilities, np.array(rows))
 
 

@@ -33,6 +33,7 @@ def best_noise(sigma: PerAgent, epsilon: float, rounds: int | None = None) -> fl
 
 def best_fading(sigma: float | FloatArray, epsilon: float, rounds: int | None = None) -> Fading:
     """Return the best fading noise that costs no more than ε, rounding included."""
+    sigma = OneShot(sigma, 1.0).sigma  # refuses mixing out of its range before logarithms meet it
     c, q = best_noise(sigma, epsilon, rounds), best_decay(sigma)
     parameters = Fading(sigma, c, q)
     while privacy.epsilon(parameters, rounds) > epsilon:

@@ -1,0 +1,114 @@
+"""`tacit design`: each side of the question, and what is said when there is no answer."""
+
+import pytest
+
+ASKED = ("design", "--agents", 500, "--mixing", 0.8)
+
+
+def test_must_show(answer):
+    found = answer(*ASKED, "--epsilon", 0.15)
+    assert found["decay"] == pytest.approx(0.2 ** (1 / 3), abs=1e-12)
+    assert f"{found['decay']:.10f}".startswith("0.584803")
+    assert found["epsilon"] <= 0.15
+    assert found["answered"] == "accuracy"
+
+
+def test_it_compares_with_one_shot_noise(answer, run):
+    found = answer(*ASKED, "--epsilon", 0.15)
+    assert found["one_shot"]["radius"] < found["radius"]
+    assert found["advantage"] == pytest.approx(found["radius"] / found["one_shot"]["radius"])
+    text = run(*ASKED, "--epsilon", 0.15).output
+    assert "One-shot" in text
+    assert "times smaller" in text
+
+
+def test_a_design_answers_what_analysis_asks(answer):
+    made = answer(*ASKED, "--epsilon", 0.15)
+    words = [f"--{name}={made[name]!r}" for name in ("mixing", "noise", "decay")]
+    found = answer("analyze", "--agents", 500, *words)
+    same = ("epsilon", "loss", "radius", "radius_chebyshev", "variance", "rate", "rounds", "target")
+    assert {name: found[name] for name in same} == {name: made[name] for name in same}
+
+
+def test_each_side_is_answered(answer):
+    radius = answer(*ASKED, "--epsilon", 0.15)["radius"]
+    privacy = answer(*ASKED, "--radius", radius)
+    assert privacy["answered"] == "privacy"
+    assert privacy["epsilon"] == pytest.approx(0.15, rel=1e-9)
+    size = answer("design", "--epsilon", 0.15, "--radius", 3 * radius, "--mixing", 0.8)
+    assert (size["answered"], size["radius"] <= 3 * radius) == ("size", True)
+    assert 500 / 9 - 2 < size["agents"] < 500 / 9 + 2
+    failure = answer(*ASKED, "--epsilon", 0.15, "--radius", radius, "--failure-probability", "open")
+    assert failure["failure_probability"] == pytest.approx(0.05, rel=1e-6)
+    rounds = answer("design", "--agents", 500, "--epsilon", 0.15, "--radius", 1.01 * radius)
+    assert rounds["answered"] == "rounds"
+    assert rounds["smoothest"] == pytest.approx(0.8, abs=0.02)
+
+
+def test_loss_is_another_way_to_say_epsilon(answer):
+    by_loss = answer(*ASKED, "--loss", 0.3, "--adjacency", 2)
+    by_epsilon = answer(*ASKED, "--epsilon", 0.15, "--adjacency", 2)
+    assert by_loss == by_epsilon
+    assert by_loss["loss"] == pytest.approx(0.3)
+
+
+def test_the_true_average_on_a_graph(answer, run):
+    words = ("design", "--graph", "star:8", "--epsilon", 1)
+    assert answer(*words)["target"] == "weighted"
+    found = answer(*words, "--true-average")
+    assert found["target"] == "average"
+    assert len(found["mixing"]) == 8
+    assert "a weighted average, NOT the true one" in run(*words).output
+    assert "the true average of all values" in run(*words, "--true-average").output
+
+
+def test_shown_noise_and_decay_keep_the_promise_when_typed_in(answer, run):
+    text = run(*ASKED, "--epsilon", 0.15).output
+    shown = {
+        name: next(
+            line.split()[1 if line.split()[0] == name else 2]
+            for line in text.splitlines()
+            if f" {name} " in line
+        )
+        for name in ("noise", "decay")
+    }
+    found = answer(
+        "analyze", "--agents", 500, "--mixing", 0.8, *(f"--{name}={text}" for name, text in shown.items())
+    )
+    assert found["epsilon"] <= 0.15
+
+
+def test_infeasible_says_what_has_to_give(answer, run):
+    words = ("design", "--agents", 5, "--epsilon", 0.1, "--radius", 0.1)
+    found = answer(*words, code=3)
+    assert found["feasible"] is False
+    assert {"radius", "epsilon", "agents", "failure_probability"} <= set(found["gives"])
+    given = found["gives"]["radius"]
+    assert answer("design", "--agents", 5, "--epsilon", 0.1, "--radius", given)["feasible"] is True
+    result = run(*words, code=3)
+    assert result.stdout == ""
+    assert result.stderr.startswith("Infeasible: ")
+    assert found["reason"] in result.stderr
+
+
+def test_a_radius_of_zero_is_answered_with_why(run):
+    assert "exact average" in run("design", "--agents", 5, "--epsilon", 1, "--radius", 0, code=3).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "at least two of privacy (epsilon), accuracy (radius) and size"),
+        (("--agents", 5), "at least two of privacy"),
+        (("--agents", 5, "--graph", "karate", "--epsilon", 1), "not both"),
+        (("--agents", 5, "--epsilon", 1, "--loss", 1), "give epsilon or loss"),
+        (("--agents", 5, "--epsilon", 0), "epsilon must be a positive number, got 0.0"),
+        (("--agents", 5, "--radius", -1), "radius must be a number of at least 0, got -1.0"),
+        (("--agents", 5, "--epsilon", 1, "--mixing", 0), "mixing (sigma) must be in (0, 1), got 0.0"),
+        (("--agents", 5, "--epsilon", 1, "--failure-probability", "open"), "give epsilon, radius and a size"),
+        (("--agents", 5, "--epsilon", 1, "--failure-probability", "often"), "'often' is not a finite number"),
+        (("--graph", "nothing", "--epsilon", 1), "does not begin with a graph family"),
+    ],
+)
+def test_mistakes(run, words, sentence):
+    assert sentence in " ".join(run("design", *words, code=2).stderr.split())

@@ -1,0 +1,133 @@
+"""`tacit figure`: numbers, files, and what is never overwritten."""
+
+import os
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+FIGURES = {
+    "tradeoff": ("--agents", 5, "--decay", "0.4,0.7"),
+    "radius": ("--agents", "5,50", "--epsilon", "0.1,1"),
+    "smoothness": ("--agents", 50),
+    "trajectories": ("--agents", 4, "--rounds", 3),
+}
+COLUMNS = {
+    "tradeoff": {"decay", "epsilon", "radius", "radius_chebyshev"},
+    "radius": {"agents", "epsilon", "radius", "one_shot", "radius_chebyshev"},
+    "smoothness": {"mixing", "deviation", "radius_50_agents"},
+    "trajectories": {"round", "deviation", "spread", "radius_0.5", "radius_0.05"},
+}
+
+
+def test_the_table_of_the_paper(answer):
+    found = answer("figure", "tradeoff", "--decay", "0.25,0.6,0.95")
+    facts = {name: found[name] for name in ("agents", "mixing", "noise", "failure_probability")}
+    assert facts == {"agents": 500, "mixing": 0.8, "noise": 10.0, "failure_probability": 0.5}
+    table = {name: np.array(column) for name, column in found["table"].items()}
+    q = table["decay"]
+    assert q.tolist() == [0.25, 0.6, 0.95]
+    assert table["epsilon"] == pytest.approx(q / (10 * (q - 0.2)))
+    assert table["radius_chebyshev"] == pytest.approx(10 * np.sqrt(2 * 0.64 / 500 / (0.5 * (1 - q**2))))
+    assert table["radius"][1] == pytest.approx(0.426457, abs=1e-6)
+    assert (table["radius"] < table["radius_chebyshev"] / 2).all()
+
+
+def test_the_default_table_is_even(answer):
+    assert answer("figure", "tradeoff")["table"]["decay"] == [round(0.25 + 0.05 * k, 2) for k in range(15)]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_json_has_the_table_and_draws_nothing(answer, tmp_path, name):
+    found = answer("figure", name, *FIGURES[name])
+    assert found["figure"] == name
+    assert set(found["table"]) == COLUMNS[name]
+    assert len({len(column) for column in found["table"].values()}) == 1
+    assert found["file"] is None
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_svg_is_well_formed_and_the_same_every_time(run, tmp_path, name):
+    assert f"Drawn: {name}.svg" in run("figure", name, *FIGURES[name]).output
+    first = (tmp_path / f"{name}.svg").read_bytes()
+    run("figure", name, *FIGURES[name], "--force")
+    assert (tmp_path / f"{name}.svg").read_bytes() == first
+    root = ElementTree.fromstring(first)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert b"dc:date" not in first
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG\r\n"), ("pdf", b"%PDF-"), ("SVG", b"<?xml")])
+def test_the_suffix_decides_the_format(run, tmp_path, suffix, magic):
+    run("figure", "radius", *FIGURES["radius"], "--out", f"a.{suffix}")
+    assert (tmp_path / f"a.{suffix}").read_bytes().startswith(magic)
+    assert os.listdir(tmp_path) == [f"a.{suffix}"]
+
+
+def test_table_and_picture_together(run, tmp_path):
+    text = run("figure", "radius", *FIGURES["radius"], "--table", "--out", "a.svg").output
+    assert "radius chebyshev" in text
+    assert text.endswith("Drawn: a.svg\n")
+    assert (tmp_path / "a.svg").exists()
+
+
+def test_shown_promises_round_up(run, answer):
+    words = ("figure", "tradeoff", "--decay", "0.35,0.65")
+    found = answer(*words)["table"]
+    rows = [line.split() for line in run(*words, "--table").output.splitlines()[1:]]
+    for place, row in enumerate(rows):
+        for name, cell in zip(("decay", "epsilon", "radius", "radius_chebyshev"), row, strict=True):
+            assert float(cell) >= found[name][place]
+
+
+def test_an_existing_picture_is_kept(run, tmp_path):
+    (tmp_path / "radius.svg").write_text("mine")
+    assert "exists already" in run("figure", "radius", code=2).stderr
+    assert (tmp_path / "radius.svg").read_text() == "mine"
+
+
+def test_a_picture_that_cannot_be_finished_leaves_nothing(run, tmp_path, monkeypatch):
+    from tacit.plots import style
+
+    def half(_figure, file):
+        file.write_text("<svg")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(style, "save", half)
+    (tmp_path / "radius.svg").write_text("mine")
+    run("figure", "radius", *FIGURES["radius"], "--force", code=130)
+    assert (tmp_path / "radius.svg").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["radius.svg"]
+
+
+def test_trajectories_on_a_graph(answer):
+    found = answer("figure", "trajectories", "--graph", "karate", "--rounds", 2)
+    assert found["agents"] == 34
+    assert found["table"]["round"] == [0, 1, 2]
+    assert found["table"]["deviation"][0] == 0
+    assert found["table"]["radius_0.5"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("tradeoff", "--out", "a.jpg"), "written as .svg, .png, .pdf, got 'a.jpg'"),
+        (("tradeoff", "--out", "nowhere/a.svg"), "there is no directory nowhere"),
+        (("tradeoff", "--table", "--mixing", 2), "mixing (sigma) must be in (0, 1), got 2.0"),
+        (("tradeoff", "--table", "--decay", 0.1), "decay must be in (1 - mixing, 1)"),
+        (("tradeoff", "--table", "--failure-probability", 1), "must be in (0, 1)"),
+        (("radius", "--table", "--epsilon", "1,-1"), "epsilon must be positive numbers"),
+        (("radius", "--table", "--agents", "0"), "0 is not a whole number"),
+        (("trajectories", "--table", "--values", "nowhere"), "nowhere: No such file"),
+        (("trajectories", "--table", "--epsilon", 0), "epsilon must be a positive number"),
+    ],
+)
+def test_mistakes(run, words, sentence):
+    assert sentence in " ".join(run("figure", *words, code=2).stderr.split())
+
+
+def test_vectors_have_no_trajectories(run, tmp_path):
+    (tmp_path / "vectors.csv").write_text("1,2\n3,4\n")
+    words = ("--agents", 2, "--values", "vectors.csv", "--table")
+    assert "values that are numbers" in run("figure", "trajectories", *words, code=2).stderr

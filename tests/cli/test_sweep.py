@@ -1,0 +1,118 @@
+"""`tacit sweep`: the grid, the table, and going on where it stopped."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+GRID = ("sweep", "--mixing", "0.5,0.8", "--epsilon", "1,2", "--runs", 20, "--rounds", 5)
+KEYS = {
+    "agents", "mixing", "epsilon", "noise_kind", "noise", "decay", "epsilon_rounds", "epsilon_endless",
+    "variance", "radius", "radius_chebyshev", "measured_deviation", "measured_quantile", "outside_radius",
+    "disagreement",
+}  # fmt: skip
+
+
+def test_every_combination_is_a_cell(answer):
+    found = answer(*GRID, "--agents", "10,20")
+    assert [(c["agents"], c["mixing"], c["epsilon"]) for c in found["cells"]] == [
+        (n, s, e) for n in (10, 20) for s in (0.5, 0.8) for e in (1.0, 2.0)
+    ]
+    assert set(found["cells"][0]) == KEYS
+    assert (found["finished"], found["runs"], found["rounds"]) == (8, 20, 5)
+    for cell in found["cells"]:
+        assert cell["epsilon_endless"] <= cell["epsilon"]
+        assert 0 <= cell["outside_radius"] <= 1
+
+
+def test_repeating_an_option_is_a_list_too(answer):
+    found = answer(*GRID, "--agents", 10, "--agents", 20, "--method", "outcome", "--out", "a.jsonl")
+    assert (
+        found["cells"]
+        == answer(*GRID, "--agents", "10,20", "--method", "outcome", "--out", "b.jsonl")["cells"]
+    )
+
+
+def test_a_sweep_goes_on_and_another_is_refused(answer, run, tmp_path):
+    words = (*GRID, "--agents", 10, "--method", "outcome")
+    whole = answer(*words)
+    lines = (tmp_path / "sweep.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "sweep.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:9])  # as a crash leaves it
+    assert answer(*words) == whole
+    assert "holds another sweep: runs" in run(*words, "--runs", 21, code=2).stderr
+
+
+def test_the_table(run):
+    lines = run(*GRID, "--agents", 10).output.splitlines()
+    assert lines[0].startswith("4 cells of 20 runs")
+    assert lines[1].split() == ["mixing", "epsilon", "radius", "measured", "outside", "apart"]
+    assert len(lines) == 7
+    assert lines[-1] == "Kept: sweep.jsonl"
+
+
+def test_graphs_and_both_kinds_of_noise(answer):
+    words = ("--graph", "ring:5,karate", "--mixing", 0.5, "--epsilon", 1, "--noise-kind", "fading,one-shot")
+    found = answer("sweep", *words, "--runs", 3, "--rounds", 3)
+    assert [(c["graph"], c["noise_kind"]) for c in found["cells"]] == [
+        ("ring:5", "fading"), ("ring:5", "one-shot"), ("karate", "fading"), ("karate", "one-shot"),
+    ]  # fmt: skip
+    assert found["cells"][1]["decay"] is None
+
+
+def test_values_of_a_file_are_not_shown_or_kept(run, tmp_path):
+    (tmp_path / "meters.csv").write_text("271.8281828\n-314.1592653\n161.8033988\n")
+    words = ("--agents", 3, "--values", "meters.csv", "--method", "outcome")
+    text = run(*GRID, *words).output + (tmp_path / "sweep.jsonl").read_text()
+    for secret in ("271.8", "314.1", "161.8"):
+        assert secret not in text
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    words = [
+        "sweep",
+        "--agents",
+        "10",
+        "--mixing",
+        ",".join(f"0.{k}" for k in range(10, 100)),
+        "--epsilon",
+        "1",
+    ]
+    out = tmp_path / "sweep.jsonl"
+    tacit = Path(sys.executable).with_name("tacit")
+    process = subprocess.Popen(
+        [tacit, *words, "--method", "outcome", "--out", out],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < 2):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stdout == ""
+    assert stderr.startswith("Stopped. What is finished is kept in ")
+    assert len(stderr.splitlines()) == 1
+    assert all(json.loads(line) for line in out.read_text().splitlines()[:2])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "either agents (with a server) or graph"),
+        (("--agents", "10,x"), "'x' is not a whole number"),
+        (("--agents", "10,"), "'' is not a whole number"),
+        (("--graph", "ring:5,"), "there is an empty name in it"),
+        (("--agents", 10, "--mixing", 2), "mixing (sigma) must be in (0, 1), got 2.0"),
+        (("--agents", 10, "--noise", 2), "either noise or epsilon"),
+        (("--agents", 10, "--noise-kind", "loud"), "noise_kind must be one of fading, one-shot, got 'loud'"),
+        (("--agents", 10, "--method", "guess"), "'guess' is not one of"),
+        (("--agents", 10, "--out", "nowhere/sweep.jsonl"), "there is no directory nowhere"),
+    ],
+)
+def test_mistakes(run, words, sentence):
+    assert sentence in " ".join(run(*GRID, *words, code=2).stderr.split())
