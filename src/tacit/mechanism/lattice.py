@@ -135,7 +135,7 @@ class Lattice:
             raise ParameterError(f"parameters must be Fading or OneShot, got {type(parameters).__name__}.")
         if i < 0 or (parameters.agents is not None and i >= parameters.agents):
             raise ParameterError(f"there must be an agent of number {i}; numbers start at 0.")
-        own = {name: float(np.broadcast_to(v, (i + 1,))[i]) for name, v in vars(parameters).items()}
+        own = {name: float(v[i]) if np.ndim(v) else float(v) for name, v in vars(parameters).items()}
         return LatticeAgent(self, own["sigma"], own["c"], own.get("q"))
 
     def start(self, value: Any) -> Whole:

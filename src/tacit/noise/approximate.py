@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -107,7 +108,7 @@ def delta_for_epsilon(
 
 def _parts(
     parameters: Parameters, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
-) -> tuple[list[float], float]:
+) -> tuple[tuple[float, ...], float]:
     """Return λ of the messages, the tail as one, and the pure loss of all of them."""
     require_adjacency(adjacency)
     if parameters.agents is not None:
@@ -118,13 +119,13 @@ def _parts(
         return _lattice_parts(parameters, rounds, adjacency, lattice, components)
     pure = product_up(epsilon(parameters, rounds), adjacency)
     if isinstance(parameters, Fading):
-        return list(_real_parts(parameters, rounds, adjacency)), pure
-    return [pure], pure
+        return tuple(_real_parts(parameters, rounds, adjacency)), pure
+    return (pure,), pure
 
 
 def _lattice_parts(
     parameters: Parameters, rounds: int | None, adjacency: float, lattice: Lattice, components: int
-) -> tuple[list[float], float]:
+) -> tuple[tuple[float, ...], float]:
     agent = lattice.agent(parameters)
     if rounds is None:
         if isinstance(parameters, Fading):
@@ -136,8 +137,8 @@ def _lattice_parts(
             f"the lattice must be fine enough for {rounds} messages, but ends after {len(costs)}."
         )
     rounding = (components / (4 * Fraction(agent.draw_scale(u)) ** 2) for u in range(len(costs)))
-    parts = [fraction_up(Fraction(loss) + extra) for loss, extra in zip(costs, rounding, strict=True)]
-    return parts, fraction_up(sum(map(Fraction, costs), start=Fraction(0)))
+    parts = (fraction_up(Fraction(loss) + extra) for loss, extra in zip(costs, rounding, strict=True))
+    return tuple(parts), fraction_up(sum(map(Fraction, costs), start=Fraction(0)))
 
 
 def _real_parts(parameters: Fading, rounds: int | None, adjacency: float) -> Iterator[float]:
@@ -154,7 +155,8 @@ def _real_parts(parameters: Fading, rounds: int | None, adjacency: float) -> Ite
         yield float(round_up(extended(powers[head]) * q / gap, ULP * (8 + 2 / gap)))
 
 
-def _composed(parts: list[float], together: float) -> PrivacyLossDistribution:
+@lru_cache(maxsize=8)
+def _composed(parts: tuple[float, ...], together: float) -> PrivacyLossDistribution:
     """Compose the messages, small ones in groups, on a grid that the whole spans."""
     from dp_accounting.pld import privacy_loss_distribution as pld  # type: ignore[import-untyped]
 
@@ -169,7 +171,7 @@ def _composed(parts: list[float], together: float) -> PrivacyLossDistribution:
     return composed
 
 
-def _grouped(parts: list[float], least: float) -> Iterator[float]:
+def _grouped(parts: tuple[float, ...], least: float) -> Iterator[float]:
     """Add up neighbours until each group has its share."""
     group = Fraction(0)
     for part in parts:
@@ -181,7 +183,7 @@ def _grouped(parts: list[float], least: float) -> Iterator[float]:
         yield fraction_up(group)
 
 
-def _sum_up(parts: list[float]) -> float:
+def _sum_up(parts: tuple[float, ...]) -> float:
     return fraction_up(sum(map(Fraction, parts), start=Fraction(0)))
 
 

@@ -23,7 +23,7 @@ from tacit.theory.rounding import fraction_up
 
 LEAST_SCALE, LARGEST_SCALE = 1.0, 2.0**52
 """Below, OpenDP would return its input unchanged without a word; above, draws might not fit 64 bits."""
-_LARGEST_SENSITIVITY = 2**63 - 1
+_LARGE_DISTANCE = 2**62
 _CHUNK = 8192  # long enough that a call's overhead is lost in it
 
 
@@ -105,28 +105,36 @@ def message_loss(scale: float, sensitivity: int) -> float:
         raise ParameterError(
             "the adjacency must be at most 2^900 times the noise: there is nothing to protect."
         )
-    # OpenDP takes 64-bit distances; the loss of a sum of distances is at most the sum of losses.
-    parts = -(-sensitivity // _LARGEST_SENSITIVITY)
-    if parts <= 1:
-        return float(measurement(scale).map(int(sensitivity)))
-    return fraction_up(parts * Fraction(measurement(scale).map(_LARGEST_SENSITIVITY)))
+    # OpenDP takes 64-bit distances. The loss of a sum of distances is at most the sum of their losses.
+    measured, (parts, rest) = _made(scale), divmod(sensitivity, _LARGE_DISTANCE)
+    loss = _mapped(measured, scale, rest)
+    return fraction_up(loss + parts * _mapped(measured, scale, _LARGE_DISTANCE) if parts else loss)
 
 
 @lru_cache(maxsize=256)
 def measurement(scale: float) -> Any:
     """Return OpenDP's measurement for vectors of 64-bit whole numbers, after checking it."""
+    measured = _made(scale)
+    for d in (0, 1, 2**40 + 1):
+        _mapped(measured, scale, d)
+    return measured
+
+
+def _made(scale: float) -> Any:
     if not LEAST_SCALE <= scale <= LARGEST_SCALE:  # also refuses NaN
         raise ParameterError(
             f"the scale of whole-number noise must be from 1 to 2^52, got {scale}: with less there is hardly "
             "any noise. Take a finer state step."
         )
-    measured = _maker()(float(scale))
-    # The map is the guarantee. If it is not d/scale, rounded up, then this is not the noise we ask for.
-    for d in (0, 1, 2**40 + 1):
-        exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(d))
-        if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
-            _refuse("its privacy map is not the one of the discrete Laplace distribution")
-    return measured
+    return _maker()(float(scale))
+
+
+def _mapped(measured: Any, scale: float, d: int) -> Fraction:
+    """Return OpenDP's privacy map at d. If it is not d/scale, rounded up, this is not the noise we want."""
+    exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(int(d)))
+    if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
+        _refuse("its privacy map is not the one of the discrete Laplace distribution")
+    return claimed
 
 
 @cache
