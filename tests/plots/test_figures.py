@@ -146,7 +146,7 @@ def test_trajectories_show_every_agent_the_average_and_the_fan():
 def test_on_a_graph_the_target_is_named_for_what_it_is():
     path = Distributed(Fading(0.5, 1.0, 0.8), Graph.from_edges([(0, 1), (1, 2)]))
     axes = draw_trajectories(session(path, [0.0, 0.0, 7.0]), fan(path, 3)).axes[0]
-    assert "weighted average (target)" in {text.get_text() for text in axes.texts}
+    assert "weighted average" in {text.get_text() for text in axes.texts}
     # γ = 2, 3, 2 on a path of three
     assert has_line(axes, np.arange(4), 2.0 + fan(path, 3).radius[0])
 

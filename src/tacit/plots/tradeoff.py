@@ -19,10 +19,9 @@ def draw_tradeoff(data: Tradeoff) -> Figure:
             _frame(ax, 1 - data.sigma)
         _privacy(above, data)
         _accuracy(below, data)
-        figure.suptitle(
-            f"{data.agents:,} agents, mixing σ = {data.sigma:g}, noise c = {data.c:g}",
-            x=0.01, ha="left", fontsize=9, color=GREY,
-        )  # fmt: skip
+        with_what = f"{data.agents:,} agents, mixing σ = {data.sigma:g}, noise c = {data.c:g}"
+        how_sure = f"failure probability b = {data.failure_probability:g}"
+        figure.suptitle(f"{with_what}, {how_sure}", x=0.01, ha="left", fontsize=9, color=GREY)
     return figure
 
 
@@ -31,7 +30,7 @@ def _frame(ax: Axes, least: float) -> None:
     ax.set_yscale("log")
     plain_log(ax.yaxis)
     ax.grid(axis="y")
-    ax.set_xlim(max(0.0, least - 0.11), 1)
+    ax.set_xlim(max(0.0, least - 0.14 * (1 - least)), 1)
     ax.axvspan(0, least, color="#f0f0f0", lw=0)
     ax.axvline(least, color=GREY, lw=0.8)
 
@@ -65,6 +64,6 @@ def _accuracy(ax: Axes, data: Tradeoff) -> None:
         ha="center",
     )
     label_line(
-        ax, at, data.radius[middle], f"exact: missed with probability {data.failure_probability:g}", BLUE,
+        ax, at, data.radius[middle], "exact", BLUE,
         offset=(0, 11), ha="center",
     )  # fmt: skip

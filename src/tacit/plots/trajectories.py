@@ -67,7 +67,7 @@ def _draw_fan(ax: Axes, t: FloatArray, target: float, promised: Fan) -> None:
 
 
 def _labels(ax: Axes, t: FloatArray, path: FloatArray, target: float, true_average: bool) -> None:
-    name = "true average" if true_average else "weighted average (target)"
+    name = "true average" if true_average else "weighted average"
     # The path may end on the target: part the two names.
     above = path[-1] >= target
     label_line(ax, float(t[-1]), target, name, INK, offset=(4, -7 if above else 7))
