@@ -1,8 +1,8 @@
 """Make what the docs show: pictures, command reference, and the real output of commands.
 
-``python docs/make.py`` rewrites everything; ``--check`` changes nothing and exits with 1 when an output in the
-README or docs is no longer what its command prints. A block that starts with ``$ tacit`` or ``$ python`` is run
-as it stands, in a scratch folder, in a terminal of 100 columns.
+``python docs/make.py`` rewrites everything; ``--check`` changes nothing and exits with 1 when an output
+in the README or docs is no longer what its command prints. A block that starts with ``$ tacit`` or
+``$ python`` is run as it stands, in a scratch folder, in a terminal of 100 columns.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ def run(command: str, folder: Path) -> str:
     words = shlex.split(SHOWN_AS.get(command, command))
     words[0] = str(Path(sys.executable).with_name(words[0]))
     plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
-    done = subprocess.run(words, cwd=folder, env={**os.environ, **plain}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=folder, env={**os.environ, **plain}, capture_output=True, text=True, check=False
+    )
     text = done.stdout + done.stderr
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 
 def runs_here(command: str) -> bool:
     """Whether a shown command is one that is run to check its output."""
-    return command in SHOWN_AS or command.split()[0] in ("tacit", "python")
+    return command in SHOWN_AS or command.split(maxsplit=1)[0] in ("tacit", "python")
 
 
 def shown(page: Path) -> Iterator[tuple[str, str]]:
