@@ -1,0 +1,122 @@
+"""Attacks on the low bits: what floating-point noise gives away.
+
+A double is not a real number. Textbook Laplace noise takes few of the doubles around it (Mironov, "On
+significance of the least significant bits for differential privacy", CCS 2012), and a sum θ + η has
+only as many digits as its larger part (Haney, Desfontaines, Hartman, Shrestha, Hay,
+"Precision-based attacks and interval refining", 2022). So some messages are impossible for a
+wrong θ, and one message can decide what noise was to hide. Both attacks know the implementation,
+as an adversary does, and rule out starts under which a message could not have been sent.
+
+Messages on a lattice that does not depend on θ leave neither attack anything to work with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.audit.likelihood import Mask, counted, states
+from tacit.audit.transcript import AgentTranscripts
+
+Sampler: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+"""From uniform numbers and scales to noise."""
+Attack: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray], Mask]
+"""From messages, hypothetical states and scales: whether such a message could have been sent."""
+
+_UNIT = 2.0**-53  # generators make uniform numbers that are whole multiples of this
+_OFFSETS = range(-4, 5)
+_FAR_FINER = -2000  # an exponent below that of any double
+
+
+def _log(u: FloatArray) -> FloatArray:
+    """Logarithms of the C library, as samplers use; numpy's own may differ in the last bit."""
+    return np.array([math.log(v) for v in u.tolist()])
+
+
+def numpy_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
+    """What ``rng.laplace(0, scale)`` makes of a uniform number, to the last bit."""
+    upper = u >= 0.5
+    noise = scale * _log(np.where(upper, 2.0 - u - u, u + u))
+    return np.where(upper, 0.0 - noise, 0.0 + noise)
+
+
+def textbook_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
+    """−scale·sgn(u − ½)·log(1 − 2|u − ½|), as textbooks invert the distribution, to the last bit."""
+    centred = u - 0.5
+    return -scale * np.sign(centred) * _log(1 - 2 * np.abs(centred))
+
+
+def reachable(x: FloatArray, state: FloatArray, scale: FloatArray, sampler: Sampler = numpy_noise) -> Mask:
+    """Mironov: whether x = state + sampler(u, scale) in doubles, for a uniform number u of 53 bits.
+
+    Where the spacing of doubles around x is so wide that some u always fits, the answer is yes.
+    """
+    x, state, scale = np.broadcast_arrays(x, state, scale)
+    eta = x - state
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        half = 0.5 * np.exp(-np.abs(eta) / scale)  # P(more noise than that, on the same side)
+        window = half / _UNIT * (np.spacing(np.abs(x)) / 2 + np.spacing(np.abs(eta))) / scale
+    possible = ~(window < 2)  # includes NaN: nothing said, nothing ruled out
+    check = np.flatnonzero(~possible.reshape(-1))
+    near = np.rint(np.where(eta > 0, 1 - half, half) / _UNIT)
+    x, state, scale, near = (a.reshape(-1)[check] for a in (x, state, scale, near))
+    hit = np.zeros(len(check), dtype=np.bool_)
+    for offset in _OFFSETS:
+        u = np.clip(near + offset, 1, 1 / _UNIT - 1) * _UNIT
+        hit |= state + sampler(u, scale) == x
+    answer = possible.reshape(-1)
+    answer[check] = hit
+    return answer.reshape(possible.shape)
+
+
+def precise(x: FloatArray, state: FloatArray, scale: FloatArray) -> Mask:  # noqa: ARG001
+    """Haney et al.: whether x has no more digits than state + noise can have.
+
+    Doubles are whole multiples of their unit in the last place, so a sum is a multiple of the smaller
+    of its parts' units. Works on any sampler whose noise is a double.
+    """
+    eta = np.abs(x - state)
+    # η itself is known only up to the rounding of the sum: take the finest unit that it may have
+    finest = _unit_exponent(np.maximum(eta - np.spacing(np.abs(x)), 0.0))
+    return np.asarray((last_bit(x) >= np.minimum(last_bit(state), finest)) | np.isnan(x))
+
+
+def last_bit(x: FloatArray) -> IntArray:
+    """Exponent of the lowest bit that is set; very large for 0."""
+    fraction, exponent = np.frexp(np.nan_to_num(x))
+    digits = np.abs(fraction * 2.0**53).astype(np.int64)
+    lowest = digits & -digits
+    zeros = np.frexp(lowest.astype(np.float64))[1] - 1
+    return np.where(digits == 0, -_FAR_FINER, exponent - 53 + zeros)
+
+
+def _unit_exponent(x: FloatArray) -> IntArray:
+    """Exponent of the unit in the last place; very small for 0."""
+    return np.where(x == 0, _FAR_FINER, np.frexp(x)[1] - 53)
+
+
+ATTACKS: dict[str, Attack] = {
+    "Mironov on numpy": reachable,
+    "Mironov on the textbook": partial(reachable, sampler=textbook_noise),
+    "Haney": precise,
+}
+
+
+def decide(attack: Attack, view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
+    """Return +1 where only `theta` is possible, −1 where only `other` is, 0 where the attack cannot tell.
+
+    A start is possible if every message of the transcript is.
+    """
+    told, scale = counted(view), view.scales
+    scale = scale.reshape(*scale.shape, *(1,) * (view.x.ndim - 2))
+    decision = np.zeros(len(view.x), np.int64)
+    for sign, start in ((1, theta), (-1, other)):
+        fits = attack(view.x, states(view, start), scale).reshape(*view.x.shape[:2], -1)
+        decision += sign * np.all(fits.all(axis=2) | ~told, axis=1)
+    return decision

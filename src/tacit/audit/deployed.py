@@ -1,0 +1,68 @@
+"""The mechanism as it is deployed: exact noise on whole numbers, many sessions at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.audit.transcript import Transcripts, Wholes
+from tacit.mechanism import Mechanism
+from tacit.mechanism.lattice import Lattice
+from tacit.noise.safe import SafeNoise
+from tacit.simulate.lattice import LatticeRuns, SimulatedWholeNoise, simulate_on_lattice
+
+_CHUNK = 200_000  # whole numbers held at once
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A mechanism on its lattices with noise that cannot be seeded: what the runtime runs.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    low, high : float
+        The declared range of values; the auditor's must be in it.
+    seedable : bool
+        Take noise that follows from the seed instead, for tests that must repeat. NOT private.
+    """
+
+    mechanism: Mechanism
+    low: float
+    high: float
+    seedable: bool = False
+    name: str = field(default="lattice mechanism", init=False)
+    low_bits: bool = field(default=True, init=False)
+
+    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
+        """Run so many sessions from the same values; the seed counts only where `seedable`."""
+        lattice = Lattice.fitting(self.mechanism.parameters, rounds, self.low, self.high)
+        most = max(1, _CHUNK // (rounds * int(np.size(values))))
+        parts = []
+        for start in range(0, runs, most):
+            noise = SimulatedWholeNoise(_mixed(seed, start)) if self.seedable else SafeNoise()
+            some = min(most, runs - start)
+            done = simulate_on_lattice(
+                self.mechanism, lattice, np.asarray(values), rounds, noise=noise, runs=some
+            )
+            parts.append(_transcripts(done))
+        return Transcripts.join(parts)
+
+
+def _mixed(seed: int, start: int) -> int:
+    return int(np.random.SeedSequence([seed, start]).generate_state(1, np.uint64)[0])
+
+
+def _transcripts(runs: LatticeRuns) -> Transcripts:
+    """Forget what is private of runs on a lattice."""
+    on, x, y = runs.together.on, runs.x, runs.y
+    steps = runs.exponents.reshape(runs.exponents.shape + (1,) * (x.ndim - 3))
+    return Transcripts.plain(
+        on.mechanism,
+        np.asarray(on.lattice.value(x, steps)),
+        np.asarray(on.lattice.value(y)),
+        exponent=np.array(runs.exponents)[None],
+        wholes=Wholes(on.lattice, x, y),
+    )

@@ -1,0 +1,257 @@
+"""The whole audit: run every tester that applies, and say what came out.
+
+The failure probability is shared out beforehand, a quarter each to the optimal distinguisher, the
+learned ones, the attacks on low bits and the goodness of the noise, and within each by the number
+of questions asked (Bonferroni). So any alarm at all has at most this probability if
+everything is as declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, as_states
+from tacit.audit.attacks import ATTACKS, decide
+from tacit.audit.goodness import Oddity, oddities
+from tacit.audit.law import loss_law
+from tacit.audit.learned import Score, linear_score, logistic_score, rows
+from tacit.audit.likelihood import log_likelihood_ratios
+from tacit.audit.plan import Plan, best_distance, default_rounds, messages, promises, stand_in, weakest
+from tacit.audit.report import Curve, Finding, Report
+from tacit.audit.residual import join, noise_of
+from tacit.audit.rules import rules
+from tacit.audit.seeds import COMMON, guessable
+from tacit.audit.subjects import Subject
+from tacit.audit.testers import LossBound, coin, judge, rule_from_law, rule_from_sample, tally
+from tacit.audit.transcript import Transcripts
+from tacit.errors import ParameterError
+from tacit.mechanism import Mechanism
+from tacit.theory.privacy import require_adjacency
+
+Progress: TypeAlias = Callable[[float, str], None]
+"""Told the share of the work that is done, and what comes next."""
+
+_LEARNED: dict[str, Callable[[FloatArray, FloatArray], Score]] = {
+    "linear probe": linear_score,
+    "learned distinguisher": logistic_score,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Transcripts from two starts that a fair coin chose between, and what is declared of them.
+
+    `first` and `second` ran from `values` and from `others`, which differ in one agent's start.
+    """
+
+    plan: Plan
+    first: Transcripts
+    second: Transcripts
+    values: FloatArray
+    others: FloatArray
+    low_bits: bool
+
+
+def examine(
+    subject: Mechanism | Subject,
+    *,
+    agent: int | None = None,
+    values: npt.ArrayLike | None = None,
+    distance: float | None = None,
+    adjacency: float = 1.0,
+    rounds: int | None = None,
+    transcripts: int = 20_000,
+    failure_probability: float = 1e-6,
+    seed: int = 0,
+    seeds: Sequence[int] = COMMON,
+    progress: Progress | None = None,
+) -> Report:
+    """Audit a mechanism by running it: every tester, one verdict.
+
+    Parameters
+    ----------
+    subject : Mechanism or Subject
+        A mechanism is run as it is deployed, on its lattice with exact noise, in a group of a few
+        agents (an agent's guarantee is its own and holds for every feedback). Or anything that
+        makes transcripts for given values: `Simulated`, a broken mechanism, your own.
+    agent : int, optional
+        Whose start is varied; by default the one with the largest ε.
+    values : one per agent, optional
+        The first start; zeros by default. In the second, the agent's is `distance` higher.
+    distance : float, optional
+        By default the power of two at which the tester should see most of the promised loss. The
+        promise is for every distance, and small ones drown in chance.
+    adjacency : float
+        The report also states the loss for this.
+    rounds : int, optional
+        By default until almost all of the loss of an endless run has been promised.
+    transcripts : int
+        Sessions, of both starts together.
+    failure_probability : float
+        Of any alarm at all, if everything is as declared.
+    seed : int
+        For the tester's coins and for subjects that can be seeded.
+    seeds : sequence of int
+        Seeds that the noise may not come from.
+    progress : function, optional
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> from tacit.audit import broken, examine
+    >>> mechanism = ClientServer(Fading(sigma=0.8, c=10, q=0.6), agents=3)
+    >>> [f.test for f in examine(broken("raw-state", mechanism), transcripts=500).alarms][:1]
+    ['scale']
+    """
+    require_adjacency(adjacency)
+    if transcripts < 200:
+        raise ParameterError(f"transcripts must be at least 200 for any test to work, got {transcripts}.")
+    if not 0 < failure_probability < 1:
+        raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
+    tell = progress or (lambda _share, _what: None)
+    declared = subject if isinstance(subject, Mechanism) else subject.mechanism
+    whose = weakest(declared) if agent is None else agent
+    if not 0 <= whose < declared.n:
+        raise ParameterError(f"agent must be a number from 0 to {declared.n - 1}, got {whose}.")
+    start = as_states(np.zeros(declared.n) if values is None else values, declared.n)
+    mechanism, members = stand_in(declared, whose) if isinstance(subject, Mechanism) else (declared, None)
+    place = members.index(whose) if members else whose
+    length = default_rounds(mechanism.parameters, place) if rounds is None else rounds
+    apart = distance or best_distance(mechanism.parameters, length, place, transcripts, failure_probability)
+    made = Plan(
+        mechanism, place, require_adjacency(apart), adjacency, length, transcripts, failure_probability
+    )
+    if members and len(members) < declared.n:
+        note = (
+            f"Agents {', '.join(map(str, members))} of {declared.n:,} ran: an agent's guarantee is its own."
+        )
+        made = replace(made, notes=(note,))
+        start = start[members]
+    running = subject if not isinstance(subject, Mechanism) else _deployed(made, start)
+    return judge_evidence(
+        _run(running, made, start, seed, tell), seeds=seeds, progress=tell, subject=running.name
+    )
+
+
+def _deployed(made: Plan, start: FloatArray) -> Subject:
+    from tacit.audit.deployed import Deployed
+
+    both = np.stack([start, made.moved(start)])
+    return Deployed(made.mechanism, float(both.min()), float(both.max()))
+
+
+def _run(subject: Subject, made: Plan, start: FloatArray, seed: int, tell: Progress) -> Evidence:
+    """Toss the coins and run the sessions."""
+    heads, tails = coin(made.transcripts, np.random.default_rng([seed, made.transcripts]))
+    moved = made.moved(start)
+    tell(0.0, "sessions from the first start")
+    first = subject(start, made.rounds, heads, 2 * seed)
+    tell(0.4, "sessions from the second start")
+    second = subject(moved, made.rounds, tails, 2 * seed + 1)
+    return Evidence(made, first, second, start, moved, subject.low_bits)
+
+
+def judge_evidence(evidence: Evidence, *, seeds: Sequence[int], progress: Progress, subject: str) -> Report:
+    """Run every tester on transcripts from two known starts."""
+    made = evidence.plan
+    quarter = made.failure_probability / 4
+    progress(0.8, "rules")
+    findings = [*rules(Transcripts.join([evidence.first, evidence.second]))]
+    progress(0.82, "optimal distinguisher")
+    optimal, curve = _optimal(evidence, quarter)
+    findings.append(optimal)
+    progress(0.86, "learned distinguishers")
+    findings += _learned(evidence, quarter)
+    progress(0.9, "low bits")
+    findings += _low_bits(evidence, quarter)
+    progress(0.94, "noise")
+    findings += _goodness(evidence, quarter, seeds)
+    progress(1.0, "done")
+    return made.report(subject, findings, curve=curve)
+
+
+def _optimal(evidence: Evidence, share: float) -> tuple[Finding, Curve]:
+    """The exact ratio under the declared parameters, after every number of rounds."""
+    made = evidence.plan
+    gains = [
+        log_likelihood_ratios(t.of(made.agent), evidence.values[made.agent], evidence.others[made.agent])
+        for t in (evidence.first, evidence.second)
+    ]
+    ends = np.searchsorted(evidence.first.rounds_of, np.arange(1, made.rounds + 1)) - 1
+    scores = [np.cumsum(gain, axis=1)[:, ends] for gain in gains]
+    bounds = []
+    for t, spoken in enumerate(messages(evidence.first, made.agent)):
+        # half of the share for the whole session, half for all shorter ones together
+        part = share / 2 if t + 1 == made.rounds else share / 2 / max(1, made.rounds - 1)
+        law = loss_law(made.mechanism.parameters, spoken, made.distance, agent=made.agent)
+        rule = rule_from_law(law, made.transcripts, part)
+        bounds.append(judge(rule, scores[0][:, t], scores[1][:, t], part))
+    promised = promises(evidence.first, made.agent, made.distance)
+    worst = int(np.argmax([b.loss - p for b, p in zip(bounds, promised, strict=True)]))
+    passes = bounds[worst].loss <= promised[worst]
+    shown = made.rounds - 1 if passes else worst
+    finding = _loss_finding("optimal distinguisher", bounds[shown], promised[shown])
+    curve = Curve(tuple(range(1, made.rounds + 1)), promised, tuple(b.loss for b in bounds))
+    return finding, curve
+
+
+def _learned(evidence: Evidence, share: float) -> Iterator[Finding]:
+    """Scores fitted on one half of the sessions, judged on the other."""
+    made = evidence.plan
+    tables = [rows(t, made.agent) for t in (evidence.first, evidence.second)]
+    halves = [(z[: len(z) // 2], z[len(z) // 2 :]) for z in tables]
+    part = share / len(_LEARNED)
+    promised = promises(evidence.first, made.agent, made.distance)[-1]
+    for name, fit in _LEARNED.items():
+        score = fit(halves[0][0], halves[1][0])
+        size = len(halves[0][1]) + len(halves[1][1])
+        rule = rule_from_sample(score(halves[0][0]), score(halves[1][0]), size, part)
+        yield _loss_finding(name, judge(rule, score(halves[0][1]), score(halves[1][1]), part), promised)
+
+
+def _low_bits(evidence: Evidence, share: float) -> Iterator[Finding]:
+    """The attacks on floating point, on whole sessions."""
+    made = evidence.plan
+    promised = promises(evidence.first, made.agent, made.distance)[-1]
+    starts = evidence.values[made.agent], evidence.others[made.agent]
+    for name, attack in ATTACKS.items():
+        if not evidence.low_bits:
+            why = "its promise is for real numbers, not for the bits it sends"
+            yield Finding(f"low bits: {name}", "skipped", why)
+            continue
+        first, second = (decide(attack, t.of(made.agent), *starts) for t in (evidence.first, evidence.second))
+        yield _loss_finding(f"low bits: {name}", tally(first, second, share / len(ATTACKS)), promised)
+
+
+def _goodness(evidence: Evidence, share: float, seeds: Sequence[int]) -> list[Finding]:
+    """The noise against its declaration."""
+    noise = join([noise_of(evidence.first, evidence.values), noise_of(evidence.second, evidence.others)])
+    return goodness_findings([*oddities(noise), *guessable(noise, seeds)], share)
+
+
+def goodness_findings(found: Sequence[Oddity], share: float) -> list[Finding]:
+    """One finding per property: its oddest place, against a limit that pays for all places."""
+    limit = share / max(1, len(found))
+    findings = []
+    for test in dict.fromkeys(o.test for o in found):
+        worst = min((o for o in found if o.test == test), key=lambda o: o.p_value)
+        odd = worst.p_value <= limit
+        detail = f"{worst.place}: {worst.seen}"
+        findings.append(Finding(test, "alarm" if odd else "pass", detail, worst.p_value, limit))
+    return findings
+
+
+def _loss_finding(test: str, bound: LossBound, promised: float) -> Finding:
+    detail = f"{bound.correct:,} of {bound.guesses:,} guesses right"
+    return Finding(
+        test, "alarm" if bound.loss > promised else "pass", detail, loss=bound.loss, promised=promised
+    )

@@ -1,0 +1,93 @@
+"""Scores learned from transcripts, for mechanisms of which nothing is known.
+
+Both are fitted on some transcripts and judged on others, so whatever they learn, the bound on
+the loss stays valid; they can only fail to find something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import expit
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.audit.transcript import Transcripts
+
+Score: TypeAlias = Callable[[FloatArray], FloatArray]
+"""From rows of numbers, one row per transcript, to one number each."""
+
+_MOST_COLUMNS = 400
+_RIDGE = 1e-13  # singular values below this share of the largest are not told from rounding
+_PENALTY = 1e-3
+_STEPS = 25
+
+
+def rows(transcripts: Transcripts, agent: int) -> FloatArray:
+    """Return everything that was heard as one row of numbers per session.
+
+    With very many agents or rounds, only what the agent itself said and heard.
+    """
+    runs = transcripts.runs
+    x, y = transcripts.x.reshape(runs, -1), transcripts.y.reshape(runs, -1)
+    if x.shape[1] + y.shape[1] > _MOST_COLUMNS:
+        view = transcripts.of(agent)
+        x, y = view.x.reshape(runs, -1), view.y.reshape(runs, -1)
+    return np.asarray(np.nan_to_num(np.concatenate([x, y], axis=1)[:, :_MOST_COLUMNS]))
+
+
+def linear_score(first: FloatArray, second: FloatArray) -> Score:
+    """Fisher's linear discriminant, by singular values.
+
+    Finds any combination of messages in which noise cancels: a state that was sent raw, noise
+    that two agents share, noise that is taken back later.
+    """
+    centre, spread = _standard(np.concatenate([first, second]))
+    a, b = (first - centre) / spread, (second - centre) / spread
+    gap = a.mean(axis=0) - b.mean(axis=0)
+    inner = np.concatenate([a - a.mean(axis=0), b - b.mean(axis=0)])
+    # Not the covariance: squaring would lose directions with a variance below 10^−16.
+    _, singular, directions = np.linalg.svd(inner, full_matrices=False)
+    ridge = (_RIDGE * max(singular[0], 1e-300)) ** 2
+    weight = directions.T @ ((directions @ gap) / (singular**2 + ridge))
+    weight /= max(float(np.abs(weight).max()), 1e-300)
+    return lambda z: ((z - centre) / spread) @ weight
+
+
+def logistic_score(first: FloatArray, second: FloatArray) -> Score:
+    """Logistic regression on bounded features of every number: which side of its median, and how far.
+
+    Ratios of Laplace densities are bounded and step-like; so are these features.
+    """
+    both = np.concatenate([first, second])
+    centre = np.median(both, axis=0)
+    spread = np.median(np.abs(both - centre), axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+
+    def features(z: FloatArray) -> FloatArray:
+        u = (z - centre) / spread
+        return np.concatenate([np.ones((len(z), 1)), np.sign(u), np.tanh(u), np.tanh(u / 4)], axis=1)
+
+    label = np.concatenate([np.ones(len(first), np.int64), np.zeros(len(second), np.int64)])
+    weight = _newton(features(both), label)
+    return lambda z: features(z) @ weight
+
+
+def _newton(design: FloatArray, label: IntArray) -> FloatArray:
+    """Maximum of the penalised likelihood of a logistic regression."""
+    weight = np.zeros(design.shape[1])
+    penalty = _PENALTY * len(design) * np.eye(len(weight))
+    for _ in range(_STEPS):
+        p = expit(design @ weight)
+        slope = design.T @ (label - p) - penalty @ weight
+        step = np.linalg.solve((design * (p * (1 - p))[:, None]).T @ design + penalty, slope)
+        weight += step
+        if np.abs(step).max() < 1e-8:
+            break
+    return weight
+
+
+def _standard(both: FloatArray) -> tuple[FloatArray, FloatArray]:
+    spread = both.std(axis=0)
+    return both.mean(axis=0), np.where(spread > 0, spread, 1.0)

@@ -1,0 +1,173 @@
+"""How likely a transcript is for a given start: exact, for millions of transcripts at once.
+
+Given the feedback that was observed, the states that follow from a hypothetical θ_k(0) are
+determined (section 3.1 of the paper), so the noise that agent k must have drawn is
+η_k(t) = x_k(t) − θ_k(t), and its density is known. Nothing else bears on θ_k(0): the others'
+messages are the same under both hypotheses. No adversary who sees all channels, the server and
+the states of other agents can do better than the ratio computed here (docs/proofs/audit.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray
+from tacit.audit.transcript import AgentTranscripts, Wholes
+from tacit.errors import StateError
+from tacit.mechanism.lattice import LatticeAgent
+from tacit.mechanism.whole import nearest_shift
+
+Mask = npt.NDArray[np.bool_]
+
+
+def states(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
+    """Return the states that a start θ_k(0) leads to under the observed feedback.
+
+    Parameters
+    ----------
+    view : AgentTranscripts
+        One agent's part of the transcripts: ``transcripts.of(agent)``.
+    theta : number, or array of shape (k,), (runs,) or (runs, k)
+        The hypothetical start, the same in all sessions or one per session.
+
+    Returns
+    -------
+    array, shaped like ``view.x``
+        θ_k at every slot, by θ(u+1) = (1−σ)θ(u) + σy (eq:upd).
+    """
+    state = np.array(np.broadcast_to(_as_start(view, theta), (len(view.x), *view.x.shape[2:])))
+    path = np.empty(view.x.shape)
+    moved = np.diff(view.update, axis=1) > 0
+    for slot in range(view.x.shape[1]):
+        path[:, slot] = state
+        if slot + 1 < view.x.shape[1]:
+            heard = moved[:, slot].reshape(-1, *(1,) * (state.ndim - 1))
+            after = (1 - view.sigma) * state + view.sigma * view.y[:, view.rounds_of[slot]]
+            state = after if heard.all() else np.where(heard, after, state)
+    return path
+
+
+def residuals(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
+    """Return the noise that a start θ_k(0) implies: x − state; NaN where nothing was said.
+
+    On a lattice the whole numbers that were drawn, exactly, times the message step.
+    """
+    if view.wholes is None:
+        return view.x - states(view, theta)
+    return np.where(np.isnan(view.x), np.nan, _lattice_residuals(view, view.wholes, theta))
+
+
+def _lattice_residuals(view: AgentTranscripts, wholes: Wholes, theta: npt.ArrayLike) -> FloatArray:
+    """Follow the hypothetical state on the state lattice, as the agent does."""
+    agent = LatticeAgent(wholes.lattice, view.sigma, view.c, view.q)
+    start = _as_start(view, theta)
+    rows = start if start.shape == (len(view.x), *view.x.shape[2:]) else start[None]
+    state = np.stack([np.asarray(wholes.lattice.start(row), dtype=object) for row in rows])
+    state = np.array(np.broadcast_to(state, (len(view.x), *view.x.shape[2:])))
+    eta = np.empty(view.x.shape)
+    update = np.broadcast_to(view.update, view.x.shape[:2])
+    for slot in range(view.x.shape[1]):
+        for u in np.unique(update[:, slot]).tolist():
+            now = update[:, slot] == u
+            step = agent.message_exponent(u)
+            rounded = nearest_shift(state[now], step - wholes.lattice.state_exponent)
+            eta[now, slot] = np.ldexp((wholes.x[now, slot] - rounded).astype(np.float64), step)
+        if slot + 1 < view.x.shape[1]:
+            heard = update[:, slot + 1] > update[:, slot]
+            state[heard] = agent.update(state[heard], wholes.y[heard, view.rounds_of[slot]])
+    return eta
+
+
+def counted(view: AgentTranscripts) -> Mask:
+    """Which messages tell anything new, of shape (runs, slots).
+
+    A repetition of the very same message at the same update says nothing. A different message
+    there is one more draw, and is counted as such: this is what a redrawing agent pays.
+    """
+    said: Mask = np.asarray(~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2))
+    if view.q is None:
+        said &= view.update == 0  # the shadow moves without noise
+    if (np.diff(view.update, axis=1) > 0).all():
+        return said
+    fresh = said.copy()
+    for slot in range(1, view.x.shape[1]):
+        for before in range(slot - 1, -1, -1):
+            same_update = view.update[:, before] == view.update[:, slot]
+            if not same_update.any():
+                break
+            same = (view.x[:, before] == view.x[:, slot]).reshape(len(view.x), -1).all(axis=1)
+            fresh[:, slot] &= ~(same_update & same)
+    return fresh
+
+
+def log_likelihood(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
+    """Log-density of each transcript for the start θ_k(0), up to what no start changes.
+
+    On a lattice: the logarithm of a probability, not of a density.
+    """
+    scale, components = view.scales, view.x[0, 0].size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if view.wholes is None or view.exponent is None:
+            constant = -np.log(2 * scale)
+        else:
+            # P(k) = tanh(g/2b)·exp(−|k|g/b): the discrete Laplace distribution
+            constant = np.log(np.tanh(np.ldexp(0.5, view.exponent) / scale))
+        terms = components * constant - _absolute(residuals(view, theta)) / scale
+    return np.asarray(np.sum(terms, axis=1, where=counted(view)))
+
+
+def log_likelihood_ratios(view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
+    """Return per message how much likelier `theta` makes it than `other`, as a logarithm.
+
+    The sum over a row is the log-likelihood ratio of the transcript; partial sums are those of
+    its prefixes. Messages that say nothing new count 0.
+
+    Returns
+    -------
+    array, shape (runs, slots)
+    """
+    gap = _as_start(view, other) - _as_start(view, theta)
+    eta = residuals(view, theta)
+    fade = view.fades.reshape(*view.fades.shape, *(1,) * (eta.ndim - 2))
+    gap = gap if gap.ndim < eta.ndim - 1 or gap.ndim == 0 else gap[:, None]
+    # Under the other start the states are gap·(1−σ)^u higher, the noise as much lower (Lemma 1, lem:pri)
+    implied = eta - gap * fade if view.wholes is None else residuals(view, other)
+    gain = _absolute(implied) - _absolute(eta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(counted(view), gain / view.scales, 0.0)
+
+
+def log_likelihood_ratio(view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
+    """Log-likelihood ratio of each transcript between two starts of the agent.
+
+    Its absolute value never exceeds ε_T·‖theta − other‖₁ if the agent does what it declares. By
+    the lemma of Neyman and Pearson, no test tells the two starts apart better than a threshold
+    on this number.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> from tacit.audit import Transcripts
+    >>> execution = ClientServer(Fading(0.8, 10, 0.6), agents=1).execute([1.0], [[5.0], [3.0]])
+    >>> view = Transcripts.from_executions([execution]).of(0)
+    >>> log_likelihood_ratio(view, 1.0, 0.0).round(6)
+    array([0.133333])
+    """
+    return np.asarray(log_likelihood_ratios(view, theta, other).sum(axis=1))
+
+
+def _absolute(eta: FloatArray) -> FloatArray:
+    """|η|, summed over components: shape (runs, slots)."""
+    size = np.abs(eta)
+    return size if size.ndim == 2 else np.asarray(size.sum(axis=2))
+
+
+def _as_start(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
+    start = np.asarray(theta, dtype=np.float64)
+    runs, tail = len(view.x), view.x.shape[2:]
+    if start.shape not in ((), tail, (runs, *tail)) or not np.isfinite(start).all():
+        raise StateError(
+            f"a start must be a finite number, or have shape {tail} or {(runs, *tail)}, got {start.shape}."
+        )
+    return start

@@ -1,0 +1,176 @@
+"""What an audit will do: who, how far apart the starts, how many rounds; and what is promised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.audit.law import loss_law
+from tacit.audit.report import Curve, Finding, Report
+from tacit.audit.testers import loss_bound, rule_from_law
+from tacit.audit.transcript import Transcripts
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, Parameters
+from tacit.mechanism.lattice import LatticeAgent
+from tacit.noise.accounting import account
+from tacit.theory.privacy import epsilons
+from tacit.theory.rounding import product_up
+
+GROUP = 3
+"""How many agents run for a larger mechanism."""
+
+_ALMOST_ALL = 0.9999  # of the loss of an endless run
+_MOST_ROUNDS, _UNBOUNDED_ROUNDS, _ONE_SHOT_ROUNDS = 40, 20, 4
+_LARGEST_LOSS = 7.0  # more cannot be proved from some ten thousand sessions
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is declared and what is varied; see `Report` for the fields."""
+
+    mechanism: Mechanism
+    agent: int
+    distance: float
+    adjacency: float
+    rounds: int
+    transcripts: int
+    failure_probability: float
+    notes: tuple[str, ...] = ()
+
+    def moved(self, values: FloatArray) -> FloatArray:
+        """Return the values with the agent's start moved by the distance, in one component."""
+        others = values.copy()
+        others[(self.agent, *(0,) * (values.ndim - 1))] += self.distance
+        return others
+
+    def report(self, subject: str, findings: Sequence[Finding], *, curve: Curve) -> Report:
+        """Put the result together."""
+        return Report(
+            subject=subject,
+            declared=describe(self.mechanism),
+            agent=self.agent,
+            distance=self.distance,
+            adjacency=self.adjacency,
+            rounds=self.rounds,
+            transcripts=self.transcripts,
+            failure_probability=self.failure_probability,
+            promised=curve.promised[-1],
+            measured=max(f.loss for f in findings if f.loss is not None),
+            findings=tuple(findings),
+            curve=curve,
+            notes=self.notes,
+        )
+
+
+def own_epsilon(parameters: Parameters, messages: int | None, agent: int) -> float:
+    """ε of one agent after so many messages."""
+    return float(np.broadcast_to(epsilons(parameters, messages), (agent + 1,))[agent])
+
+
+def weakest(mechanism: Mechanism) -> int:
+    """Return the agent with the largest ε."""
+    return int(np.argmax(epsilons(mechanism.parameters, default_rounds(mechanism.parameters, 0))))
+
+
+def default_rounds(parameters: Parameters, agent: int) -> int:
+    """Rounds until almost all of the loss of an endless run has been promised, within reason."""
+    if not isinstance(parameters, Fading):
+        return _ONE_SHOT_ROUNDS
+    try:
+        aim = _ALMOST_ALL * own_epsilon(parameters, None, agent)
+    except ParameterError:
+        return _UNBOUNDED_ROUNDS
+    return next((t for t in range(1, _MOST_ROUNDS) if own_epsilon(parameters, t, agent) >= aim), _MOST_ROUNDS)
+
+
+def best_distance(
+    parameters: Parameters, rounds: int, agent: int, transcripts: int, failure_probability: float
+) -> float:
+    """Return the power of two at which the optimal tester should prove the largest share of the loss."""
+    per_unit = own_epsilon(parameters, rounds, agent)
+    best, most = 0.0, 0.0
+    for exponent in range(
+        math.floor(math.log2(0.25 / per_unit)), math.ceil(math.log2(_LARGEST_LOSS / per_unit))
+    ):
+        law = loss_law(parameters, rounds, 2.0**exponent, agent=agent, points=2**12)
+        rule = rule_from_law(law, transcripts, failure_probability)
+        right, wrong = float(law.tail(rule.high)[0]), float(law.other_tail(rule.high)[1])
+        share = loss_bound(transcripts * right, transcripts * (right + wrong), failure_probability) / law.most
+        if share > most:
+            best, most = 2.0**exponent, share
+    return best or 2.0 ** math.ceil(math.log2(1 / per_unit))
+
+
+def promises(transcripts: Transcripts, agent: int, distance: float) -> tuple[float, ...]:
+    """Return the loss promised after each round, between starts of one agent this far apart.
+
+    On a lattice, what it accounts for; else ε of as many messages as the agent had sent.
+    """
+    spoken = messages(transcripts, agent)
+    if transcripts.wholes is not None:
+        view = transcripts.of(agent)
+        own = LatticeAgent(transcripts.wholes.lattice, view.sigma, view.c, view.q)
+        spent = account(own, spoken[-1], adjacency=distance, components=transcripts.components or 1).spent
+        return tuple(float(spent[m - 1]) for m in spoken)
+    parameters = transcripts.mechanism.parameters
+    return tuple(product_up(own_epsilon(parameters, m, agent), distance) for m in spoken)
+
+
+def messages(transcripts: Transcripts, agent: int) -> list[int]:
+    """How many different messages the agent had to send up to the end of each round."""
+    ends = np.searchsorted(transcripts.rounds_of, np.arange(1, transcripts.rounds + 1))
+    return [int(transcripts.update[:, :end, agent].max()) + 1 for end in ends.tolist()]
+
+
+def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mechanism, list[int]]:
+    """Return a small group of a mechanism's agents, the given one first, and who they are.
+
+    An agent's guarantee is its own: what the others are shows only in the feedback, and it holds
+    for every feedback (docs/proofs/privacy.md).
+    """
+    if mechanism.n <= group:
+        return mechanism, list(range(mechanism.n))
+    if isinstance(mechanism, Distributed):
+        members = _nearest(mechanism.graph, agent, group)
+        place = {member: i for i, member in enumerate(members)}
+        edges = [
+            (place[i], place[int(j)]) for i in members for j in mechanism.graph.neighbours(i) if j in place
+        ]
+        kept = Graph.from_edges([(i, j) for i, j in edges if i < j], n=group)
+        return Distributed(_of(mechanism.parameters, members), kept), members
+    members = [agent, *[i for i in range(group) if i != agent][: group - 1]]
+    return ClientServer(_of(mechanism.parameters, members), agents=group), members
+
+
+def _nearest(graph: Graph, agent: int, count: int) -> list[int]:
+    """The agent and those nearest to it."""
+    found = [agent]
+    for member in found:
+        found += [int(j) for j in graph.neighbours(member) if j not in found][: count - len(found)]
+        if len(found) == count:
+            break
+    return found
+
+
+def _of(parameters: Parameters, members: list[int]) -> Parameters:
+    own = {name: v[members] if isinstance(v, np.ndarray) else v for name, v in vars(parameters).items()}
+    return type(parameters)(**own)
+
+
+def describe(mechanism: Mechanism) -> str:
+    """Name a mechanism and its parameters in one line."""
+    where = "around a server" if isinstance(mechanism, ClientServer) else "on a graph"
+    kind = "fading" if isinstance(mechanism.parameters, Fading) else "one-shot"
+    words = {"sigma": "mixing", "c": "noise", "q": "decay"}
+    values = [f"{words[name]} {_range(value)}" for name, value in vars(mechanism.parameters).items()]
+    return f"{mechanism.n:,} agents {where}, {kind} noise: {', '.join(values)}"
+
+
+def _range(value: float | FloatArray) -> str:
+    low, high = f"{np.min(value):g}", f"{np.max(value):g}"
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,129 @@
+"""Audit recorded transcripts: as much as what is known of their starts allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.audit.examination import Evidence, Progress, goodness_findings, judge_evidence
+from tacit.audit.files import INPUTS, read_folder
+from tacit.audit.goodness import oddities
+from tacit.audit.plan import Plan, describe
+from tacit.audit.reconstruction import reconstruct
+from tacit.audit.report import Finding, Report
+from tacit.audit.residual import noise_of
+from tacit.audit.rules import rules
+from tacit.audit.seeds import COMMON, guessable
+from tacit.audit.testers import coin_for
+from tacit.audit.transcript import Transcripts
+from tacit.errors import FileError, ParameterError
+
+_LEVEL = 0.95
+
+
+def examine_folder(
+    folder: Path | str,
+    *,
+    adjacency: float = 1.0,
+    failure_probability: float = 1e-6,
+    seed: int = 0,
+    seeds: Sequence[int] = COMMON,
+    progress: Progress | None = None,
+) -> Report:
+    """Audit a folder of recorded transcripts (`tacit.audit.files` describes them).
+
+    Parameters
+    ----------
+    folder : path
+        Either transcripts; with ``inputs.json``, of values that the auditor chose, the noise is tested
+        too. Or two folders of such, whose values differ in one agent: then the loss is measured too.
+    adjacency, failure_probability, seed, seeds, progress
+        As for `examine`.
+    """
+    if not 0 < failure_probability < 1:
+        raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
+    where, tell = Path(folder), progress or (lambda _share, _what: None)
+    if not where.is_dir():
+        raise FileError(f"{folder}: there is no such folder.")
+    parts = [p for p in sorted(where.iterdir()) if p.is_dir() and any(p.glob("*.jsonl"))]
+    if parts and len(parts) != 2:
+        raise FileError(
+            f"{folder}: there must be transcripts in it, or in two folders of it; got {len(parts)}."
+        )
+    tell(0.0, "reading")
+    if not parts:
+        transcripts, values = read_folder(where)
+        return _one_start(where.name, transcripts, values, adjacency, failure_probability, seeds, tell)
+    (first, values), (second, others) = (read_folder(part) for part in parts)
+    if values is None or others is None:
+        raise FileError(f"{folder}: both folders must have {INPUTS}, or their starts are not known.")
+    rng = np.random.default_rng([seed, first.runs])
+    heads, tails = coin_for(first.runs, second.runs, failure_probability, rng)
+    agent, distance = _difference(values, others)
+    made = Plan(first.mechanism, agent, distance, adjacency, first.rounds, heads + tails, failure_probability)
+    low_bits = first.exponent is not None
+    evidence = Evidence(made, first[:heads], second[:tails], values, others, low_bits)
+    return judge_evidence(evidence, seeds=seeds, progress=tell, subject=where.name)
+
+
+def _difference(values: FloatArray, others: FloatArray) -> tuple[int, float]:
+    """Who starts differently, and by how much in the L1 norm."""
+    apart = np.abs(values - others).reshape(len(values), -1).sum(axis=1)
+    if np.count_nonzero(apart) != 1:
+        raise FileError(
+            f"the starts must differ for exactly one agent, got {np.count_nonzero(apart)} that differ."
+        )
+    return int(np.argmax(apart)), float(apart.max())
+
+
+def _one_start(  # noqa: PLR0917 - all of them go into the report
+    name: str,
+    transcripts: Transcripts,
+    values: FloatArray | None,
+    adjacency: float,
+    failure_probability: float,
+    seeds: Sequence[int],
+    tell: Progress,
+) -> Report:
+    """Rules for everyone; the noise too where the values are known."""
+    findings = [*rules(transcripts)]
+    notes = (_knowable(transcripts),)
+    tell(0.3, "noise")
+    if values is None:
+        why = f"the values are not known: add {INPUTS} where they were the auditor's choice"
+        findings.append(Finding("noise", "skipped", why))
+    else:
+        noise = noise_of(transcripts, values)
+        findings += goodness_findings([*oddities(noise), *guessable(noise, seeds)], failure_probability)
+    why = "needs transcripts from two known starts, in two folders"
+    findings.append(Finding("loss", "skipped", why))
+    tell(1.0, "done")
+    return Report(
+        subject=name,
+        declared=describe(transcripts.mechanism),
+        agent=0,
+        distance=None,
+        adjacency=adjacency,
+        rounds=transcripts.rounds,
+        transcripts=transcripts.runs,
+        failure_probability=failure_probability,
+        promised=None,
+        measured=None,
+        findings=tuple(findings),
+        notes=notes,
+    )
+
+
+def _knowable(transcripts: Transcripts) -> str:
+    """How narrowly an eavesdropper can place an agent's value, without saying where."""
+    widths = []
+    for agent in range(transcripts.mechanism.n):
+        low, high = reconstruct(transcripts.of(agent)).interval(_LEVEL)
+        widths.append(high - low)
+    return (
+        f"An eavesdropper who knew nothing before can place an agent's value within an interval of length "
+        f"{np.min(widths):.3g} to {np.max(widths):.3g}, which holds it with probability {_LEVEL:g}."
+    )

@@ -1,0 +1,78 @@
+"""Rules that anyone can check on a transcript, without knowing a value.
+
+Breaking one has no probability at all under the promise, so one case suffices for an alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tacit.audit.likelihood import counted
+from tacit.audit.report import Finding
+from tacit.audit.transcript import AgentTranscripts, Transcripts
+from tacit.mechanism.lattice import LatticeAgent
+
+_ROUNDING = 1e-9  # relative: float messages are checked up to it
+
+
+def rules(transcripts: Transcripts) -> Iterator[Finding]:
+    """Check every rule on every session."""
+    views = [transcripts.of(agent) for agent in range(transcripts.mechanism.n)]
+    yield _one_draw(views)
+    yield _on_lattice(views)
+    if transcripts.mechanism.one_shot:
+        yield _shadow(views)
+
+
+def _one_draw(views: list[AgentTranscripts]) -> Finding:
+    """One draw per update: asked again, an agent repeats the very same message."""
+    redrawn, asked = 0, 0
+    for view in views:
+        said = np.asarray(~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2))
+        first = np.zeros(said.shape, dtype=np.bool_)
+        seen = np.full(len(said), -1)
+        for slot in range(said.shape[1]):
+            update = np.broadcast_to(view.update[:, slot], seen.shape)
+            first[:, slot] = said[:, slot] & (update > seen)
+            seen = np.where(said[:, slot], update, seen)
+        again = said & ~first
+        asked += int(again.sum())
+        redrawn += int(np.sum(again & counted(view)))
+    detail = f"{redrawn:,} of {asked:,} repetitions differ" if asked else "nobody was asked twice"
+    return Finding("one draw per update", "alarm" if redrawn else "pass", detail)
+
+
+def _on_lattice(views: list[AgentTranscripts]) -> Finding:
+    """Messages are whole multiples of the step that follows the noise, which the agent declares."""
+    test, off = "on the lattice", 0
+    if views[0].exponent is None:
+        return Finding(test, "skipped", "no lattice is declared")
+    for view in views:
+        assert view.exponent is not None
+        step = view.exponent.reshape(*view.exponent.shape, *(1,) * (view.x.ndim - 2))
+        ratio = np.nan_to_num(np.ldexp(view.x, -step))
+        off += int(np.sum(ratio != np.rint(ratio)))
+        if view.wholes is not None:
+            agent = LatticeAgent(view.wholes.lattice, view.sigma, view.c, view.q)
+            for u in np.unique(view.update).tolist():
+                off += int(np.sum(view.exponent[view.update == u] != agent.message_exponent(u)))
+    return Finding(
+        test, "alarm" if off else "pass", f"{off:,} numbers are off it" if off else "all messages are"
+    )
+
+
+def _shadow(views: list[AgentTranscripts]) -> Finding:
+    """One-shot noise: after the first message, all others follow from public numbers."""
+    off = 0
+    for view in views:
+        tail = (1,) * (view.x.ndim - 2)
+        moved = (np.diff(view.update, axis=1) > 0).reshape(-1, view.x.shape[1] - 1, *tail)
+        heard = view.y[:, view.rounds_of[:-1]]
+        expected = np.where(moved, (1 - view.sigma) * view.x[:, :-1] + view.sigma * heard, view.x[:, :-1])
+        size = _ROUNDING * (1 + np.nanmax(np.abs(view.x)))
+        later = (view.update[:, 1:] > 0).reshape(moved.shape)
+        off += int(np.sum((np.abs(view.x[:, 1:] - expected) > size) & later))
+    detail = f"{off:,} messages do not follow from what was said" if off else "all later messages do"
+    return Finding("shadow follows", "alarm" if off else "pass", detail)

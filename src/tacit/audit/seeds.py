@@ -1,0 +1,103 @@
+"""Noise from a guessable seed: whoever guesses it knows the noise.
+
+Tries the seeds that people use with the generators that people use, and looks for their first
+draws among the noise of the sessions. Two draws of one seed in one session are proof enough; one
+may be chance.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.audit.attacks import textbook_noise
+from tacit.audit.goodness import Oddity
+from tacit.audit.residual import TOLERANCE, Noise
+
+COMMON: tuple[int, ...] = (
+    *range(10_000),
+    12345,
+    123456,
+    1234567,
+    31337,
+    65535,
+    2**31 - 1,
+    2**32 - 1,
+    20240101,
+)
+"""Seeds that people use. Times of day are for the caller to add: the auditor has no clock."""
+
+_DRAWS = 4  # of each seed
+_FIRST = 100_000  # draws of sessions that are looked up
+
+
+def _modern(seed: int) -> FloatArray:
+    return np.random.default_rng(seed).laplace(size=_DRAWS)
+
+
+def _legacy(seed: int) -> FloatArray:
+    return np.random.RandomState(seed % 2**32).laplace(size=_DRAWS)
+
+
+def _python(seed: int) -> FloatArray:
+    source = random.Random(seed)
+    u = np.array([max(source.random(), 2.0**-53) for _ in range(_DRAWS)])
+    return textbook_noise(u, np.ones(_DRAWS))
+
+
+GENERATORS: dict[str, Callable[[int], FloatArray]] = {
+    "numpy.random.default_rng": _modern,
+    "numpy.random.seed": _legacy,
+    "random.seed": _python,
+}
+
+
+def guessable(noise: Noise, seeds: Sequence[int] = COMMON) -> Iterator[Oddity]:
+    """Look for the first draws of every seed among the first draws of the sessions."""
+    flat = noise.flat
+    width = flat.shape[1]
+    first = min(width, int(np.sum(noise.exact[:2])) * noise.r.shape[2])
+    if width < 2:
+        return
+    few = flat[: max(1, _FIRST // first)]
+    table = few[:, :first].reshape(-1)
+    order = np.argsort(table)
+    for name, draw in GENERATORS.items():
+        drawn = np.abs(np.array([draw(seed) for seed in seeds]))
+        runs, which = _matches(table, order, drawn)
+        sessions = _confirmed(few, runs // first, drawn[which])
+        p = _chance(len(seeds), table.size, width) if len(sessions) else 1.0
+        seen = f"{len(sessions):,} of {len(few):,} sessions use one of {len(seeds):,} common seeds"
+        yield Oddity("guessable seed", name, p, seen)
+
+
+def _matches(table: FloatArray, order: IntArray, drawn: FloatArray) -> tuple[IntArray, IntArray]:
+    """Places in the table that equal a seed's draw, and the seeds they belong to."""
+    ordered, wanted = table[order], drawn.reshape(-1)
+    low = np.searchsorted(ordered, wanted - TOLERANCE)
+    high = np.searchsorted(ordered, wanted + TOLERANCE, side="right")
+    hits = np.flatnonzero(high > low)
+    places = [order[low[h] : high[h]] for h in hits]
+    owners = [np.full(len(p), h // drawn.shape[1]) for h, p in zip(hits.tolist(), places, strict=True)]
+    empty = np.empty(0, np.int64)
+    return np.concatenate([empty, *places]), np.concatenate([empty, *owners])
+
+
+def _confirmed(flat: FloatArray, runs: IntArray, drawn: FloatArray) -> set[int]:
+    """Sessions in which at least two draws of the matching seed occur."""
+    sessions = set()
+    for run, draws in zip(runs.tolist(), drawn, strict=True):
+        if run not in sessions:
+            near = np.abs(flat[run][:, None] - draws) <= TOLERANCE
+            if np.sum(near.any(axis=0)) >= 2:
+                sessions.add(run)
+    return sessions
+
+
+def _chance(seeds: int, table: int, width: int) -> float:
+    """Expected number of sessions with two draws of a seed by chance; a draw is near with ≤ 2·TOLERANCE."""
+    near = 2 * TOLERANCE + 2.0**-39
+    return min(1.0, seeds * _DRAWS * table * near * _DRAWS * width * near)

@@ -1,0 +1,179 @@
+"""Who stands trial: anything that makes transcripts for values that the auditor chooses.
+
+`Simulated` plays a mechanism many times at once. Its noise is not private, but its messages are
+rounded to the lattice that follows the noise, as deployed ones are, so that testers of low bits
+find nothing in them but what was put there. The mechanisms with known bugs are made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
+from tacit.audit.transcript import Transcripts
+from tacit.mechanism import Mechanism, OneShot
+from tacit.theory.finite_precision import message_step
+
+Unit: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+"""Draws noise of scale 1, of shape (runs, slots, n) or (runs, slots, n, k)."""
+
+_FINEST = -45  # exponent of the finest message step: messages of up to 2^8 then fit a float exactly
+_OWN = (0x7AC17, 0xA0D17)  # makes the streams of this module differ from everyone's
+_CHUNK = 4_000_000  # numbers held at once
+
+
+class Subject(Protocol):
+    """Anything that makes transcripts for chosen values.
+
+    Attributes
+    ----------
+    name : str
+    mechanism : Mechanism
+        What it declares to run.
+    low_bits : bool
+        Whether its promise is meant to hold for the bytes it sends, not only for real numbers.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def mechanism(self) -> Mechanism: ...  # noqa: D102
+
+    @property
+    def low_bits(self) -> bool: ...  # noqa: D102
+
+    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
+        """Return `runs` transcripts of `rounds` rounds from these values, independent of each other."""
+        ...
+
+
+def laplace(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Draw Laplace noise of scale 1."""
+    return rng.laplace(size=shape)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A mechanism played with NumPy noise, and at most a few things done otherwise.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Declared, and followed but for what the other fields say.
+    unit : function
+        Draws all the noise, at scale 1.
+    sigma : float, optional
+        The mixing that agents really use.
+    misses : bool
+        Agents take turns in being away for a round: they say nothing and hear nothing.
+    retries : "none", "repeat" or "redraw"
+        Whether agents are asked again in every fourth round, and what they answer.
+    by_round : bool
+        Let the noise fade with the round instead of with the agent's own updates.
+    lattice : bool
+        Round messages to the lattice that follows the noise.
+    """
+
+    mechanism: Mechanism
+    name: str = "simulated"
+    unit: Unit = laplace
+    sigma: float | None = None
+    misses: bool = False
+    retries: Literal["none", "repeat", "redraw"] = "none"
+    by_round: bool = False
+    lattice: bool = True
+    low_bits: bool = field(default=True)
+
+    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
+        """Play so many sessions from the same values."""
+        theta = as_states(values, self.mechanism.n)
+        rng = np.random.default_rng([seed, *_OWN])  # a bare seed would be the bug `guessable-seed`
+        return Transcripts.join(
+            [self._play(theta, rounds, some, rng) for some in self._chunks(theta, rounds, runs)]
+        )
+
+    def _chunks(self, theta: FloatArray, rounds: int, runs: int) -> Iterator[int]:
+        most = max(1, _CHUNK // (2 * rounds * theta.size))
+        for start in range(0, runs, most):
+            yield min(most, runs - start)
+
+    def _play(self, values: FloatArray, rounds: int, runs: int, rng: np.random.Generator) -> Transcripts:
+        slots = _slots(rounds, self.retries != "none")
+        away = _away(rounds, self.mechanism.n, self.misses)
+        tail = values.shape[1:]
+        unit = self.unit(rng, (runs, len(slots), *values.shape))
+        table = np.broadcast_to(self._scales(rounds).T, (self.mechanism.n, rounds)).T
+        theta = np.broadcast_to(values, (runs, *values.shape))
+        shadow, heard = theta, np.zeros(self.mechanism.n, np.int64)
+        x, y = np.full(unit.shape, np.nan), []
+        update, steps = np.empty((2, len(slots), self.mechanism.n), np.int64)
+        for slot, t in enumerate(slots):
+            scale = table[np.full_like(heard, t) if self.by_round else heard, np.arange(len(heard))]
+            update[slot], steps[slot] = heard, _exponents(table[heard, np.arange(len(heard))])
+            again = slot > 0 and slots[slot - 1] == t
+            if again and self.retries == "repeat":
+                x[:, slot] = x[:, slot - 1]
+            else:
+                eta = unit[:, slot] * per_agent_columns(scale, values.ndim)
+                x[:, slot] = self._on_lattice(shadow + eta, steps[slot], tail)
+                x[:, slot, away[t]] = np.nan
+            if slot + 1 < len(slots) and slots[slot + 1] == t:
+                continue
+            y.append(self._feedback(x[:, slot], ~away[t]))
+            after = self._update(theta, y[-1])
+            here = ~away[t].reshape(-1, *(1,) * len(tail))
+            spoken = (
+                self._update(x[:, slot], y[-1]) if isinstance(self.mechanism.parameters, OneShot) else after
+            )
+            theta, shadow = np.where(here, after, theta), np.where(here, spoken, shadow)
+            heard = heard + ~away[t]
+        exponent = steps[None] if self.lattice else None
+        return Transcripts(self.mechanism, x, np.stack(y, axis=1), np.array(slots), update[None], exponent)
+
+    def _scales(self, rounds: int) -> FloatArray:
+        scales = self.mechanism.parameters.scales(rounds)
+        return scales if scales.ndim == 2 else scales[:, None]
+
+    def _on_lattice(self, x: FloatArray, exponent: IntArray, tail: tuple[int, ...]) -> FloatArray:
+        if not self.lattice:
+            return x
+        step = np.ldexp(1.0, exponent).reshape(-1, *(1,) * len(tail))
+        return np.rint(x / step) * step
+
+    def _feedback(self, x: FloatArray, here: npt.NDArray[np.bool_]) -> FloatArray:
+        """Return the mean over those who spoke; (runs, …) from a server, (runs, n, …) on a graph."""
+        by_agent = np.swapaxes(np.nan_to_num(x), 0, 1)
+        share = self.mechanism.aggregate(here.astype(np.float64))
+        mean = self.mechanism.aggregate(by_agent) / per_agent_columns(
+            share, by_agent.ndim if share.ndim else 0
+        )
+        return mean if share.ndim == 0 else np.swapaxes(mean, 0, 1)
+
+    def _update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        declared = np.asarray(self.mechanism.parameters.sigma)
+        sigma = declared if self.sigma is None else np.asarray(self.sigma)
+        sigma = per_agent_columns(sigma, theta.ndim - 1) if sigma.ndim else sigma
+        return (1 - sigma) * theta + sigma * (y if y.ndim == theta.ndim else y[:, None])
+
+
+def _slots(rounds: int, retries: bool) -> list[int]:
+    """The round of each slot; where there are retries, every fourth round has two."""
+    return [t for t in range(rounds) for _ in range(1 + (retries and t % 4 == 0))]
+
+
+def _away(rounds: int, n: int, misses: bool) -> npt.NDArray[np.bool_]:
+    """Who is away in which round: everyone once in a while, nobody when everyone else is."""
+    t, i = np.arange(rounds)[:, None], np.arange(n)
+    return np.asarray((t + i) % max(3, n) == 1) & (misses and n > 1)
+
+
+def _exponents(scale: FloatArray) -> IntArray:
+    """Return log2 of the message lattice's step, for each agent."""
+    finest = 2.0**_FINEST
+    return np.array([int(np.log2(message_step(s, finest))) if s > 0 else _FINEST for s in scale.tolist()])

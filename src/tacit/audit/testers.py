@@ -1,0 +1,156 @@
+"""An empirical lower bound on the loss, whatever the mechanism is.
+
+A coin decides for each session from which of two starts it runs. The tester looks at the transcript
+and names the start, or abstains. If the loss between the two starts is at most L, no rule whatever
+names it rightly with a probability above e^L/(1 + e^L), given the transcript. So among K guesses the
+right ones are at most binomial, and Clopper and Pearson's bound on their share is one on L that
+holds except with the failure probability: exactly, not asymptotically, and for every rule that was
+fixed before these transcripts were seen (docs/proofs/audit.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import beta, binom
+
+from tacit.arrays import FloatArray
+from tacit.audit.law import LossLaw
+from tacit.errors import ParameterError, StateError
+
+_ATOM = 1e-9  # the ratio has atoms: a threshold just below one must not lose it to rounding
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Name the first start where a score is at least `high`, the second where it is at most `low`."""
+
+    low: float
+    high: float
+
+    def guesses(self, score: FloatArray) -> npt.NDArray[np.int64]:
+        """+1 for the first start, −1 for the second, 0 for no guess."""
+        return np.where(score >= self.high, 1, np.where(score <= self.low, -1, 0))
+
+
+@dataclass(frozen=True)
+class LossBound:
+    """What the guesses prove of the loss between two starts.
+
+    Attributes
+    ----------
+    loss : float
+        The loss is at least this, except with the failure probability.
+    guesses, correct, transcripts : int
+        How many of the transcripts a start was named for, and how often rightly.
+    failure_probability : float
+    """
+
+    loss: float
+    guesses: int
+    correct: int
+    transcripts: int
+    failure_probability: float
+
+
+def loss_bound(correct: float, guesses: float, failure_probability: float) -> float:
+    """Return the largest loss that so many right guesses refute; 0 if none.
+
+    Examples
+    --------
+    >>> round(loss_bound(900, 1000, 1e-6), 3)
+    1.739
+    """
+    if not 0 < failure_probability < 1:
+        raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
+    if correct <= 0:
+        return 0.0
+    share = float(beta.ppf(failure_probability, correct, guesses - correct + 1))
+    return max(0.0, math.log(share) - math.log1p(-share)) if share < 1 else math.inf
+
+
+def judge(rule: Rule, first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
+    """Apply a rule to scores of transcripts whose starts a fair coin chose.
+
+    `first` and `second` are the scores of those that came from the first and second start. How
+    many of each there are must itself be the coin's doing: see `coin`.
+    """
+    return tally(rule.guesses(first), rule.guesses(second), failure_probability)
+
+
+def tally(
+    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], failure_probability: float
+) -> LossBound:
+    """Count guesses (+1, −1, 0) for transcripts from the first and second start."""
+    guesses = int(np.count_nonzero(first) + np.count_nonzero(second))
+    correct = int(np.sum(first == 1) + np.sum(second == -1))
+    loss = loss_bound(correct, guesses, failure_probability)
+    return LossBound(loss, guesses, correct, len(first) + len(second), failure_probability)
+
+
+def coin(transcripts: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Toss a fair coin for each transcript: how many come from the first start, how many from the second."""
+    first = int(rng.binomial(transcripts, 0.5))
+    return first, transcripts - first
+
+
+def coin_for(
+    first: int, second: int, failure_probability: float, rng: np.random.Generator
+) -> tuple[int, int]:
+    """Toss coins for recorded transcripts, as many as there surely are transcripts for.
+
+    Running out of either kind would spoil the coin; that has a thousandth of the failure
+    probability, which `judge` is therefore not given.
+    """
+    few = min(first, second)
+    most = 2 * few
+    while most and 2 * binom.sf(few, most, 0.5) > failure_probability / 1000:
+        most -= max(1, int(math.sqrt(most)) // 4)
+    heads, tails = coin(most, rng)
+    if most == 0 or max(heads, tails) > few:
+        raise StateError(
+            f"too few transcripts to judge: {first} from the first start and {second} from the second. "
+            "Record at least a hundred of each."
+        )
+    return heads, tails
+
+
+def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) -> Rule:
+    """Choose the threshold on the log-likelihood ratio that should prove most, from its exact law."""
+    threshold = np.linspace(0, law.most, 400, endpoint=False)
+    right, wrong = law.tail(threshold)[0], law.other_tail(threshold)[1]
+    # by symmetry as many transcripts are beyond −threshold, and as many of them are named rightly
+    proved = [
+        loss_bound(transcripts * r, transcripts * (r + w), failure_probability)
+        for r, w in zip(right, wrong, strict=True)
+    ]
+    best = float(threshold[int(np.argmax(proved))]) - _ATOM * law.most
+    return Rule(-best, best) if best > 0 else Rule(-_ATOM * law.most, _ATOM * law.most)
+
+
+def rule_from_sample(
+    first: FloatArray, second: FloatArray, transcripts: int, failure_probability: float
+) -> Rule:
+    """Choose thresholds on any score that should prove most, from other transcripts."""
+    both = np.sort(np.concatenate([first, second]))
+    shares = np.concatenate([[0.0], np.geomspace(1 / len(both), 0.5, 40)])
+    lows = [-math.inf, *(float(both[int(s * (len(both) - 1))]) for s in shares[1:])]
+    highs = [math.inf, *(float(both[int((1 - s) * (len(both) - 1))]) for s in shares[1:])]
+    best, proved = Rule(-math.inf, math.inf), 0.0
+    grow = transcripts / len(both)
+    for low, high in [
+        *((lo, math.inf) for lo in lows),
+        *((-math.inf, hi) for hi in highs),
+        *zip(lows, highs, strict=True),
+    ]:
+        if low >= high:
+            continue
+        rule = Rule(low, high)
+        seen = judge(rule, first, second, failure_probability)
+        bound = loss_bound(seen.correct * grow, seen.guesses * grow, failure_probability)
+        if bound > proved:
+            best, proved = rule, bound
+    return best
