@@ -105,8 +105,8 @@ def _certain_rounds(sigma: float, tolerance: float, spread: float) -> int:
         return 0
     shrink = -math.log1p(-sigma)
     exact = (math.log(spread) - math.log(tolerance)) / shrink
-    # 1 − σ is rounded in every round, and the two logarithms once: without this slack 0.7² would miss 0.49
-    slack = _EPS * (4 + abs(math.log(spread)) + abs(math.log(tolerance)) + exact)
+    # without slack 0.7² would miss 0.49: the logarithms are rounded, and 1 − σ in each factor of a power
+    slack = _EPS * (4 + abs(math.log(spread)) + abs(math.log(tolerance)) + min(exact, 1000))
     return max(1, math.ceil(exact - slack / shrink))
 
 

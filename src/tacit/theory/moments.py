@@ -10,14 +10,15 @@ Both P and R act on a matrix, column by column, by one round of the mechanism it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, as_states, per_agent_columns
+from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import Distributed, Fading, Mechanism
+from tacit.theory.rates import moves_as_one, step_sizes
 
 MOST_AGENTS = 2000
 
@@ -35,10 +36,11 @@ def mean_state(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> Floa
     rounds : int
     """
     theta = as_states(values, mechanism.n)
-    if mechanism.n <= MOST_AGENTS and _checked_rounds(rounds) > 4 * mechanism.n:
-        return np.asarray(np.linalg.matrix_power(_move(mechanism, np.eye(mechanism.n)), rounds) @ theta)
-    for _ in range(_checked_rounds(rounds)):
-        theta = _move(mechanism, theta)
+    one = _Round(mechanism)
+    if mechanism.n <= MOST_AGENTS and _checked(rounds) > 4 * mechanism.n:
+        return np.asarray(one.power(rounds) @ theta)
+    for _ in range(_checked(rounds)):
+        theta = one.move(theta)
     return theta
 
 
@@ -54,58 +56,23 @@ def second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
-    _require_small(mechanism)
-    if mechanism.one_shot:
-        return _spread_of(mechanism, _one_shot_coefficients(mechanism, rounds)[0])
-    assert isinstance(mechanism.parameters, Fading)
-    q, group = np.unique(np.broadcast_to(mechanism.parameters.q, (mechanism.n,)), return_inverse=True)
-    if len(q) * mechanism.n > _checked_rounds(rounds):
-        return _round_by_round(mechanism, rounds)
-    parts = (_by_doubling(mechanism, rounds, float(decay), group == k) for k, decay in enumerate(q))
-    return np.asarray(sum(parts))
-
-
-def _round_by_round(mechanism: Mechanism, rounds: int) -> FloatArray:
-    covariance = np.zeros((mechanism.n, mechanism.n))
-    for scale in mechanism.parameters.scales(rounds):
-        fresh = np.broadcast_to(2 * np.asarray(scale) ** 2, (mechanism.n,))
-        covariance = _both_sides(_move, mechanism, covariance) + _both_sides(_mix, mechanism, np.diag(fresh))
-    return (covariance + covariance.T) / 2
-
-
-def _by_doubling(mechanism: Mechanism, rounds: int, q: float, agents: npt.NDArray[np.bool_]) -> FloatArray:
-    """Covariance due to the noise of some agents that share one decay, in log(rounds) products.
-
-    t more rounds add what the first t did, times q^{2t}: Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
-    """
-    n = mechanism.n
-    c = np.where(agents, np.asarray(mechanism.parameters.c), 0.0)
-    fresh = _both_sides(_mix, mechanism, np.diag(2 * c**2))
-    covariance, power, t = np.zeros((n, n)), np.eye(n), 0
-    for bit in f"{rounds:b}":
-        covariance = power @ covariance @ power.T + q ** (2 * t) * covariance
-        power, t = power @ power, 2 * t
-        if bit == "1":
-            covariance = _both_sides(_move, mechanism, covariance) + q ** (2 * t) * fresh
-            power, t = _move(mechanism, power), t + 1
-    return (covariance + covariance.T) / 2
+    return _covariance(_Round(mechanism), rounds)
 
 
 def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
     """Covariance matrix of the public shadow z(T) = P^T (θ(0) + η) of one-shot noise."""
-    _require_small(mechanism)
     if not mechanism.one_shot:
         raise ParameterError("only one-shot noise has a shadow: with fading noise use second_moments.")
-    return _spread_of(mechanism, _one_shot_coefficients(mechanism, rounds)[1])
+    _require_small(mechanism)
+    return _of_one_draw(mechanism, _Round(mechanism).power(_checked(rounds)))
 
 
 def mean_square_disagreement(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> float:
-    """The largest E[(θ_i(T) − θ_j(T))²] over all pairs, which converges to 0 by Definition 3 (def:con).
+    """The largest E[(θ_i(T) − θ_j(T))²] over all pairs; to converge is to let it vanish (def:con).
 
     Vector states: the sum over components.
     """
-    covariance = second_moments(mechanism, rounds)
-    mean = mean_state(mechanism, values, rounds).reshape(mechanism.n, -1)
+    covariance, mean = _off_consensus(mechanism, values, rounds)
     variance = np.diag(covariance)
     of_noise = variance[:, None] + variance[None, :] - 2 * covariance
     of_mean = sum((column[:, None] - column[None, :]) ** 2 for column in mean.T)
@@ -117,47 +84,111 @@ def mean_potential(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> 
 
     Vector states: the sum over components.
     """
-    covariance = second_moments(mechanism, rounds)
-    mean = mean_state(mechanism, values, rounds).reshape(mechanism.n, -1)
+    covariance, mean = _off_consensus(mechanism, values, rounds)
     of_mean = float(np.sum(mean * _laplacian(mechanism, mean)))
-    return of_mean + mean.shape[1] * float(np.trace(_laplacian(mechanism, covariance)))
+    of_noise = float(np.trace(_laplacian(mechanism, covariance)))
+    return of_mean + int(mean.shape[1]) * of_noise
 
 
-def _move(mechanism: Mechanism, columns: FloatArray) -> FloatArray:
-    """P times a matrix: one round without noise."""
-    return mechanism.update(columns, mechanism.aggregate(columns))
+@dataclass(frozen=True)
+class _Round:
+    """One round as two linear maps on the columns of a matrix.
+
+    With `off_consensus` the average weighted by γ is taken out each time: it never changes who is
+    how far from whom, and would drown small differences in its rounding.
+    """
+
+    mechanism: Mechanism
+    off_consensus: bool = False
+
+    def move(self, columns: FloatArray) -> FloatArray:
+        """P X: a round without noise."""
+        return self.settled(self.mechanism.update(columns, self.mechanism.aggregate(columns)))
+
+    def mix(self, columns: FloatArray) -> FloatArray:
+        """R X: what a round brings in from messages alone."""
+        if self.off_consensus and moves_as_one(self.mechanism):
+            return np.zeros_like(columns)  # exactly: rounding would outlast what is left of (1 − σ)^t
+        return self.settled(self.mechanism.update(np.zeros_like(columns), self.mechanism.aggregate(columns)))
+
+    def settled(self, columns: FloatArray) -> FloatArray:
+        """The columns, less their weighted average where that is to be left out."""
+        if not self.off_consensus:
+            return columns
+        gamma = 1 / step_sizes(self.mechanism)
+        return np.asarray(columns - (gamma / gamma.sum()) @ columns)
+
+    def moved(self, middle: FloatArray) -> FloatArray:
+        """P X Pᵀ."""
+        return self.move(self.move(middle).T)
+
+    def mixed(self, variances: FloatArray) -> FloatArray:
+        """R diag(v) Rᵀ."""
+        return self.mix(self.mix(np.diag(variances)).T)
+
+    def power(self, rounds: int) -> FloatArray:
+        """P^T."""
+        start = self.settled(np.eye(self.mechanism.n))
+        return np.asarray(np.linalg.matrix_power(self.move(start), rounds) @ start)
 
 
-def _mix(mechanism: Mechanism, columns: FloatArray) -> FloatArray:
-    """R times a matrix: what one round brings in from messages alone."""
-    return mechanism.update(np.zeros_like(columns), mechanism.aggregate(columns))
+def _covariance(one: _Round, rounds: int) -> FloatArray:
+    mechanism, rounds = one.mechanism, _checked(rounds)
+    _require_small(mechanism)
+    if mechanism.one_shot:
+        kept = np.broadcast_to((1 - np.asarray(mechanism.parameters.sigma)) ** rounds, (mechanism.n,))
+        # θ(T) = P^T θ(0) + (P^T − diag(1−σ)^T) η
+        return _of_one_draw(mechanism, one.power(rounds) - one.settled(np.diag(kept)))
+    assert isinstance(mechanism.parameters, Fading)
+    q, group = np.unique(np.broadcast_to(mechanism.parameters.q, (mechanism.n,)), return_inverse=True)
+    if len(q) * mechanism.n > rounds:
+        return _round_by_round(one, rounds)
+    return np.asarray(sum(_by_doubling(one, rounds, float(decay), group == k) for k, decay in enumerate(q)))
 
 
-def _both_sides(
-    apply: Callable[[Mechanism, FloatArray], FloatArray], mechanism: Mechanism, middle: FloatArray
-) -> FloatArray:
-    """X ↦ M X Mᵀ for the matrix M that `apply` multiplies with."""
-    return apply(mechanism, apply(mechanism, middle).T)
+def _round_by_round(one: _Round, rounds: int) -> FloatArray:
+    n = one.mechanism.n
+    covariance = np.zeros((n, n))
+    for scale in one.mechanism.parameters.scales(rounds):
+        covariance = one.moved(covariance) + one.mixed(np.broadcast_to(2 * np.asarray(scale) ** 2, (n,)))
+    return (covariance + covariance.T) / 2
+
+
+def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool_]) -> FloatArray:
+    """Covariance due to the noise of some agents that share one decay, in log(rounds) products.
+
+    t more rounds add what the first t did, times q^{2t}: Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
+    """
+    n = one.mechanism.n
+    fresh = one.mixed(np.where(agents, 2 * np.asarray(one.mechanism.parameters.c) ** 2, 0.0))
+    covariance, power, t = np.zeros((n, n)), one.settled(np.eye(n)), 0
+    for bit in f"{rounds:b}":
+        covariance = power @ covariance @ power.T + q ** (2 * t) * covariance
+        power, t = one.settled(power @ power), 2 * t
+        if bit == "1":
+            covariance = one.moved(covariance) + q ** (2 * t) * fresh
+            power, t = one.move(power), t + 1
+    return (covariance + covariance.T) / 2
+
+
+def _of_one_draw(mechanism: Mechanism, coefficients: FloatArray) -> FloatArray:
+    """Covariance of coefficients times noise of scale c."""
+    scaled = coefficients * (np.sqrt(2) * np.asarray(mechanism.parameters.c))
+    return np.asarray(scaled @ scaled.T)
+
+
+def _off_consensus(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> tuple[FloatArray, FloatArray]:
+    """Covariance and mean of how far agents are from their weighted average."""
+    one = _Round(mechanism, off_consensus=True)
+    covariance = _covariance(one, rounds)
+    theta = as_states(values, mechanism.n).reshape(mechanism.n, -1)
+    return covariance, np.asarray(one.power(_checked(rounds)) @ one.settled(theta))
 
 
 def _laplacian(mechanism: Mechanism, columns: FloatArray) -> FloatArray:
     if isinstance(mechanism, Distributed):
         return np.asarray(mechanism.graph.laplacian() @ columns)
     return np.asarray(mechanism.n * (columns - columns.mean(axis=0)))
-
-
-def _one_shot_coefficients(mechanism: Mechanism, rounds: int) -> tuple[FloatArray, FloatArray]:
-    """How the state, P^T − diag(1−σ)^T, and the shadow, P^T, depend on the noise."""
-    identity = np.eye(mechanism.n)
-    shadow = np.linalg.matrix_power(_move(mechanism, identity), _checked_rounds(rounds))
-    kept = (1 - np.asarray(mechanism.parameters.sigma)) ** rounds
-    return shadow - identity * per_agent_columns(np.asarray(kept), 2), shadow
-
-
-def _spread_of(mechanism: Mechanism, coefficients: FloatArray) -> FloatArray:
-    c = np.broadcast_to(np.asarray(mechanism.parameters.c), (mechanism.n,))
-    scaled = coefficients.T * per_agent_columns(np.sqrt(2) * c, 2)
-    return np.asarray(scaled.T @ scaled)
 
 
 def _require_small(mechanism: Mechanism) -> None:
@@ -170,7 +201,7 @@ def _require_small(mechanism: Mechanism) -> None:
         )
 
 
-def _checked_rounds(rounds: int) -> int:
+def _checked(rounds: int) -> int:
     if rounds != int(rounds) or rounds < 0:
         raise ParameterError(f"rounds must be a whole number of at least 0, got {rounds}.")
     return int(rounds)

@@ -106,7 +106,7 @@ def spectral_rate(mechanism: Mechanism) -> float:
     It is max(|1 − μ_2|, |1 − μ_N|), the norm of I − DL off the consensus line in the norm weighted by
     γ_i = 1/d_i, and below 1 on every connected graph. 0 for one agent.
     """
-    return _one_minus(spectral_gap(mechanism))
+    return _one_minus(spectral_gap(mechanism), exact=moves_as_one(mechanism))
 
 
 def gap(mechanism: Mechanism) -> float:
@@ -128,7 +128,7 @@ def rate(mechanism: Mechanism) -> float:
     >>> rate(ClientServer(Fading(0.75, 1, 0.9), agents=10))
     0.25
     """
-    return _one_minus(gap(mechanism))
+    return _one_minus(gap(mechanism), exact=moves_as_one(mechanism))
 
 
 def _slowest_noise(mechanism: Mechanism) -> float | None:
@@ -148,7 +148,7 @@ def _equal(values: FloatArray) -> bool:
     return bool(values.min() == values.max())
 
 
-def _one_minus(small: float) -> float:
-    """1 − small, rounded up if it was rounded."""
+def _one_minus(small: float, exact: bool) -> float:
+    """1 − small; where `small` is a bound and not σ itself, rounded up if it was rounded."""
     result = 1 - small
-    return math.nextafter(result, 1) if 1 - result > small else result
+    return result if exact or 1 - result <= small else math.nextafter(result, 1)
