@@ -13,7 +13,7 @@ from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
-from tacit.mechanism.whole import as_whole, fading_scale
+from tacit.mechanism.whole import _power, as_whole, fading_scale
 
 PAPER = Fading(sigma=0.8, c=10, q=0.6)
 untimed = settings(deadline=None)  # a busy machine is no failure
@@ -40,6 +40,14 @@ def exact_scale(c: float, q: float, u: int) -> Fraction:
 def test_the_scale_is_the_least_float_above_the_papers(c, q, u):
     scale, exact = fading_scale(c, q, u), exact_scale(c, q, u)
     assert Fraction(scale) >= exact > Fraction(math.nextafter(scale, 0))
+
+
+@untimed
+@given(st.integers(1, 2**53), st.integers(0, 40), st.integers(2, 64))
+def test_powers_are_between_their_bounds(a, u, precision):
+    low, high, exponent = _power(a, u, precision)
+    assert low * 2**exponent <= a**u <= high * 2**exponent
+    assert low == high or low.bit_length() == precision
 
 
 def test_the_scale_of_a_late_update_takes_no_longer_to_find():

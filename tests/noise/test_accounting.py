@@ -114,6 +114,13 @@ def test_the_bound_is_reached():
     assert [max(apart), max(later)] == list(islice(sensitivities(agent, 5.0), 2))
 
 
+def test_every_component_may_round_away_from_its_neighbour():
+    agent = Lattice(0, 64, state_exponent=0, bits=8, reach_exponent=20).agent(Fading(0.25, 2.0**8, 0.99))
+    assert agent.lattice.start([0.0, 0.0]).tolist() == [0, 0]
+    assert agent.lattice.start([0.5, 0.5]).tolist() == [1, 1]  # apart by 1, on the lattice by 2
+    assert next(sensitivities(agent, 1.0, components=2)) == 2
+
+
 # the horizon
 
 
