@@ -111,6 +111,11 @@ def test_the_bounds_hold_for_exact_moments(mechanism, rounds):
         scales = np.sort(np.sqrt(np.diag(covariance) / 2))
         quantile = agreement._laplace_quantile(0.05 / mechanism.n)
         assert scales[-2:].sum() * quantile <= bound.each * bound._reach(rounds, later) * (1 + 1e-9)
+    if bound.log_server is not None:
+        variance = np.diag(covariance)
+        apart = np.sqrt(np.max(variance[:, None] + variance - 2 * covariance))
+        fading = agreement._geometric(rounds, bound.log_server, bound.log_decay[-1:], later=False)[0]
+        assert apart <= bound.server * np.sqrt(0.05) * fading * (1 + 1e-9)
     if rounds == 1 and not mechanism.one_shot:
         assert energy == pytest.approx(bound._energy(1, later=False), rel=1e-9)  # no slack in round 0
 
@@ -188,6 +193,15 @@ def test_the_laplace_quantile_is_on_the_safe_side(probability):
     y = agreement._laplace_quantile(probability)
     assert math.exp(-y) <= probability
     assert y <= math.log(1 / probability) + math.log(1 + math.log(1 / probability)) + 2
+
+
+def test_every_agent_has_its_share_of_the_failure_probability():
+    """A union over N agents: each may fail with probability b/N."""
+    graph = Graph.from_name("star:8")
+    bound = agreement._Bound.of(Distributed(Fading(0.6, 2.0, 0.8), graph), 1.0, 0.05)
+    # d = .3 at two leaves, γ = 8/.6 at the hub
+    expected = 2 * math.sqrt(0.3) * 2.0 * math.sqrt(8 / 0.6) * agreement._laplace_quantile(0.05 / 8)
+    assert bound.each == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
