@@ -18,29 +18,29 @@ from tacit.simulate._kernels import AGENTS, sum_of_blocks
 
 
 @inlined
-def _towards(values: Any, sigma: Any, y: Any, at: Any, lo: Any, count: Any) -> None:
-    """values_i ← (1 − σ_i) values_i + σ_i y, eq:upd, for the agents of one block."""
+def _towards(values: Any, sigma: Any, y: Any, first: Any) -> None:
+    """values_i ← (1 − σ_i) values_i + σ_i y, eq:upd, for a block of agents from `first` on."""
     if len(sigma) == 1:
         keep, pull = 1.0 - sigma[0], sigma[0] * y
-        for p in range(count):
-            values[at + p] = keep * values[at + p] + pull
+        for p in range(len(values)):
+            values[p] = keep * values[p] + pull
     else:
-        for p in range(count):
-            s = sigma[lo + p]
-            values[at + p] = (1.0 - s) * values[at + p] + s * y
+        own = sigma[first : first + len(values)]
+        for p in range(len(values)):
+            values[p] = (1.0 - own[p]) * values[p] + own[p] * y
 
 
 @inlined
-def _noisy(theta: Any, scale: Any, start: Any, gamma: Any, at: Any, lo: Any, count: Any, out: Any) -> None:
-    """out_p ← θ_i + η_i for the agents of one block."""
+def _noisy(values: Any, scale: Any, start: Any, gamma: Any, first: Any, out: Any) -> None:
+    """out_i ← θ_i + η_i for a block of agents from `first` on."""
+    counter = start + np.uint64(first + 1) * gamma
     if len(scale) == 1:
-        for p in range(count):
-            word = mix64(start + np.uint64(lo + p + 1) * gamma)
-            out[p] = theta[at + p] + scale[0] * laplace(word)
+        for p in range(len(values)):
+            out[p] = values[p] + scale[0] * laplace(mix64(counter + np.uint64(p) * gamma))
     else:
-        for p in range(count):
-            word = mix64(start + np.uint64(lo + p + 1) * gamma)
-            out[p] = theta[at + p] + scale[lo + p] * laplace(word)
+        own = scale[first : first + len(values)]
+        for p in range(len(values)):
+            out[p] = values[p] + own[p] * laplace(mix64(counter + np.uint64(p) * gamma))
 
 
 @inlined
@@ -58,26 +58,26 @@ def _folded(values: Any, count: Any) -> Any:
     return values[0]
 
 
-@inlined
+@compiled
 def _report(
     theta: Any, x: Any, sigma: Any, scale: Any, start: Any, gamma: Any, y: Any, pending: Any, noisy: Any,
     at: Any, n: Any, parts: Any, lo: Any, hi: Any, buffer: Any,
 ) -> None:  # fmt: skip
+    prefer_wide()
     for b in range(lo, hi):
         first = b * AGENTS
         count = min(AGENTS, n - first)
-        here = at + first
+        block = theta[at + first : at + first + count]  # indices from 0 on need no check for a sign
         if pending:
-            _towards(theta, sigma, y, here, first, count)
+            _towards(block, sigma, y, first)
         if noisy:
-            _noisy(theta, scale, start, gamma, here, first, count, buffer)
+            _noisy(block, scale, start, gamma, first, buffer)
             if len(x):
-                for p in range(count):
-                    x[here + p] = buffer[p]
+                x[at + first : at + first + count] = buffer[:count]
         else:
-            _towards(x, sigma, y, here, first, count)
-            for p in range(count):
-                buffer[p] = x[here + p]
+            shadow = x[at + first : at + first + count]
+            _towards(shadow, sigma, y, first)
+            buffer[:count] = shadow
         parts[b] = _folded(buffer, count)
 
 
@@ -112,7 +112,8 @@ def report(
 def settle(theta: FloatArray, sigma: FloatArray, y: float, at: int, n: int, lo: int, hi: int) -> None:
     """Phase (iv) alone, for blocks lo ≤ b < hi of a column."""
     for b in range(lo, hi):
-        _towards(theta, sigma, y, at + b * AGENTS, b * AGENTS, min(AGENTS, n - b * AGENTS))
+        first = b * AGENTS
+        _towards(theta[at + first : at + min(first + AGENTS, n)], sigma, y, first)
 
 
 @compiled
@@ -124,12 +125,14 @@ def column_sums(
     for b in range(lo, hi):
         first = b * AGENTS
         count = min(AGENTS, n - first)
+        block = theta[at + first : at + first + count]
         if len(weights) == 1:
             for p in range(count):
-                buffer[p] = weights[0] * theta[at + first + p]
+                buffer[p] = weights[0] * block[p]
         else:
+            own = weights[first : first + count]
             for p in range(count):
-                buffer[p] = weights[first + p] * theta[at + first + p]
+                buffer[p] = own[p] * block[p]
         parts[b] = _folded(buffer, count)
 
 
