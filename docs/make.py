@@ -2,7 +2,7 @@
 
 ``python docs/make.py`` rewrites everything; ``--check`` changes nothing and exits with 1 when an output
 in the README or docs is no longer what its command prints. A block that starts with ``$ tacit`` or
-``$ python`` is run as it stands, in a scratch folder, in a terminal of 100 columns.
+``$ python`` is run as it stands, in a scratch folder, in a terminal of 110 columns.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def pages() -> list[Path]:
 
 
 def run(command: str, folder: Path) -> str:
-    """Run one command and return what it prints, in colourless text of 100 columns."""
+    """Run one command and return what it prints, in colourless text of 110 columns."""
     words = shlex.split(SHOWN_AS.get(command, command))
     words[0] = str(Path(sys.executable).with_name(words[0]))
-    plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
+    plain = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
     done = subprocess.run(
         words, cwd=folder, env={**os.environ, **plain}, capture_output=True, text=True, check=False
     )
