@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tacit.audit.files import read_folder, read_transcript, write_folder, write_transcript
     from tacit.audit.law import LossLaw, loss_law
     from tacit.audit.likelihood import log_likelihood, log_likelihood_ratio, residuals
+    from tacit.audit.measure import measure_black_box, measure_loss
     from tacit.audit.reconstruction import Posterior, Prior, reconstruct
     from tacit.audit.recorded import examine_folder
     from tacit.audit.report import NOT_PROVED, Finding, Report
@@ -30,6 +31,7 @@ _HOMES = {
     "tacit.audit.law": ("LossLaw", "loss_law"),
     "tacit.audit.likelihood": ("log_likelihood", "log_likelihood_ratio", "residuals"),
     "tacit.audit.reconstruction": ("Posterior", "Prior", "reconstruct"),
+    "tacit.audit.measure": ("measure_black_box", "measure_loss"),
     "tacit.audit.recorded": ("examine_folder",),
     "tacit.audit.report": ("NOT_PROVED", "Finding", "Report"),
     "tacit.audit.subjects": ("Simulated", "Subject"),
@@ -56,6 +58,8 @@ __all__ = [
     "log_likelihood",
     "log_likelihood_ratio",
     "loss_law",
+    "measure_black_box",
+    "measure_loss",
     "read_folder",
     "read_transcript",
     "reconstruct",

@@ -19,15 +19,16 @@ from tacit.arrays import FloatArray, as_states
 from tacit.audit.attacks import ATTACKS, decide
 from tacit.audit.goodness import Oddity, oddities
 from tacit.audit.law import loss_law
-from tacit.audit.learned import Score, linear_score, logistic_score, rows
+from tacit.audit.learned import LEARNED, rows
 from tacit.audit.likelihood import log_likelihood_ratios
+from tacit.audit.measure import learned_bound
 from tacit.audit.plan import Plan, best_distance, default_rounds, messages, promises, stand_in, weakest
 from tacit.audit.report import Curve, Finding, Report
 from tacit.audit.residual import join, noise_of
 from tacit.audit.rules import rules
 from tacit.audit.seeds import COMMON, guessable
 from tacit.audit.subjects import Subject
-from tacit.audit.testers import LossBound, coin, judge, rule_from_law, rule_from_sample, tally
+from tacit.audit.testers import LossBound, coin, judge, rule_from_law, tally
 from tacit.audit.transcript import Transcripts
 from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
@@ -36,10 +37,8 @@ from tacit.theory.privacy import require_adjacency
 Progress: TypeAlias = Callable[[float, str], None]
 """Told the share of the work that is done, and what comes next."""
 
-_LEARNED: dict[str, Callable[[FloatArray, FloatArray], Score]] = {
-    "linear probe": linear_score,
-    "learned distinguisher": logistic_score,
-}
+_POINTS = 2**13  # of the grid on which thresholds are chosen
+_REAL_NUMBERS = "its promise is for real numbers, not for the bits it sends"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +191,7 @@ def _optimal(evidence: Evidence, share: float) -> tuple[Finding, Curve]:
     for t, spoken in enumerate(messages(evidence.first, made.agent)):
         # half of the share for the whole session, half for all shorter ones together
         part = share / 2 if t + 1 == made.rounds else share / 2 / max(1, made.rounds - 1)
-        law = loss_law(made.mechanism.parameters, spoken, made.distance, agent=made.agent)
+        law = loss_law(made.mechanism.parameters, spoken, made.distance, agent=made.agent, points=_POINTS)
         rule = rule_from_law(law, made.transcripts, part)
         bounds.append(judge(rule, scores[0][:, t], scores[1][:, t], part))
     promised = promises(evidence.first, made.agent, made.distance)
@@ -207,15 +206,13 @@ def _optimal(evidence: Evidence, share: float) -> tuple[Finding, Curve]:
 def _learned(evidence: Evidence, share: float) -> Iterator[Finding]:
     """Scores fitted on one half of the sessions, judged on the other."""
     made = evidence.plan
-    tables = [rows(t, made.agent) for t in (evidence.first, evidence.second)]
-    halves = [(z[: len(z) // 2], z[len(z) // 2 :]) for z in tables]
-    part = share / len(_LEARNED)
+    first, second = (rows(t, made.agent) for t in (evidence.first, evidence.second))
     promised = promises(evidence.first, made.agent, made.distance)[-1]
-    for name, fit in _LEARNED.items():
-        score = fit(halves[0][0], halves[1][0])
-        size = len(halves[0][1]) + len(halves[1][1])
-        rule = rule_from_sample(score(halves[0][0]), score(halves[1][0]), size, part)
-        yield _loss_finding(name, judge(rule, score(halves[0][1]), score(halves[1][1]), part), promised)
+    for name in LEARNED:
+        if name == "learned low bits" and not evidence.low_bits:
+            yield Finding(name, "skipped", _REAL_NUMBERS)
+        else:
+            yield _loss_finding(name, learned_bound(name, first, second, share / len(LEARNED)), promised)
 
 
 def _low_bits(evidence: Evidence, share: float) -> Iterator[Finding]:
@@ -225,8 +222,7 @@ def _low_bits(evidence: Evidence, share: float) -> Iterator[Finding]:
     starts = evidence.values[made.agent], evidence.others[made.agent]
     for name, attack in ATTACKS.items():
         if not evidence.low_bits:
-            why = "its promise is for real numbers, not for the bits it sends"
-            yield Finding(f"low bits: {name}", "skipped", why)
+            yield Finding(f"low bits: {name}", "skipped", _REAL_NUMBERS)
             continue
         first, second = (decide(attack, t.of(made.agent), *starts) for t in (evidence.first, evidence.second))
         yield _loss_finding(f"low bits: {name}", tally(first, second, share / len(ATTACKS)), promised)

@@ -65,7 +65,8 @@ class LossLaw:
         The test says θ where the ratio reaches a threshold; a false alarm is to say so of θ'.
         Both are middles of their enclosures.
         """
-        threshold = np.linspace(self.most, -self.most, points)
+        reach = self.most + 2 * len(self.costs) * self.step  # from corner to corner
+        threshold = np.linspace(reach, -reach, points)
         return np.mean(self.other_tail(threshold), axis=0), np.mean(self.tail(threshold), axis=0)
 
 
@@ -105,7 +106,7 @@ def sum_law(costs: FloatArray, *, points: int = 2**15) -> LossLaw:
 
 def _term(cost: float, step: float, up: bool) -> FloatArray:
     """Probabilities of one message's term, rounded down or up to multiples of `step`."""
-    reach = int(np.ceil(cost / step))
+    reach = int(np.ceil(cost / step)) + 1  # one to spare: the atoms at ±cost must not be lost to rounding
     edges = np.arange(-reach, reach + 1, dtype=np.float64) * step
 
     def cdf(value: FloatArray) -> FloatArray:  # P(L ≤ value)

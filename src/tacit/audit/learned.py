@@ -1,6 +1,6 @@
 """Scores learned from transcripts, for mechanisms of which nothing is known.
 
-Both are fitted on some transcripts and judged on others, so whatever they learn, the bound on
+They are fitted on some transcripts and judged on others, so whatever they learn, the bound on
 the loss stays valid; they can only fail to find something.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from tacit.arrays import FloatArray, IntArray
+from tacit.audit.attacks import last_bit
 from tacit.audit.transcript import Transcripts
 
 Score: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -72,6 +73,20 @@ def logistic_score(first: FloatArray, second: FloatArray) -> Score:
     label = np.concatenate([np.ones(len(first), np.int64), np.zeros(len(second), np.int64)])
     weight = _newton(features(both), label)
     return lambda z: features(z) @ weight
+
+
+def bits_score(first: FloatArray, second: FloatArray) -> Score:
+    """Logistic regression on how fine every number is: the place of its lowest bit."""
+    score = logistic_score(*(last_bit(z).astype(np.float64) for z in (first, second)))
+    return lambda z: score(last_bit(z).astype(np.float64))
+
+
+LEARNED: dict[str, Callable[[FloatArray, FloatArray], Score]] = {
+    "linear probe": linear_score,
+    "learned distinguisher": logistic_score,
+    "learned low bits": bits_score,
+}
+"""Ways to learn a score, by name."""
 
 
 def _newton(design: FloatArray, label: IntArray) -> FloatArray:

@@ -62,14 +62,18 @@ def loss_bound(correct: float, guesses: float, failure_probability: float) -> fl
     Examples
     --------
     >>> round(loss_bound(900, 1000, 1e-6), 3)
-    1.739
+    1.721
     """
     if not 0 < failure_probability < 1:
         raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
-    if correct <= 0:
-        return 0.0
-    share = float(beta.ppf(failure_probability, correct, guesses - correct + 1))
-    return max(0.0, math.log(share) - math.log1p(-share)) if share < 1 else math.inf
+    return float(_loss_bounds(np.array([correct]), np.array([guesses]), failure_probability)[0])
+
+
+def _loss_bounds(correct: FloatArray, guesses: FloatArray, failure_probability: float) -> FloatArray:
+    """Clopper and Pearson's lower bound on the share of right guesses, as a loss: log(p/(1−p))."""
+    some = correct > 0
+    share = beta.ppf(failure_probability, np.where(some, correct, 1), np.maximum(guesses - correct, 0) + 1)
+    return np.where(some, np.maximum(np.log(share) - np.log1p(-share), 0.0), 0.0)
 
 
 def judge(rule: Rule, first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
@@ -123,10 +127,7 @@ def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) ->
     threshold = np.linspace(0, law.most, 400, endpoint=False)
     right, wrong = law.tail(threshold)[0], law.other_tail(threshold)[1]
     # by symmetry as many transcripts are beyond −threshold, and as many of them are named rightly
-    proved = [
-        loss_bound(transcripts * r, transcripts * (r + w), failure_probability)
-        for r, w in zip(right, wrong, strict=True)
-    ]
+    proved = _loss_bounds(transcripts * right, transcripts * (right + wrong), failure_probability)
     best = float(threshold[int(np.argmax(proved))]) - _ATOM * law.most
     return Rule(-best, best) if best > 0 else Rule(-_ATOM * law.most, _ATOM * law.most)
 
@@ -139,18 +140,10 @@ def rule_from_sample(
     shares = np.concatenate([[0.0], np.geomspace(1 / len(both), 0.5, 40)])
     lows = [-math.inf, *(float(both[int(s * (len(both) - 1))]) for s in shares[1:])]
     highs = [math.inf, *(float(both[int((1 - s) * (len(both) - 1))]) for s in shares[1:])]
-    best, proved = Rule(-math.inf, math.inf), 0.0
     grow = transcripts / len(both)
-    for low, high in [
-        *((lo, math.inf) for lo in lows),
-        *((-math.inf, hi) for hi in highs),
-        *zip(lows, highs, strict=True),
-    ]:
-        if low >= high:
-            continue
-        rule = Rule(low, high)
-        seen = judge(rule, first, second, failure_probability)
-        bound = loss_bound(seen.correct * grow, seen.guesses * grow, failure_probability)
-        if bound > proved:
-            best, proved = rule, bound
-    return best
+    one_sided = [*((low, math.inf) for low in lows), *((-math.inf, high) for high in highs)]
+    ends = [*one_sided, *zip(lows, highs, strict=True)]
+    rules = [Rule(low, high) for low, high in ends if low < high]
+    seen = [judge(rule, first, second, failure_probability) for rule in rules]
+    correct, guesses = grow * np.array([(bound.correct, bound.guesses) for bound in seen], float).T
+    return rules[int(np.argmax(_loss_bounds(correct, guesses, failure_probability)))]
