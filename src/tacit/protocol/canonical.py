@@ -1,0 +1,121 @@
+r"""The bytes a session is hashed from: one session, one encoding, on every machine.
+
+MessagePack, all maps written as arrays in this order, no nil but where a thing is absent:
+
+    "tacit session", format 1,
+    name, [[agent name, key (32 bytes)], …], coordinator's key or nil,
+    [[i, j], …] with i < j in rising order or nil,
+    noise kind, mixing, noise, decay or nil (each a float, or an array of one per agent where they differ),
+    rounds, [low, high, state exponent, bits, reach exponent, outside], adjacency, components,
+    [round, start, repeat] in seconds, quorum, start
+
+Every real number is written as its IEEE 754 double (9 bytes), exactly; zero is never negative; whole
+numbers take the shortest form. The id is SHA-256 of "tacit session id\0" and these bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from tacit.errors import FileError
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+
+FORMAT: Literal[1] = 1
+_DOMAIN = b"tacit session id\0"
+
+
+class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    what: Literal["tacit session"]
+    format: Literal[1]
+    name: str
+    roster: tuple[tuple[str, bytes], ...]
+    coordinator: bytes | None
+    edges: tuple[tuple[int, int], ...] | None
+    noise_kind: Literal["fading", "one-shot"]
+    mixing: float | tuple[float, ...]
+    noise: float | tuple[float, ...]
+    decay: float | tuple[float, ...] | None
+    rounds: int
+    lattice: tuple[float, float, int, int, int, Literal["refuse", "clamp"]]
+    adjacency: float
+    components: int
+    deadlines: tuple[float, float, float]
+    quorum: int
+    start: int
+
+
+def session_id(encoded: bytes) -> bytes:
+    """Return the id of the session with this encoding."""
+    return hashlib.sha256(_DOMAIN + encoded).digest()
+
+
+def encode_session(session: Session) -> bytes:
+    """Write a session in its one encoding."""
+    lattice, deadlines = session.lattice, session.deadlines
+    reach = lattice.reach_exponent
+    assert reach is not None  # Lattice fills it in
+    return msgspec.msgpack.encode(
+        _Written(
+            what="tacit session",
+            format=FORMAT,
+            name=session.name,
+            roster=tuple((member.name, member.key) for member in session.roster),
+            coordinator=session.coordinator,
+            edges=session.edges,
+            noise_kind=session.noise_kind,
+            mixing=session.mixing,
+            noise=session.noise,
+            decay=session.decay,
+            rounds=session.rounds,
+            lattice=(
+                float(lattice.low) + 0.0,
+                float(lattice.high) + 0.0,
+                lattice.state_exponent,
+                lattice.bits,
+                reach,
+                lattice.outside,
+            ),
+            adjacency=session.adjacency,
+            components=session.components,
+            deadlines=(deadlines.round, deadlines.start, deadlines.repeat),
+            quorum=session.least_quorum,
+            start=session.least_start,
+        )
+    )
+
+
+def decode_session(data: bytes) -> Session:
+    """Read a session, and check it as if it were new."""
+    from tacit.mechanism.lattice import Lattice
+    from tacit.protocol.roster import Member
+    from tacit.protocol.session import Deadlines, Session
+
+    try:
+        w = msgspec.msgpack.decode(data, type=_Written)
+    except (msgspec.DecodeError, RecursionError) as why:
+        raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
+    session = Session(
+        name=w.name,
+        roster=tuple(Member(name, key) for name, key in w.roster),
+        coordinator=w.coordinator,
+        edges=w.edges,
+        noise_kind=w.noise_kind,
+        mixing=w.mixing,
+        noise=w.noise,
+        decay=w.decay,
+        rounds=w.rounds,
+        lattice=Lattice(*w.lattice),
+        adjacency=w.adjacency,
+        components=w.components,
+        deadlines=Deadlines(*w.deadlines),
+        quorum=w.quorum,
+        start=w.start,
+    )
+    if session.encode() != data:
+        raise FileError("a session must be written in its one canonical form, and this one is not.")
+    return session

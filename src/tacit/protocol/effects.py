@@ -1,0 +1,263 @@
+"""What goes into a state machine and what comes out of it.
+
+Events go in; one `Step` comes out of each. Whoever drives a machine must
+
+1. save all `records` of a step durably, in order, all or none;
+2. then, and only then, send its `messages`, in order;
+3. then show its `notices`.
+
+If saving fails the machine must be thrown away: it is ahead of what is durable. A new one made with
+`resume` from the saved records stands exactly where the saved one stood, and repeats its very bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
+
+from tacit.protocol.messages import Reason, Refusal
+from tacit.protocol.records import Record
+
+# ---- events ---------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Start:
+    """Begin, or go on after `resume`. The first event of every machine."""
+
+
+@final
+@dataclass(frozen=True)
+class Heard:
+    """Bytes came in. `hint` is who the network says sent them; only the signature is believed."""
+
+    frame: bytes = field(repr=False)
+    hint: int | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Tick:
+    """It is `now`, in seconds of any clock that only goes forward. `wake` says when one is due."""
+
+    now: float
+
+
+@final
+@dataclass(frozen=True)
+class Joined:
+    """The network sees this agent (or the coordinator). A hint: only its signature makes it present."""
+
+    who: int
+
+
+@final
+@dataclass(frozen=True)
+class Left:
+    """The network no longer sees this agent (or the coordinator)."""
+
+    who: int
+
+
+@final
+@dataclass(frozen=True)
+class NoiseReady:
+    """The draw for update u, whole numbers of the message step: one, or one per component.
+
+    Its scale must be `LatticeAgent.draw_scale(u)`. The machine says in `wants_noise` for which update
+    it needs one. A second draw for the same update is refused.
+    """
+
+    update: int
+    draw: Any = field(repr=False)
+
+
+@final
+@dataclass(frozen=True)
+class Halt:
+    """Whoever runs this machine wants to end the session for good (coordinator), or leave it (agents)."""
+
+
+Event: TypeAlias = Start | Heard | Tick | Joined | Left | NoiseReady | Halt
+
+# ---- messages -------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Send:
+    """Bytes to send to an agent, to the `COORDINATOR`, or to all who listen (None)."""
+
+    to: int | None
+    frame: bytes = field(repr=False)
+
+
+# ---- notices: for people, logs and metrics; nothing private is in them ------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Refused:
+    """Something heard was refused. `sender` is None where no signature says who it was."""
+
+    reason: Refusal
+    sender: int | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Cost:
+    """What the whole session will cost at most, what was spent before, and the owner's cap."""
+
+    planned: float
+    spent: float
+    cap: float
+
+
+@final
+@dataclass(frozen=True)
+class OverCap:
+    """The session would pass the owner's cap: nothing was sent and nothing will be."""
+
+    planned: float
+    spent: float
+    cap: float
+
+
+@final
+@dataclass(frozen=True)
+class FellSilent:
+    """Message `update` would pass the cap: it is not sent, nor any later one. Listening goes on."""
+
+    update: int
+    spent: float
+    cap: float
+
+
+@final
+@dataclass(frozen=True)
+class Spoken:
+    """Message `update` is made, recorded and leaves now; the loss so far, earlier sessions included."""
+
+    update: int
+    spent: float
+
+
+@final
+@dataclass(frozen=True)
+class Updated:
+    """An agent made its update of round `round`; `count` messages were used."""
+
+    round: int
+    count: int
+
+
+@final
+@dataclass(frozen=True)
+class RoundOpened:
+    """The coordinator opened a round."""
+
+    round: int
+    present: int
+
+
+@final
+@dataclass(frozen=True)
+class RoundClosed:
+    """A round is over: whose messages were used, and who of those present was not waited for."""
+
+    round: int
+    used: tuple[int, ...]
+    missing: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Waiting:
+    """The deadline has passed without the quorum; these are missing."""
+
+    round: int
+    missing: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Behind:
+    """Others are at round `open`, this one at `round`: it is catching up."""
+
+    round: int
+    open: int
+
+
+@final
+@dataclass(frozen=True)
+class LostHistory:
+    """`who` has made more updates than this coordinator knows of: this ledger is not the newest."""
+
+    who: int
+    update: int
+
+
+@final
+@dataclass(frozen=True)
+class Equivocated:
+    """`sender` signed two different messages for one round; both are kept as evidence."""
+
+    sender: int
+    round: int
+
+
+@final
+@dataclass(frozen=True)
+class Quiet:
+    """An agent says it will not speak any more."""
+
+    who: int
+    update: int
+
+
+@final
+@dataclass(frozen=True)
+class Finished:
+    """All rounds are made."""
+
+    rounds: int
+
+
+@final
+@dataclass(frozen=True)
+class Stopped:
+    """The session ended early."""
+
+    round: int
+    reason: Reason
+
+
+Notice: TypeAlias = (
+    Refused
+    | Cost
+    | OverCap
+    | FellSilent
+    | Spoken
+    | Updated
+    | RoundOpened
+    | RoundClosed
+    | Waiting
+    | Behind
+    | LostHistory
+    | Equivocated
+    | Quiet
+    | Finished
+    | Stopped
+)
+
+
+@final
+@dataclass(frozen=True)
+class Step:
+    """What to do after an event: save the records, then send the messages, then show the notices."""
+
+    records: tuple[Record, ...] = ()
+    messages: tuple[Send, ...] = ()
+    notices: tuple[Notice, ...] = ()

@@ -1,0 +1,197 @@
+"""What is said: six kinds of message, and a name for every way of being wrong.
+
+A frame on the wire is a head and a signature of 64 bytes over all of it. The head is the MessagePack
+array [version, session id, sender, kind, body]; the body is itself an array, of the fields below in
+their order. `codec` reads and writes frames; nothing else does.
+
+Numbers travel as fixed-length two's complement, big-endian, one after the other: `Session.number_bytes`
+for each component.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Annotated, TypeAlias, final
+
+import msgspec
+from msgspec import Meta
+
+from tacit.protocol.roster import COORDINATOR
+
+__all__ = [
+    "COORDINATOR",
+    "DIGEST_BYTES",
+    "NOTHING_HEARD",
+    "VERSION",
+    "Ask",
+    "Body",
+    "Done",
+    "Feedback",
+    "Kind",
+    "Message",
+    "Present",
+    "Reason",
+    "Refusal",
+    "Report",
+    "Stop",
+]
+
+VERSION = 1
+DIGEST_BYTES = 32
+NOTHING_HEARD = bytes(DIGEST_BYTES)
+"""Stands for the feedback before round 0."""
+
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Exponent: TypeAlias = Annotated[int, Meta(ge=-2048, le=2048)]
+Digest: TypeAlias = Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
+
+
+class Kind(IntEnum):
+    """The kinds of message, by their number on the wire."""
+
+    PRESENT = 1
+    REPORT = 2
+    FEEDBACK = 3
+    ASK = 4
+    DONE = 5
+    STOP = 6
+
+
+class Reason(IntEnum):
+    """Why someone stops."""
+
+    OPERATOR = 0
+    """Whoever runs it said so."""
+    CAP = 1
+    """The next message would pass the owner's cap on the loss; the agent goes on listening."""
+
+
+class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    pass
+
+
+@final
+class Present(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """I am here, and have made so many updates."""
+
+    update: Count
+
+
+@final
+class Report(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Message u of an agent: x_u, in steps of 2^exponent.
+
+    `heard` commits to what update u came from: the digest of the feedback of round u − 1, or on a
+    graph of all messages that the mean of round u − 1 was taken of. Whoever tells different agents
+    different things is found out by it.
+    """
+
+    update: Count
+    exponent: Exponent
+    numbers: bytes
+    heard: Digest
+
+
+@final
+class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The coordinator's y of one round, in state steps, and what it is the mean of.
+
+    `used` has a bit for each agent (agent i: bit i % 8 of byte i // 8), `count` of them are set;
+    `reports` is the digest of their reports' digests, in order. `before` is the digest of the last
+    round's feedback: there is one history.
+    """
+
+    round: Count
+    numbers: bytes
+    used: bytes
+    count: Count
+    reports: Digest
+    before: Digest
+
+
+@final
+class Ask(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """From the coordinator: round `round` is open, speak. From others: repeat it and what follows."""
+
+    round: Count
+
+
+@final
+class Done(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """I have made all updates of the session."""
+
+    update: Count
+
+
+@final
+class Stop(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """From the coordinator: the session ends here. From an agent: I say nothing from here on."""
+
+    update: Count
+    reason: Reason
+
+
+Body: TypeAlias = Present | Report | Feedback | Ask | Done | Stop
+
+BODIES: dict[Kind, type[Body]] = {
+    Kind.PRESENT: Present,
+    Kind.REPORT: Report,
+    Kind.FEEDBACK: Feedback,
+    Kind.ASK: Ask,
+    Kind.DONE: Done,
+    Kind.STOP: Stop,
+}
+KINDS: dict[type[Body], Kind] = {body: kind for kind, body in BODIES.items()}
+
+
+@final
+@dataclass(frozen=True)
+class Message:
+    """A message whose signature, form and numbers have been checked.
+
+    Attributes
+    ----------
+    sender : int
+        The agent's number, or `COORDINATOR`.
+    numbers : tuple of int
+        The numbers of a report or feedback; empty otherwise.
+    digest : bytes
+        SHA-256 of all that is signed. Two messages are the same if it is.
+    frame : bytes
+        The bytes themselves, to be kept and passed on.
+    """
+
+    sender: int
+    body: Body
+    numbers: tuple[int, ...]
+    digest: bytes
+    frame: bytes
+
+
+class Refusal(Enum):
+    """Every reason to refuse. What is refused is counted and changes nothing."""
+
+    TOO_LARGE = "the frame is longer than any of this session can be"
+    MALFORMED = "the bytes are not a frame"
+    UNKNOWN_VERSION = "another version of the protocol"
+    WRONG_SESSION = "signed for another session"
+    UNKNOWN_SENDER = "the sender is not on the roster"
+    UNKNOWN_KIND = "there is no such kind of message"
+    BAD_SIGNATURE = "the signature is not the sender's"
+    NOT_CANONICAL = "the same could be written in another way"
+    WRONG_LENGTH = "too many or too few numbers or agents"
+    OFF_LATTICE = "the exponent is not the one this message must have"
+    OUT_OF_RANGE = "a number is beyond the session's reach"
+    WRONG_COUNT = "the agents named are not as many as it says, or below the quorum"
+    WRONG_ROUND = "the session has no such round"
+    NOT_FOR_ME = "not for this role, or not from a neighbour"
+    LATE = "for a round that is over"
+    AHEAD = "for a round that cannot have begun, by what is known here"
+    TOO_FAR = "too many rounds ahead to be kept"
+    REPLAY = "heard before"
+    EQUIVOCATION = "contradicts what the same sender signed before"
+    OTHER_HISTORY = "continues a history that is not the one known here"
+    TOO_OFTEN = "asked too often; asked again later it is answered"
+    SECOND_DRAW = "a second draw for one update, or one that was not wanted"
+    OUT_OF_PLACE = "means nothing in this phase"

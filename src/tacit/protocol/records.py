@@ -1,0 +1,130 @@
+"""What must be durable before anything is sent. Each is bytes for a ledger, and back.
+
+An agent's ledger is private: `Began`, `Moved` hold its state. No repr shows it.
+The current position of a machine is what its records, read in order, say; `resume` needs nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, final
+
+import msgspec
+
+from tacit.errors import FileError
+from tacit.protocol.messages import Reason
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="record"):
+    def __repr__(self) -> str:
+        # States are private and frames long: a record shows its kind and round only.
+        number = next((getattr(self, f) for f in ("update", "round") if hasattr(self, f)), None)
+        return f"<{type(self).__name__}{'' if number is None else f' {number}'}>"
+
+    __str__ = __repr__
+
+
+@final
+class Began(_Record, frozen=True, tag="began"):
+    """An agent or peer entered a session with this state; before anything else of that session.
+
+    `planned` is what the whole session costs at most: a ledger may set it aside. `state` is private.
+    """
+
+    session: bytes
+    agent: int
+    state: bytes
+    planned: float
+    spent: float
+    cap: float
+
+
+@final
+class Spoke(_Record, frozen=True, tag="spoke"):
+    """Message `update`, its very bytes, and what it costs. There is one per update and agent, ever."""
+
+    update: int
+    frame: bytes
+    loss: float
+
+
+@final
+class Moved(_Record, frozen=True, tag="moved"):
+    """Update `update` was made (there are now `update` + 1), from these frames, to this private state.
+
+    With a server `heard` is the feedback. On a graph it is the report of every agent whose message
+    was used, `used` says whose, and `y` is their mean. `basis` is what the next message starts from.
+    """
+
+    update: int
+    heard: tuple[bytes, ...]
+    used: tuple[int, ...]
+    y: bytes
+    state: bytes
+    basis: bytes
+
+
+@final
+class Silenced(_Record, frozen=True, tag="silenced"):
+    """From this update on the agent says nothing: the cap. It may go on listening."""
+
+    update: int
+    reason: Reason
+
+
+@final
+class Opened(_Record, frozen=True, tag="opened"):
+    """The coordinator opened round 0 with these agents present."""
+
+    session: bytes
+    present: tuple[int, ...]
+
+
+@final
+class Closed(_Record, frozen=True, tag="closed"):
+    """A round is over: the coordinator's feedback, its very bytes, and the reports it is the mean of."""
+
+    round: int
+    frame: bytes
+    used: tuple[int, ...]
+    reports: tuple[bytes, ...]
+
+
+@final
+class Evidence(_Record, frozen=True, tag="evidence"):
+    """Two different messages that `sender` signed for one round.
+
+    `first` is empty where the frame itself is in an earlier record; `first_digest` says which.
+    """
+
+    sender: int
+    round: int
+    first_digest: bytes
+    first: bytes
+    second: bytes
+
+
+@final
+class Ended(_Record, frozen=True, tag="ended"):
+    """The session is over for this machine: all rounds made, or stopped (then `reason` says why)."""
+
+    round: int
+    reason: Reason | None
+
+
+Record: TypeAlias = Began | Spoke | Moved | Silenced | Opened | Closed | Evidence | Ended
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+
+
+def encode_record(record: Record) -> bytes:
+    """Write a record as bytes for a ledger."""
+    return _ENCODER.encode(record)
+
+
+def decode_record(data: bytes) -> Record:
+    """Read what `encode_record` wrote."""
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        raise FileError("a ledger's record cannot be read: it is damaged or from a newer version.") from None

@@ -1,0 +1,367 @@
+"""A session: what all agents agree on before the first message. Public, frozen, checked.
+
+Its hash is the session's id and is in every signed message: who has another roster, other parameters
+or another lattice is in another session. `canonical` says which bytes are hashed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Literal, final
+
+import numpy as np
+
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot
+from tacit.mechanism.lattice import Lattice, LatticeAgent
+from tacit.protocol.canonical import decode_session, encode_session, session_id
+from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
+from tacit.theory.privacy import require_adjacency
+
+if TYPE_CHECKING:
+    from tacit.noise.accounting import Account
+    from tacit.theory.promise import Promise
+
+MOST_AGENTS = 100_000
+MOST_ROUNDS = 100_000
+MOST_COMPONENTS = 1_000_000
+MOST_NUMBER_BYTES = 16 * 2**20
+"""All numbers of one message together."""
+MOST_SECONDS = 366 * 86_400.0
+
+PerMember = float | tuple[float, ...]
+"""One number for all agents, or one for each in the order of the roster."""
+
+
+@final
+@dataclass(frozen=True)
+class Deadlines:
+    """How long to wait, in seconds.
+
+    Parameters
+    ----------
+    round : float
+        A round that lasts longer closes without those who have not spoken, if the quorum has.
+    start : float
+        So long the start waits for the whole roster; then the least number suffices.
+    repeat : float
+        What was said is said again after this long without an answer, then ever more rarely.
+    """
+
+    round: float = 30.0
+    start: float = 60.0
+    repeat: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("round", "start", "repeat"):
+            value = _number(getattr(self, name), f"the {name} deadline")
+            if not 0 < value <= MOST_SECONDS:
+                raise ParameterError(f"the {name} deadline must be from above 0 to a year, got {value} s.")
+            object.__setattr__(self, name, value)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """Everything public that agents must agree on.
+
+    Parameters
+    ----------
+    name : str
+        For people; sessions of one name may differ.
+    roster : sequence of Member
+        The agents, numbered in this order.
+    coordinator : bytes, optional
+        The coordinator's Ed25519 public key; with a server only.
+    edges : sequence of pairs, optional
+        Who talks to whom, by number; without a server only. Must connect all.
+    noise_kind : "fading" or "one-shot"
+        The paper's fresh noise in every round, or noise once on a public shadow.
+    mixing, noise, decay : float or one per agent
+        σ, c and q; decay is None with one-shot noise.
+    rounds : int
+        How many rounds there are.
+    lattice : Lattice
+        Where the numbers live.
+    adjacency : float
+        How far one agent's value may differ (L1 norm) between worlds that must look alike.
+    components : int
+        How many numbers a value has.
+    quorum : int, optional
+        The least number of messages a round may close with; half the roster and one unless given. On a graph
+        of an agent's own and its neighbours' messages, as far as there are so many; 2 unless given.
+    start : int, optional
+        The least number of agents present before round 0; all unless given.
+    """
+
+    name: str
+    roster: tuple[Member, ...]
+    coordinator: bytes | None = None
+    edges: tuple[tuple[int, int], ...] | None = None
+    noise_kind: Literal["fading", "one-shot"] = "fading"
+    mixing: PerMember
+    noise: PerMember
+    decay: PerMember | None = None
+    rounds: int
+    lattice: Lattice
+    adjacency: float = 1.0
+    components: int = 1
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    quorum: int | None = None
+    start: int | None = None
+
+    def __post_init__(self) -> None:
+        require_name(self.name, "a session's name")
+        self._check_members()
+        self._check_counts()
+        self._check_parameters()
+
+    def _check_members(self) -> None:
+        self._set("roster", tuple(self.roster))
+        least = 1 if self.edges is None else 2
+        if not least <= self.n <= MOST_AGENTS:
+            raise ParameterError(f"a session must have {least} to {MOST_AGENTS} agents, got {self.n}.")
+        if (self.coordinator is None) == (self.edges is None):
+            raise ParameterError(
+                "a session must have either a coordinator (with its key) or the edges of a graph, "
+                f"got {'neither' if self.edges is None else 'both'}."
+            )
+        if self.coordinator is not None:
+            require_key(self.coordinator, "the coordinator's key")
+        require_distinct(self.roster, self.coordinator)
+        if self.edges is not None:
+            self._set("edges", _edges(self.edges))
+            self.graph.require_connected()
+
+    def _check_counts(self) -> None:
+        default = min(2, self.n) if self.edges is not None else self.n // 2 + 1
+        self._set("quorum", default if self.quorum is None else self.quorum)
+        self._set("start", self.n if self.start is None else self.start)
+        for what, most in (
+            ("rounds", MOST_ROUNDS),
+            ("components", MOST_COMPONENTS),
+            ("quorum", self.n),
+            ("start", self.n),
+        ):
+            value = getattr(self, what)
+            if type(value) is not int or not 1 <= value <= most:
+                raise ParameterError(f"{what} must be a whole number from 1 to {most}, got {value!r}.")
+        if self.least_start < self.least_quorum:
+            raise ParameterError(
+                f"start must be at least the quorum, {self.quorum}, got {self.start}: "
+                "round 0 could never close."
+            )
+
+    def _check_parameters(self) -> None:
+        if self.noise_kind not in ("fading", "one-shot"):
+            raise ParameterError(f'the noise must be "fading" or "one-shot", got {self.noise_kind!r}.')
+        if (self.decay is None) != (self.noise_kind == "one-shot"):
+            raise ParameterError("decay must be given with fading noise, and only then.")
+        if not isinstance(self.lattice, Lattice):
+            raise ParameterError(f"lattice must be a Lattice, got {type(self.lattice).__name__}.")
+        for what in ("mixing", "noise", "decay"):
+            if getattr(self, what) is not None:
+                self._set(what, _per_member(getattr(self, what), what, self.n))
+        self._set("adjacency", require_adjacency(_number(self.adjacency, "adjacency")))
+        self.mechanism  # noqa: B018 - refuses parameters out of range
+        for agent in set(self._agents):
+            agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
+        if self.number_bytes * self.components > MOST_NUMBER_BYTES:
+            raise ParameterError(
+                f"a message must fit in {MOST_NUMBER_BYTES} bytes, but {self.components} components of "
+                f"{self.number_bytes} bytes do not. Use fewer components or a coarser lattice."
+            )
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def n(self) -> int:
+        """Number of agents N."""
+        return len(self.roster)
+
+    @property
+    def topology(self) -> Literal["server", "graph"]:
+        """Whether a coordinator answers all, or agents talk to their neighbours."""
+        return "server" if self.edges is None else "graph"
+
+    @property
+    def least_quorum(self) -> int:
+        """The quorum, as a number."""
+        return self.n if self.quorum is None else self.quorum
+
+    @property
+    def least_start(self) -> int:
+        """How many must be present before round 0, as a number."""
+        return self.n if self.start is None else self.start
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Who talks to whom, without a server."""
+        if self.edges is None:
+            raise ParameterError("a session with a server has no graph.")
+        return Graph.from_edges(self.edges, self.n)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """What the paper calls it: client-server or distributed, with its parameters."""
+        sigma, c = _plain(self.mixing), _plain(self.noise)
+        parameters = OneShot(sigma, c) if self.decay is None else Fading(sigma, c, _plain(self.decay))
+        if self.edges is None:
+            return ClientServer(parameters, agents=self.n)
+        return Distributed(parameters, self.graph)
+
+    @cached_property
+    def _agents(self) -> tuple[LatticeAgent, ...]:
+        parameters = self.mechanism.parameters
+        return tuple(self.lattice.agent(parameters, i) for i in range(parameters.agents or 1))
+
+    def lattice_agent(self, i: int) -> LatticeAgent:
+        """Return what agent i computes; nothing private is in it."""
+        self.require_agent(i)
+        return self._agents[i if len(self._agents) > 1 else 0]
+
+    def exponent(self, i: int, u: int) -> int:
+        """Return the public exponent that message u of agent i must have."""
+        return _exponent(self.lattice_agent(i), u)
+
+    @property
+    def number_bytes(self) -> int:
+        """How many bytes hold any state, message or feedback, sign included."""
+        return -(-self.lattice.whole_bits // 8)
+
+    def neighbours(self, i: int) -> tuple[int, ...]:
+        """Whom agent i exchanges messages with: N(i), or with a server the coordinator."""
+        if self.edges is None:
+            if i == COORDINATOR:
+                return tuple(range(self.n))
+            self.require_agent(i)
+            return (COORDINATOR,)
+        return tuple(self.graph.neighbours(i).tolist())
+
+    def key(self, i: int) -> bytes:
+        """Return the public key of an agent or, for `COORDINATOR`, of the coordinator."""
+        if i == COORDINATOR and self.coordinator is not None:
+            return self.coordinator
+        self.require_agent(i)
+        return self.roster[i].key
+
+    def member_name(self, i: int) -> str:
+        """Return what agent i (or the coordinator) is called."""
+        return "coordinator" if i == COORDINATOR else self.roster[i].name
+
+    def index(self, name: str) -> int:
+        """Return the number of the agent of this name."""
+        if name not in self._numbers:
+            raise ParameterError(f"there is no agent {name!r} in session {self.name}; see its roster.")
+        return self._numbers[name]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {member.name: i for i, member in enumerate(self.roster)}
+
+    def require_agent(self, i: int) -> None:
+        """Refuse a number that is not an agent's."""
+        if not 0 <= i < self.n:
+            raise ParameterError(f"agents are numbered 0 to {self.n - 1}, got {i}.")
+
+    @cached_property
+    def id(self) -> bytes:
+        """The session's 32-byte identity: a hash of everything above."""
+        return session_id(self.encode())
+
+    def encode(self) -> bytes:
+        """Return the session as canonical bytes, the same on every machine."""
+        return encode_session(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Session:
+        """Read what `encode` wrote; refuses any other bytes."""
+        return decode_session(data)
+
+    def account(self, i: int) -> Account:
+        """Return what the messages of agent i cost if it speaks in every round, never too little."""
+        return _account(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
+
+    def promise(self, failure_probability: float = 0.05) -> SessionPromise:
+        """Return what the session promises, and what it costs each agent."""
+        from tacit.theory.promise import promise
+
+        theory = promise(
+            self.mechanism,
+            adjacency=self.adjacency,
+            failure_probability=failure_probability,
+            rounds=self.rounds,
+            spread=self.lattice.high - self.lattice.low,
+        )
+        return SessionPromise(theory, tuple(self.account(i).total for i in range(self.n)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SessionPromise:
+    """What a session promises.
+
+    Attributes
+    ----------
+    theory : Promise
+        Privacy, accuracy and agreement on real numbers, if everyone speaks in every round.
+    losses : tuple of float
+        What the bytes each agent sends cost it at most, on the lattice, for the session's adjacency.
+    """
+
+    theory: Promise
+    losses: tuple[float, ...]
+
+    @property
+    def loss(self) -> float:
+        """The largest loss of any agent."""
+        return max(self.losses)
+
+
+@lru_cache(maxsize=4096)
+def _account(agent: LatticeAgent, rounds: int, adjacency: float, components: int) -> Account:
+    from tacit.noise.accounting import account
+
+    return account(agent, rounds, adjacency=adjacency, components=components)
+
+
+@lru_cache(maxsize=65536)
+def _exponent(agent: LatticeAgent, u: int) -> int:
+    return agent.message_exponent(u)
+
+
+def _number(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ParameterError(f"{what} must be a number, got {value!r}.")
+    if not math.isfinite(value):
+        raise ParameterError(f"{what} must be finite, got {value}.")
+    return float(value) + 0.0  # no negative zero: it would hash differently
+
+
+def _per_member(value: object, what: str, n: int) -> PerMember:
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        each = tuple(_number(v, what) for v in value)
+        if len(each) != n:
+            raise ParameterError(
+                f"{what} must be one number, or one for each of {n} agents, got {len(each)}."
+            )
+        # One way to write one session: equal numbers are one number.
+        return each[0] if len(set(each)) == 1 else each
+    return _number(value, what)
+
+
+def _edges(edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    pairs = []
+    for pair in edges:
+        i, j = (int(v) for v in pair)
+        pairs.append((min(i, j), max(i, j)))
+    return tuple(sorted(pairs))
+
+
+def _plain(value: PerMember) -> float | np.ndarray:
+    return value if isinstance(value, float) else np.array(value)
