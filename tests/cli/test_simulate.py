@@ -113,6 +113,7 @@ def test_private_values_are_never_shown(run, tmp_path):
         ("271.8281828\n161.8033988x\n2\n", "line 2: every entry must be a finite number"),
         ("271.8281828\n161.8033988,1\n2\n", "line 2: 2 numbers, where line 1 has 1"),
         ("271.8281828\n\n# note\nnan\n", "line 4: every entry must be a finite number"),
+        ("271.8281828,161.8033988\n271.8281828,x\n1,2\n", "line 2: every entry must be a finite number"),
         ("# nothing\n", "has no values"),
     ],
 )

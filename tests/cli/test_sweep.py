@@ -7,7 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tacit.simulate import load_sweep
 
 GRID = ("sweep", "--mixing", "0.5,0.8", "--epsilon", "1,2", "--runs", 20, "--rounds", 5)
 KEYS = {
@@ -27,6 +30,16 @@ def test_every_combination_is_a_cell(answer):
     for cell in found["cells"]:
         assert cell["epsilon_endless"] <= cell["epsilon"]
         assert 0 <= cell["outside_radius"] <= 1
+
+
+def test_measured_is_what_the_runs_did(answer, tmp_path):
+    words = ("--agents", 10, "--mixing", 0.5, "--epsilon", 1, "--runs", 50, "--failure-probability", 0.5)
+    (cell,) = answer("sweep", *words)["cells"]
+    deviation = np.abs(load_sweep(tmp_path / "sweep.jsonl").deviation.values.reshape(-1))
+    assert cell["outside_radius"] == np.mean(deviation > cell["radius"])
+    assert 0 < cell["outside_radius"] < 1
+    assert cell["measured_deviation"] == pytest.approx(np.sqrt(np.mean(deviation**2)))
+    assert cell["measured_quantile"] == pytest.approx(np.median(deviation))
 
 
 def test_repeating_an_option_is_a_list_too(answer):
