@@ -184,6 +184,7 @@ class Refusal(Enum):
     OFF_LATTICE = "the exponent is not the one this message must have"
     OUT_OF_RANGE = "a number is beyond the session's reach"
     WRONG_COUNT = "the agents named are not as many as it says, or below the quorum"
+    WRONG_ROLE = "the sender is not one who may say this"
     WRONG_ROUND = "the session has no such round"
     NOT_FOR_ME = "not for this role, or not from a neighbour"
     LATE = "for a round that is over"

@@ -52,7 +52,7 @@ class Moved(_Record, frozen=True, tag="moved"):
     """Update `update` was made (there are now `update` + 1), from these frames, to this private state.
 
     With a server `heard` is the feedback. On a graph it is the report of every agent whose message
-    was used, `used` says whose, and `y` is their mean. `basis` is what the next message starts from.
+    was used, `used` says whose, and `y` is their mean. `basis` is the public shadow of one-shot noise.
     """
 
     update: int

@@ -1,0 +1,248 @@
+"""Frames: the only way in and out. Strict, bounded, one encoding for one message.
+
+A frame is refused by the cheapest reason first: size, form, version, session, sender, kind, then the
+signature, and only what is signed is read further. What is accepted encodes to the very same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeAlias, assert_never, cast
+
+import msgspec
+import numpy as np
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec import Meta
+
+from tacit.mechanism.whole import Whole
+from tacit.protocol.effects import Refused
+from tacit.protocol.messages import (
+    BODIES,
+    COORDINATOR,
+    KINDS,
+    VERSION,
+    Ask,
+    Body,
+    Done,
+    Feedback,
+    Kind,
+    Message,
+    Present,
+    Refusal,
+    Report,
+    Stop,
+)
+from tacit.protocol.session import Session
+
+SIGNATURE_BYTES = 64
+DOMAIN = b"tacit message v1\0"
+"""Signed before every head, so that no signature made for something else fits a message."""
+_REPORTS_DOMAIN = b"tacit reports v1\0"
+
+Sign: TypeAlias = Callable[[bytes], bytes]
+"""Ed25519 signing with the owner's key, as of `cryptography`'s private key: ``key.sign``."""
+
+
+class _Head(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    version: int
+    session: bytes
+    sender: Annotated[int, Meta(ge=-1, le=2**31 - 1)]
+    kind: int
+    body: bytes
+
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+_HEAD = msgspec.msgpack.Decoder(_Head)
+_BODY = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
+_FROM_COORDINATOR = {Kind.FEEDBACK, Kind.ASK, Kind.STOP}
+_FROM_AGENTS = set(Kind) - {Kind.FEEDBACK}
+
+
+def digest(frame: bytes) -> bytes:
+    """Return SHA-256 of all that is signed. Not of the signature: one signer can make several."""
+    return hashlib.sha256(frame[:-SIGNATURE_BYTES]).digest()
+
+
+def combined(digests: Iterable[bytes]) -> bytes:
+    """Return one digest for several messages, in this order."""
+    return hashlib.sha256(_REPORTS_DOMAIN + b"".join(digests)).digest()
+
+
+def as_array(numbers: Sequence[int]) -> Whole:
+    """Return numbers as the lattice computes with them: a plain one alone, for speed."""
+    if len(numbers) == 1:
+        return numbers[0]
+    array = np.empty(len(numbers), dtype=object)
+    array[:] = numbers
+    return array
+
+
+def as_numbers(whole: Any) -> tuple[int, ...]:
+    """Return whole numbers of any kind as a tuple of Python's."""
+    return (int(whole),) if np.ndim(whole) == 0 else tuple(int(v) for v in whole)
+
+
+class Codec:
+    """Reads and writes the frames of one session.
+
+    Parameters
+    ----------
+    session : Session
+        Says who may speak, how many numbers there are, and how large they can be.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._width = session.number_bytes
+        self._length = session.number_bytes * session.components
+        self._bitmap = -(-session.n // 8)
+        self._keys: dict[int, Ed25519PublicKey] = {}
+        self.most_bytes = self._most_bytes()
+        """No frame of this session is longer."""
+
+    def _most_bytes(self) -> int:
+        longest, nothing = 2**31 - 1, bytes(32)
+        report = _ENCODE(Report(longest, -2048, b"", nothing))
+        feedback = _ENCODE(Feedback(longest, b"", b"", longest, nothing, nothing))
+        body = max(len(report), len(feedback) + self._bitmap + 3) + self._length + 3
+        return len(_ENCODE(_Head(VERSION, bytes(32), longest, 1, b""))) + 3 + body + SIGNATURE_BYTES
+
+    def pack(self, numbers: Sequence[int]) -> bytes:
+        """Write whole numbers as fixed-length two's complement."""
+        return b"".join(v.to_bytes(self._width, "big", signed=True) for v in numbers)
+
+    def unpack(self, data: bytes) -> tuple[int, ...]:
+        """Read what `pack` wrote."""
+        return tuple(
+            int.from_bytes(data[k : k + self._width], "big", signed=True)
+            for k in range(0, len(data), self._width)
+        )
+
+    def bitmap(self, agents: Iterable[int]) -> bytes:
+        """Write a set of agents as bits."""
+        bits = bytearray(self._bitmap)
+        for i in agents:
+            bits[i // 8] |= 1 << i % 8
+        return bytes(bits)
+
+    def members(self, bitmap: bytes) -> tuple[int, ...]:
+        """Read what `bitmap` wrote, in rising order."""
+        return tuple(i for i in range(8 * len(bitmap)) if bitmap[i // 8] >> i % 8 & 1)
+
+    def seal(self, sender: int, body: Body, sign: Sign) -> bytes:
+        """Write and sign a message."""
+        head = self._head(sender, body)
+        return head + sign(DOMAIN + head)
+
+    def _head(self, sender: int, body: Body) -> bytes:
+        kind = KINDS[type(body)]
+        return _ENCODE(_Head(VERSION, self.session.id, sender, int(kind), _ENCODE(body)))
+
+    def open(self, frame: bytes) -> Message | Refused:
+        """Check a frame in every way that needs no memory of others, and read it."""
+        head = self._read_head(frame)
+        if isinstance(head, Refusal):
+            return Refused(head)
+        body = self._read_body(head, frame)
+        if isinstance(body, Refusal):
+            return Refused(body, head.sender)
+        numbers = self.unpack(body.numbers) if isinstance(body, Report | Feedback) else ()
+        return Message(head.sender, body, numbers, digest(frame), frame)
+
+    def _read_body(self, head: _Head, frame: bytes) -> Body | Refusal:
+        """Read what the sender has signed."""
+        kind = Kind(head.kind)
+        try:
+            body: Body = _BODY[kind].decode(head.body)
+        except (msgspec.DecodeError, RecursionError):
+            return Refusal.MALFORMED
+        if self._head(head.sender, body) != frame[:-SIGNATURE_BYTES]:
+            return Refusal.NOT_CANONICAL
+        if kind not in (_FROM_COORDINATOR if head.sender == COORDINATOR else _FROM_AGENTS):
+            return Refusal.WRONG_ROLE
+        return self._wrong(head.sender, body) or body
+
+    def _read_head(self, frame: bytes) -> _Head | Refusal:
+        """Read as little as is needed to check who signed."""
+        if len(frame) > self.most_bytes:
+            return Refusal.TOO_LARGE
+        if len(frame) < SIGNATURE_BYTES + 2 or frame[0] >> 4 != 0b1001:
+            return Refusal.MALFORMED
+        if frame[1] != VERSION:  # other versions may have any form after their number
+            return Refusal.UNKNOWN_VERSION if frame[1] < 0x80 else Refusal.MALFORMED
+        try:
+            head = _HEAD.decode(memoryview(frame)[:-SIGNATURE_BYTES])
+        except (msgspec.DecodeError, RecursionError):
+            return Refusal.MALFORMED
+        return self._stranger(head, frame) or head
+
+    def _stranger(self, head: _Head, frame: bytes) -> Refusal | None:
+        """Return why this is not from a member of this session."""
+        if head.session != self.session.id:
+            return Refusal.WRONG_SESSION
+        if head.sender >= self.session.n or (head.sender == COORDINATOR and self.session.coordinator is None):
+            return Refusal.UNKNOWN_SENDER
+        if head.kind not in BODIES:
+            return Refusal.UNKNOWN_KIND
+        return None if self._signed(head.sender, frame) else Refusal.BAD_SIGNATURE
+
+    def _signed(self, sender: int, frame: bytes) -> bool:
+        key = self._keys.get(sender)
+        if key is None:
+            key = self._keys[sender] = Ed25519PublicKey.from_public_bytes(self.session.key(sender))
+        try:
+            key.verify(frame[-SIGNATURE_BYTES:], DOMAIN + frame[:-SIGNATURE_BYTES])
+        except InvalidSignature:
+            return False
+        return True
+
+    def _wrong(self, sender: int, body: Body) -> Refusal | None:
+        """Return what is wrong with a message's content, whatever was said before."""
+        rounds = self.session.rounds
+        match body:
+            case Report():
+                return self._wrong_report(sender, body)
+            case Feedback():
+                return self._wrong_feedback(body)
+            case Ask():
+                right = body.round < rounds
+            case Done():
+                right = body.update == rounds
+            case Present() | Stop():
+                right = body.update <= rounds
+            case _:
+                assert_never(body)
+        return None if right else Refusal.WRONG_ROUND
+
+    def _wrong_report(self, sender: int, body: Report) -> Refusal | None:
+        if body.update >= self.session.rounds:
+            return Refusal.WRONG_ROUND
+        if len(body.numbers) != self._length:
+            return Refusal.WRONG_LENGTH
+        if body.exponent != self.session.exponent(sender, body.update):
+            return Refusal.OFF_LATTICE
+        return self._beyond(body.numbers, body.exponent)
+
+    def _wrong_feedback(self, body: Feedback) -> Refusal | None:
+        if body.round >= self.session.rounds:
+            return Refusal.WRONG_ROUND
+        if len(body.numbers) != self._length or len(body.used) != self._bitmap:
+            return Refusal.WRONG_LENGTH
+        used = int.from_bytes(body.used, "little")
+        if used.bit_length() > self.session.n:
+            return Refusal.UNKNOWN_SENDER
+        if used.bit_count() != body.count or body.count < self.session.least_quorum:
+            return Refusal.WRONG_COUNT
+        return self._beyond(body.numbers, self.session.lattice.state_exponent)
+
+    def _beyond(self, numbers: bytes, exponent: int) -> Refusal | None:
+        lattice = self.session.lattice
+        bound = lattice.limit >> (exponent - lattice.state_exponent)
+        within = all(-bound <= v <= bound for v in self.unpack(numbers))
+        return None if within else Refusal.OUT_OF_RANGE
+
+    def lifted(self, message: Message) -> tuple[Whole, int]:
+        """Return a report as `Lattice.mean` takes it: numbers and exponent."""
+        return as_array(message.numbers), cast(Report, message.body).exponent

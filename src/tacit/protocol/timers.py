@@ -1,0 +1,45 @@
+"""Deadlines without a clock: they start to run at the first tick after they were set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+MOST_BACKOFF = 8
+"""Something said again and again is said at most this many times more rarely than at first."""
+
+
+class Timers:
+    """Named deadlines, each set anew or off.
+
+    A machine hears of time by ticks only, and may act between two of them. So a timer that is set runs
+    from the next tick: never from a time that is past already.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    def set(self, name: str, seconds: float) -> None:
+        """Start a timer, or start it again."""
+        self._seconds[name] = seconds
+        self._due.pop(name, None)
+
+    def off(self, name: str) -> None:
+        """Forget a timer."""
+        self._seconds.pop(name, None)
+        self._due.pop(name, None)
+
+    def tick(self, now: float) -> Iterator[str]:
+        """Yield the timers that are due, each once; they are off then."""
+        for name, seconds in list(self._seconds.items()):
+            if self._due.setdefault(name, now + seconds) <= now:
+                self.off(name)
+                yield name
+
+    @property
+    def wake(self) -> float | None:
+        """When the next tick is due; −∞ for at once, None for never."""
+        if len(self._due) < len(self._seconds):
+            return -math.inf
+        return min(self._due.values(), default=None)

@@ -1,0 +1,247 @@
+"""An agent's own state and its one rule: one draw, one message, for each update. Ever.
+
+Message u starts from a state that u updates have brought together: two adjacent states are then
+at most D_u steps apart (`tacit.noise.accounting`), and its noise is that of update u, whatever the
+round, the schedule or the feedback. So what message u costs is known beforehand. Updates made
+without speaking only save: what was not said costs nothing, and later messages cost the same.
+
+What an update moves towards must be public: feedback, or messages that were sent. Never anything
+else of the agent's own, or two states would not come together as fast as the account says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from tacit.errors import ParameterError, StateError
+from tacit.mechanism.whole import as_whole
+from tacit.protocol.codec import Codec, Sign, as_array, as_numbers
+from tacit.protocol.messages import Message, Refusal, Report
+from tacit.protocol.records import Began, Moved, Record, Silenced, Spoke
+from tacit.theory.rounding import fraction_up
+
+DRAWS_AHEAD = 4
+"""A draw is kept for at most this many updates ahead."""
+
+
+@final
+@dataclass(frozen=True)
+class Budget:
+    """What the owner allows.
+
+    Parameters
+    ----------
+    cap : float
+        The most that may be lost on this value, all sessions together, for their adjacency.
+    spent : float
+        What sessions before this one have lost on it.
+    partial : bool
+        Whether to take part although the whole session would pass the cap, and fall silent in time.
+        Otherwise such a session is refused before anything is sent.
+    """
+
+    cap: float
+    spent: float = 0.0
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.cap >= 0 and 0 <= self.spent < math.inf):
+            raise ParameterError(
+                f"the cap and what was spent must be at least 0, got {self.cap} and {self.spent}."
+            )
+
+
+@final
+class Voice:
+    """The private half of an agent: its state, its messages, and what they have cost.
+
+    Parameters
+    ----------
+    state : tuple of int
+        In state steps, as `Lattice.start` gives it.
+    """
+
+    def __init__(self, codec: Codec, number: int, sign: Sign, budget: Budget, state: tuple[int, ...]) -> None:
+        session = codec.session
+        if len(state) != session.components:
+            raise StateError(f"a value must have {session.components} components in this session.")
+        self._codec, self._sign = codec, sign
+        self._agent = session.lattice_agent(number)
+        self.number, self.budget = number, budget
+        self.update = 0
+        self.said: bytes | None = None
+        """The bytes of message `update`, once it is made."""
+        self.silent = False
+        self._state = state
+        self._shadow: tuple[int, ...] | None = None
+        self._one_shot = session.noise_kind == "one-shot"
+        self._draws: dict[int, tuple[int, ...]] = {}
+        self._losses = session.account(number).per_message
+        self._spent = Fraction(0)
+
+    def __repr__(self) -> str:
+        return f"<Voice of agent {self.number}, {self.update} updates>"
+
+    # ---- what it costs ----------------------------------------------------------------------------
+
+    @property
+    def planned(self) -> float:
+        """What this session costs if every message is sent, rounded up."""
+        return fraction_up(sum(map(Fraction, self._losses), Fraction(0)))
+
+    @property
+    def spent(self) -> float:
+        """What was lost on this value so far, earlier sessions included, rounded up."""
+        return fraction_up(Fraction(self.budget.spent) + self._spent)
+
+    @property
+    def spent_here(self) -> float:
+        """What was lost in this session so far, rounded up."""
+        return fraction_up(self._spent)
+
+    @property
+    def over_cap(self) -> bool:
+        """Whether the whole session would pass the cap."""
+        whole = sum(map(Fraction, self._losses), Fraction(self.budget.spent))
+        return bool(whole > self.budget.cap)
+
+    @property
+    def affords_next(self) -> bool:
+        """Whether message `update` can be sent without passing the cap."""
+        cost = Fraction(self.budget.spent) + self._spent + Fraction(self._losses[self.update])
+        return bool(cost <= self.budget.cap)
+
+    # ---- noise ------------------------------------------------------------------------------------
+
+    @property
+    def draws_for(self) -> bool:
+        """Whether message `update` carries noise of its own."""
+        return self._agent.speaks(self.update)
+
+    @property
+    def has_draw(self) -> bool:
+        """Whether message `update` could be made now."""
+        return not self.draws_for or self.update in self._draws
+
+    def offer(self, update: int, draw: Any) -> Refusal | None:
+        """Keep a draw for an update that has none; the first is the only one."""
+        wanted = self.update <= update < self.update + DRAWS_AHEAD and not self.silent
+        taken = update in self._draws or (update == self.update and self.said is not None)
+        if not wanted or taken or not self._agent.speaks(update):
+            return Refusal.SECOND_DRAW
+        numbers = as_numbers(as_whole(draw, "noise"))
+        if len(numbers) != len(self._state):
+            raise StateError(f"noise must have {len(self._state)} components, one for each of the value's.")
+        self._draws[update] = numbers
+        return None
+
+    # ---- the paper's phases (i) and (iv) ------------------------------------------------------------
+
+    @property
+    def lacks_shadow(self) -> bool:
+        """Whether one-shot noise must still be drawn before the agent can move and speak."""
+        return self._one_shot and self._shadow is None and not self.silent
+
+    def speak(self, heard: bytes) -> Spoke:
+        """Make message `update`. Once: whoever needs it again has `said`."""
+        if self.said is not None or self.silent or not self.affords_next:
+            raise StateError("one message is made for each update, and none beyond the cap.")
+        u = self.update
+        draw = self._draws.pop(u) if self.draws_for else (0,) * len(self._state)
+        basis = self._state if self._shadow is None else self._shadow
+        x = as_numbers(self._agent.report(as_array(basis), u, as_array(draw)))
+        body = Report(u, self._agent.message_exponent(u), self._codec.pack(x), heard)
+        self.said = self._codec.seal(self.number, body, self._sign)
+        loss = float(self._losses[u])
+        self._spent += Fraction(loss)
+        self._keep_shadow(x, body.exponent)
+        return Spoke(u, self.said, loss)
+
+    def _keep_shadow(self, x: tuple[int, ...], exponent: int) -> None:
+        if self._one_shot and self._shadow is None:
+            self._shadow = as_numbers(self._agent.lattice.lifted(as_array(x), exponent))
+
+    def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:
+        """Make an update towards y, which must be public; eq:upd and eq:upd_dis."""
+        towards = as_array(y)
+        self._state = as_numbers(self._agent.update(as_array(self._state), towards))
+        if self._shadow is not None:
+            self._shadow = as_numbers(self._agent.update(as_array(self._shadow), towards))
+        pack = self._codec.pack
+        shadow = b"" if self._shadow is None else pack(self._shadow)
+        moved = Moved(self.update, tuple(heard), tuple(used), pack(y), pack(self._state), shadow)
+        self._draws.pop(self.update, None)
+        self.update, self.said = self.update + 1, None
+        return moved
+
+    def fall_silent(self, record: Silenced) -> Silenced:
+        """Say nothing from here on."""
+        self.silent = True
+        self._draws.clear()
+        return record
+
+    def value(self) -> Any:
+        """Return the agent's own state as the nearest floats: one, or one per component. Private."""
+        return self._agent.lattice.value(as_array(self._state))
+
+    # ---- from a ledger and back ---------------------------------------------------------------------
+
+    def began(self) -> Began:
+        """Return the record that must come before everything else."""
+        budget, session = self.budget, self._codec.session
+        state = self._codec.pack(self._state)
+        return Began(session.id, self.number, state, self.planned, budget.spent, float(budget.cap))
+
+    def replay(self, record: Record) -> None:
+        """Take over what a record says was done."""
+        match record:
+            case Spoke():
+                self._require(record.update == self.update and self.said is None)
+                message = self._codec.open(record.frame)
+                self._require(isinstance(message, Message) and message.sender == self.number)
+                assert isinstance(message, Message)
+                assert isinstance(message.body, Report)
+                self.said = record.frame
+                self._spent += Fraction(record.loss)
+                self._keep_shadow(message.numbers, message.body.exponent)
+            case Moved():
+                self._require(record.update == self.update)
+                self._state = self._codec.unpack(record.state)
+                self._shadow = self._codec.unpack(record.basis) or None
+                self.update, self.said = self.update + 1, None
+            case Silenced():
+                self.silent = True
+            case _:
+                pass
+
+    @staticmethod
+    def _require(holds: bool) -> None:
+        if not holds:
+            raise StateError("the ledger's records must follow one another, and these do not.")
+
+
+def start_state(codec: Codec, value: Any) -> tuple[int, ...]:
+    """Return a private value as whole numbers of the session's state step."""
+    return as_numbers(codec.session.lattice.start(value if np.ndim(value) else [value]))
+
+
+def resumed_voice(
+    codec: Codec, number: int, sign: Sign, budget: Budget, records: Iterable[Record]
+) -> tuple[Voice, list[Record]]:
+    """Rebuild a voice from its records, which are also returned as a list."""
+    kept = list(records)
+    first = kept[0] if kept else None
+    if not isinstance(first, Began):
+        raise StateError("an agent's records must start with how it began.")
+    if first.session != codec.session.id or first.agent != number:
+        raise StateError("these records belong to another session or another agent.")
+    voice = Voice(codec, number, sign, budget, codec.unpack(first.state))
+    for record in kept[1:]:
+        voice.replay(record)
+    return voice, kept
