@@ -122,7 +122,7 @@ def _sections(facts: dict[str, Any]) -> dict[str, list[output.Row]]:
         sections["Spectrum"] = [
             ("λ_2", near(facts["lambda_2"]), "least positive eigenvalue of the Laplacian"),
             ("λ_N", near(facts["lambda_n"]), "largest eigenvalue of the Laplacian"),
-            ("rate", output.up(facts["rate"]), f"{left} mixing {output.each(facts['mixing'])}"),
+            ("rate", f"{facts['rate']:.6g}", f"{left} mixing {output.each(facts['mixing'])}"),
         ]
         weights = facts["weights"]
         sections["Target"] = [

@@ -70,7 +70,7 @@ def accuracy_rows(made: Promise) -> list[Row]:
 
 def agreement_rows(made: Promise) -> list[Row]:
     """Return how fast the agents agree."""
-    rate = ("rate", up(made.rate), "what is left of the disagreement after a round")
+    rate = ("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")
     if made.horizon is not None:
         return [rate, ("rounds", f"{made.rounds:,}", "as asked")]
     agree = f"until all agree within {near(made.tolerance)}, from values that spread over {near(made.spread)}"
