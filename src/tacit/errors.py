@@ -9,6 +9,8 @@
     │   ├── StateError          values have a wrong shape or are not finite
     │   ├── RecordTooLarge      what should be recorded would not fit in memory
     │   └── FileError           a file cannot be read, or is not what it should be
+    │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not speak
+    ├── CapExceeded             the owner's cap on the privacy loss does not allow it
     └── Infeasible              the question is well posed but has no answer; says what has to give
 
 A message says what must hold, what was given, and what to do. It never contains a private value.
@@ -43,6 +45,14 @@ class RecordTooLarge(InputError):
 
 class FileError(InputError):
     """A file cannot be read or written, or does not hold what it should."""
+
+
+class LedgerError(FileError):
+    """A ledger cannot be trusted, or cannot be written: the agent must not speak."""
+
+
+class CapExceeded(TacitError):
+    """What was asked would lose more privacy than the owner allows; nothing was sent."""
 
 
 class Infeasible(TacitError):

@@ -1,0 +1,1 @@
+"""The only place with network, disk and clock."""

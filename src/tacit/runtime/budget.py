@@ -1,0 +1,202 @@
+"""What was lost, and what may still be: exact sums over all sessions on one value.
+
+A value has a label that its owner chooses. The ledger never knows the value by it, nor a hash of it, which
+for a value with few possibilities would be as good as the value. Whoever uses one value under two labels,
+or two ledgers, has two caps: nobody else can see that.
+
+The cap speaks of one adjacency δ, the first that the value was used with. A session with a smaller one δ'
+promises less, so it counts ⌈δ/δ'⌉ times: two values that are δ apart are joined by so many steps of δ'.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import msgspec
+
+from tacit.errors import CapExceeded, InputError
+from tacit.protocol.roster import require_name
+from tacit.runtime.schema import Capped, Reserved
+from tacit.theory.rounding import fraction_up, shown_up
+
+
+@final
+@dataclass(frozen=True)
+class Balance:
+    """How a value stands: what all sessions on it cost, against the owner's cap.
+
+    Attributes
+    ----------
+    adjacency : float
+        What `cap` and `spent` speak of: values that differ by no more than this.
+    spent : float
+        What was said, and all that sessions under way may still say; never too little.
+    remaining : float
+        What a further session may cost; never too much.
+    """
+
+    value: str
+    adjacency: float
+    cap: float
+    spent: float
+    remaining: float
+    sessions: int
+
+
+@final
+@dataclass(frozen=True)
+class Reservation:
+    """What is set aside for one session.
+
+    Attributes
+    ----------
+    planned, adjacency : float
+        The most that this session's messages may cost, for the session's own adjacency.
+    steps : int
+        How many times it counts against the cap.
+    others : float
+        What other sessions count for; never too little.
+    settled : bool
+        Whether the last word was said in it.
+    """
+
+    value: str
+    adjacency: float
+    planned: float
+    steps: int
+    others: float
+    cap: float
+    settled: bool
+
+
+def require_amount(amount: float, what: str, *, endless: bool = False) -> float:
+    """Return a number of at least 0."""
+    if not amount >= 0 or (math.isinf(amount) and not endless):
+        raise InputError(
+            f"{what} must be a {'' if endless else 'finite '}number of at least 0, got {amount}."
+        )
+    return float(amount)
+
+
+@final
+class Purse:
+    """The sums, rebuilt from the ledger's rows in their order."""
+
+    def __init__(self) -> None:
+        self._caps: dict[str, Capped] = {}
+        self._reserved: dict[bytes, Reserved] = {}
+        self._said: dict[bytes, Fraction] = {}
+        self._settled: set[bytes] = set()
+
+    def capped(self, row: Capped) -> None:
+        """Take in a cap, the last one counts."""
+        self._caps[row.value] = row
+
+    def reserved(self, session: bytes, row: Reserved) -> None:
+        """Take in a reservation."""
+        self._reserved[session] = row
+
+    def said(self, session: bytes, loss: float) -> None:
+        """Take in what one message cost."""
+        self._said[session] = self._said.get(session, Fraction(0)) + Fraction(loss)
+
+    def settled(self, session: bytes) -> None:
+        """Take in that nothing more will be said: what was not said is not lost."""
+        self._settled.add(session)
+
+    def is_settled(self, session: bytes) -> bool:
+        """Whether the last word was said."""
+        return session in self._settled
+
+    def cap(self, value: str) -> Capped | None:
+        """Return the owner's cap for a value, if there is one."""
+        return self._caps.get(value)
+
+    def values(self) -> tuple[str, ...]:
+        """Return the labels of all values, in the order of their first use."""
+        return tuple(self._caps)
+
+    def charge(self, session: bytes) -> Fraction:
+        """What a session counts for: all it may cost, or once it is settled all it did."""
+        said = self._said.get(session, Fraction(0))
+        amount = said if session in self._settled else Fraction(self._reserved[session].planned)
+        row = self._reserved[session]
+        return max(amount, said) * _steps(self._caps[row.value], row)
+
+    def spent(self, value: str) -> Fraction:
+        """What all sessions on a value count for."""
+        return sum((self.charge(s) for s, row in self._reserved.items() if row.value == value), Fraction(0))
+
+    def balance(self, value: str) -> Balance:
+        """Return how a value stands."""
+        row = self._caps.get(value)
+        if row is None:
+            raise InputError(f"nothing is known of a value {value!r}: no session has used it.")
+        spent = self.spent(value)
+        left = max(Fraction(row.cap) - spent, Fraction(0)) if math.isfinite(row.cap) else None
+        count = sum(reserved.value == value for reserved in self._reserved.values())
+        rest = math.inf if left is None else fraction_down(left)
+        return Balance(value, row.adjacency, row.cap, fraction_up(spent), rest, count)
+
+    def room(self, row: Reserved, cap: Capped, *, partial: bool) -> Reserved:
+        """Return what can be set aside, or refuse a session that would pass the cap with all before it."""
+        steps = _steps(cap, row)
+        cost, before = Fraction(row.planned) * steps, self.spent(row.value)
+        if before + cost <= cap.cap:
+            return row
+        left = max(Fraction(cap.cap) - before, Fraction(0))
+        if partial and left > 0:
+            return msgspec.structs.replace(row, planned=fraction_down(left / steps))
+        times = f", counted {steps} times because it covers a smaller adjacency" if steps > 1 else ""
+        raise CapExceeded(
+            f"this session may cost {shown_up(fraction_up(cost))}{times}, and with the "
+            f"{shown_up(fraction_up(before))} of other sessions on {row.value!r} that would pass the cap of "
+            f"{cap.cap:.6g}: nothing was sent. Ask for a session with more noise, or raise the cap on "
+            "purpose."
+        )
+
+    def reservation(self, session: bytes) -> Reservation | None:
+        """Return what was set aside for a session, if anything was."""
+        row = self._reserved.get(session)
+        if row is None:
+            return None
+        cap = self._caps[row.value]
+        others = self.spent(row.value) - self.charge(session)
+        return Reservation(
+            value=row.value,
+            adjacency=row.adjacency,
+            planned=row.planned,
+            steps=_steps(cap, row),
+            others=fraction_up(others),
+            cap=cap.cap,
+            settled=session in self._settled,
+        )
+
+    def require_reserved(self, session: bytes, losses: list[float]) -> None:
+        """Refuse messages that would cost more than was set aside."""
+        row = self._reserved.get(session)
+        total = self._said.get(session, Fraction(0)) + sum(map(Fraction, losses), Fraction(0))
+        if row is not None and total > row.planned:
+            raise CapExceeded(
+                f"the messages of this session would cost {shown_up(fraction_up(total))}, more than the "
+                f"{shown_up(row.planned)} set aside for it: the agent stops speaking."
+            )
+
+
+def _steps(cap: Capped, row: Reserved) -> int:
+    """⌈δ/δ'⌉: how many steps of the session's adjacency make one of the cap's."""
+    return math.ceil(Fraction(cap.adjacency) / Fraction(row.adjacency))
+
+
+def require_label(value: str) -> str:
+    """Refuse a label that cannot be one."""
+    require_name(value, "a value's label")
+    return value
+
+
+def fraction_down(value: Fraction) -> float:
+    """Return the largest float that is not above an exact fraction."""
+    return -fraction_up(-value)

@@ -1,0 +1,124 @@
+"""Files with secrets: closed to others from the first byte, and whole or not there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from tacit.errors import FileError
+
+PRIVATE, PUBLIC, CLOSED = 0o600, 0o644, 0o700
+LARGEST = 1 << 24
+"""Nothing that is read whole is longer than this many bytes."""
+
+
+def private_directory(path: Path) -> Path:
+    """Make a directory that only its owner can enter, or refuse one that others can."""
+    try:
+        path.mkdir(mode=CLOSED, parents=True)
+        path.chmod(CLOSED)  # the umask may have taken more away
+        return path
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise refused(path, error) from None
+    if not path.is_dir():
+        raise FileError(f"{path} must be a directory, and is not one: choose another.")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise FileError(
+            f"{path} must be closed to others (mode 700), but has mode {mode:o}: chmod 700 it, "
+            "or choose a new directory."
+        )
+    return path
+
+
+def write_whole(
+    path: Path, data: bytes, *, mode: int = PRIVATE, force: bool = False, durable: bool = True
+) -> None:
+    """Write a file so that it is there whole or not at all, under every crash.
+
+    An existing file is refused unless `force`; two writers cannot both win. `durable` waits for the disk.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            if force:
+                os.replace(part, path)
+            else:
+                os.link(part, path)  # unlike a rename it fails where there is something
+        finally:
+            with suppress(FileNotFoundError):
+                part.unlink()
+        if durable:
+            sync_directory(path.parent)
+    except FileExistsError:
+        raise FileError(
+            f"{path} exists already: choose another place, or use --force to overwrite it."
+        ) from None
+    except OSError as error:
+        raise refused(path, error) from None
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the names in a directory are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_private(path: Path) -> bytes:
+    """Read a file with a secret, or refuse one that others could have read or written."""
+    return _read(path, private=True)
+
+
+def read_public(path: Path) -> bytes:
+    """Read a file that anyone may read."""
+    return _read(path, private=False)
+
+
+def _read(path: Path, *, private: bool) -> bytes:
+    try:
+        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise FileError(f"{path} must be a plain file, and is not one.")
+            if private:
+                require_private(path, status)
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise refused(path, error) from None
+    if len(data) > LARGEST:
+        raise FileError(f"{path} must have at most {LARGEST >> 20} MiB, and is larger.")
+    return data
+
+
+def require_private(path: Path, status: os.stat_result) -> None:
+    """Refuse a file with a secret that another user owns, or may read or write."""
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o077:
+        raise FileError(
+            f"{path} must be closed to others (mode 600), but has mode {mode:o}: others may have read it. "
+            "Make a new one, or chmod 600 it if you are sure that nobody did."
+        )
+    if status.st_uid not in (os.geteuid(), 0):
+        raise FileError(f"{path} must belong to you or to root, and belongs to user {status.st_uid}.")
+
+
+def refused(path: Path, error: OSError) -> FileError:
+    """Return what the system said as one sentence."""
+    return FileError(f"{path}: {error.strerror or type(error).__name__}.")

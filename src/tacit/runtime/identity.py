@@ -1,0 +1,278 @@
+"""Keys on disk: an agent makes its own, an authority signs a request, no private key travels.
+
+An agent's directory (mode 700) holds
+
+    signing.key    the Ed25519 key that signs its messages; its public half is in the roster  (mode 600)
+    tls.pem        the TLS key and, in the same file so that both change at once, its certificate  (600)
+    next.key       a TLS key that waits for its certificate  (600)
+    request.pem    what the authority has to sign; public
+    authority.crt  whom it trusts; public
+
+and an authority's directory `authority.key` (mode 600) and `authority.crt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import final
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tacit.errors import FileError, InputError
+from tacit.runtime.certificates import (
+    LOOPBACK,
+    Authority,
+    Certificate,
+    Request,
+    Subject,
+    read_certificates,
+)
+from tacit.runtime.files import PUBLIC, private_directory, read_private, read_public, write_whole
+from tacit.runtime.keys import key_text, private_pem, public_der, read_signing_key, read_tls_key, tls_key
+
+SIGNING, TLS, NEXT, REQUEST, TRUSTED = "signing.key", "tls.pem", "next.key", "request.pem", "authority.crt"
+AUTHORITY_KEY = "authority.key"
+
+
+@final
+@dataclass(frozen=True)
+class TlsFiles:
+    """Paths as TLS libraries want them; key and certificate are one file."""
+
+    private_key: Path
+    certificate: Path
+    authority: Path
+
+
+@final
+class Identity:
+    """Who an agent is: a name, the key that signs for it, and a certificate that says so.
+
+    The private key can sign and cannot be seen. Make one with `load`.
+    """
+
+    __slots__ = ("_signing", "authority", "certificate", "directory", "name", "public_key")
+
+    def __init__(
+        self, directory: Path, signing: Ed25519PrivateKey, certificate: Certificate, authority: Certificate
+    ) -> None:
+        self.directory = directory
+        self._signing = signing
+        self.certificate = certificate
+        self.authority = authority
+        self.name = certificate.name
+        self.public_key = _public(signing)
+
+    def __repr__(self) -> str:
+        return f"<Identity {self.name} {self.key}>"
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Identity:
+        """Read an agent's directory, and check that all in it belongs together."""
+        folder = Path(directory)
+        signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
+        path = folder / TLS
+        if not path.exists() and (folder / NEXT).exists():
+            raise FileError(
+                f"{folder} has no certificate yet: let the authority sign {folder / REQUEST} "
+                "(`tacit keys sign`), then `tacit keys install` what it gives back."
+            )
+        data = read_private(path)
+        certificate = read_certificates(data, str(path))[0]
+        authority = read_certificates(read_public(folder / TRUSTED), str(folder / TRUSTED))[0]
+        _require_pair(certificate, read_tls_key(data, str(path)), path)
+        _require_own(certificate, signing, path)
+        if not certificate.issued_by(authority):
+            raise FileError(f"{path} must be signed by the authority in {folder / TRUSTED}, and is not.")
+        return cls(folder, signing, certificate, authority)
+
+    @property
+    def key(self) -> str:
+        """The public signing key in letters, as the roster has it."""
+        return key_text(self.public_key)
+
+    @property
+    def expires(self) -> datetime:
+        """When the certificate, or its authority's, ends to count."""
+        return min(self.certificate.expires, self.authority.expires)
+
+    @property
+    def tls(self) -> TlsFiles:
+        """Where a TLS library finds its keys."""
+        path = self.directory / TLS
+        return TlsFiles(path, path, self.directory / TRUSTED)
+
+    def sign(self, data: bytes) -> bytes:
+        """Sign with the agent's Ed25519 key, 64 bytes."""
+        return self._signing.sign(data)
+
+    def require_current(self, now: datetime | None = None) -> None:
+        """Refuse to start with a certificate that does not count."""
+        self.certificate.require_current(f"the certificate of {self.name}", now)
+        self.authority.require_current(f"the authority of {self.name}", now)
+
+
+def _public(signing: Ed25519PrivateKey) -> bytes:
+    return signing.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def _require_pair(certificate: Certificate, key: EllipticCurvePrivateKey, path: Path) -> None:
+    if public_der(certificate.document.public_key()) != public_der(key.public_key()):
+        raise FileError(f"{path}: the certificate must be for the TLS key of this directory, and is not.")
+
+
+def _require_own(certificate: Certificate, signing: Ed25519PrivateKey, path: Path) -> None:
+    if certificate.subject is None or certificate.subject.public_key != _public(signing):
+        raise FileError(f"{path}: the certificate must name the signing key of this directory, and does not.")
+
+
+def new_agent(
+    name: str, directory: str | Path, *, hosts: Sequence[str] = (), force: bool = False, durable: bool = True
+) -> Path:
+    """Make an agent's keys on its own machine, and return the request for the authority."""
+    signing, tls = Ed25519PrivateKey.generate(), tls_key()
+    request = Request.make(Subject(name, _public(signing), tuple(hosts)), tls, signing)
+    folder = private_directory(Path(directory))
+    _require_free(folder, (SIGNING, TLS, NEXT, REQUEST, TRUSTED), force)
+    for stale in (TLS, TRUSTED):  # they are about the keys that are overwritten
+        (folder / stale).unlink(missing_ok=True)
+    write_whole(folder / SIGNING, private_pem(signing), force=force, durable=durable)
+    _write_request(folder, tls, request, force=force, durable=durable)
+    return folder / REQUEST
+
+
+def _write_request(
+    folder: Path, tls: EllipticCurvePrivateKey, request: bytes, *, force: bool, durable: bool = True
+) -> None:
+    write_whole(folder / NEXT, private_pem(tls), force=force, durable=durable)
+    write_whole(folder / REQUEST, request, mode=PUBLIC, force=force, durable=durable)
+
+
+def _require_free(folder: Path, names: Iterable[str], force: bool) -> None:
+    for name in names:
+        if not force and (folder / name).exists():
+            raise FileError(
+                f"{folder / name} exists already: choose another directory, or use --force to overwrite it; "
+                "who lost a signing key needs a new session."
+            )
+
+
+def renew_agent(directory: str | Path) -> Path:
+    """Make a new TLS key and a request for it; the old ones serve until `install`.
+
+    The signing key stays: it is in rosters.
+    """
+    folder = Path(directory)
+    signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
+    if (folder / TLS).exists():
+        subject = read_certificates(read_private(folder / TLS), str(folder / TLS))[0].subject
+    else:
+        subject = Request.parse(read_public(folder / REQUEST), str(folder / REQUEST)).subject
+    if subject is None or subject.public_key != _public(signing):
+        raise FileError(f"{folder}: the certificate must name the signing key of this directory.")
+    tls = tls_key()
+    _write_request(folder, tls, Request.make(subject, tls, signing), force=True)
+    return folder / REQUEST
+
+
+def install(
+    bundle: bytes, directory: str | Path, *, new_authority: bool = False, durable: bool = True
+) -> Identity:
+    """Put a certificate that came back from the authority in its place.
+
+    The first authority is trusted; one with another key only if `new_authority`.
+    """
+    folder = Path(directory)
+    found = read_certificates(bundle, "the certificate")
+    if len(found) != 2 or found[1].subject is not None or not found[0].issued_by(found[1]):
+        raise FileError("what the authority gives back must be a certificate and its own, and is not.")
+    certificate, authority = found
+    signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
+    _require_own(certificate, signing, folder)
+    held = folder / NEXT if (folder / NEXT).exists() else folder / TLS
+    key = read_tls_key(read_private(held), str(held))
+    _require_pair(certificate, key, folder)
+    trusted = folder / TRUSTED
+    if trusted.exists() and not new_authority:
+        known = read_certificates(read_public(trusted), str(trusted))[0]
+        if not known.same_key(authority):
+            raise FileError(
+                f"the certificate is from another authority than {trusted}: find out why, "
+                "then use --new-authority if that is right."
+            )
+    write_whole(trusted, authority.pem(), mode=PUBLIC, force=True, durable=durable)
+    write_whole(folder / TLS, private_pem(key) + certificate.pem(), force=True, durable=durable)
+    (folder / NEXT).unlink(missing_ok=True)  # last: until here the same call can be made again
+    return Identity(folder, signing, certificate, authority)
+
+
+def new_authority(
+    name: str, directory: str | Path, *, days: float = 365, force: bool = False, durable: bool = True
+) -> Authority:
+    """Make an authority that signs for the agents of sessions."""
+    made = Authority.make(name, days)
+    folder = private_directory(Path(directory))
+    _require_free(folder, (AUTHORITY_KEY, TRUSTED), force)
+    write_whole(folder / AUTHORITY_KEY, private_pem(made.key), force=force, durable=durable)
+    write_whole(folder / TRUSTED, made.certificate.pem(), mode=PUBLIC, force=force, durable=durable)
+    return made
+
+
+def load_authority(directory: str | Path) -> Authority:
+    """Read an authority's directory."""
+    folder = Path(directory)
+    key = read_tls_key(read_private(folder / AUTHORITY_KEY), str(folder / AUTHORITY_KEY))
+    certificate = read_certificates(read_public(folder / TRUSTED), str(folder / TRUSTED))[0]
+    _require_pair(certificate, key, folder / TRUSTED)
+    return Authority(key, certificate)
+
+
+def renew_authority(directory: str | Path, *, days: float = 365) -> Authority:
+    """Let an authority count for longer, with the same key: what it signed still counts."""
+    old = load_authority(directory)
+    made = Authority.make(old.certificate.name, days, key=old.key)
+    write_whole(Path(directory) / TRUSTED, made.certificate.pem(), mode=PUBLIC, force=True)
+    return made
+
+
+def is_authority(directory: str | Path) -> bool:
+    """Whether a directory is an authority's."""
+    return (Path(directory) / AUTHORITY_KEY).exists()
+
+
+def bundle(certificate: Certificate, authority: Authority) -> bytes:
+    """Return what an authority gives back: the certificate and its own."""
+    return certificate.pem() + authority.certificate.pem()
+
+
+def provision(
+    directory: str | Path,
+    names: Iterable[str],
+    *,
+    listening: Iterable[str] = (),
+    hosts: Sequence[str] = LOOPBACK,
+    days: float = 1,
+) -> dict[str, Identity]:
+    """Make an authority and everybody's keys in one place: for demos and tests on one machine.
+
+    Whoever holds the directory could speak for everyone. Where agents belong to different people, each
+    makes its own keys (`new_agent`) and only requests and certificates travel. `listening` names those who
+    may be connected to at `hosts`. Does not wait for the disk.
+    """
+    folder = private_directory(Path(directory))
+    authority = new_authority("demo-authority", folder / "authority", days=days, durable=False)
+    listening, made = set(listening), {}
+    for name in names:
+        if name in made or name == "authority":
+            raise InputError(f"names must differ from each other and from 'authority', got {name!r} again.")
+        home, open_to = folder / name, hosts if name in listening else ()
+        path = new_agent(name, home, hosts=open_to, durable=False)
+        request = Request.parse(path.read_bytes(), str(path))
+        signed = authority.sign(request, days, listen=True)
+        made[name] = install(bundle(signed, authority), home, durable=False)
+    return made

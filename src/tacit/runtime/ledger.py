@@ -1,0 +1,289 @@
+"""The ledger: what an agent said, durable before it is sent, so that it never says it twice differently.
+
+One file per agent. When `append` returns, the records survive a power cut. The rules that must never break
+(one message per update, nothing said before its loss is set aside, nothing after the last word) are
+constraints of the file itself.
+
+What cannot be seen: a ledger *and* its mark put back from one backup into the same files, or a whole
+machine put back. Then an agent would draw new noise for old updates. Never restore a ledger: an agent
+that lost its ledger has lost its sessions, and its value the cap.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Self, cast, final
+
+import msgspec
+
+from tacit.errors import InputError, LedgerError
+from tacit.protocol.records import (
+    Began,
+    Closed,
+    Ended,
+    Evidence,
+    Moved,
+    Opened,
+    Record,
+    Silenced,
+    Spoke,
+    decode_record,
+    encode_record,
+)
+from tacit.runtime import schema
+from tacit.runtime.budget import Balance, Purse, Reservation, require_amount, require_label
+from tacit.runtime.store import Row, Store
+from tacit.theory.privacy import require_adjacency
+from tacit.theory.rounding import fraction_up
+
+_KINDS: dict[type[Record], str] = {
+    Began: "began",
+    Spoke: "spoke",
+    Moved: "moved",
+    Silenced: "silenced",
+    Opened: "opened",
+    Closed: "closed",
+    Evidence: "evidence",
+    Ended: "ended",
+}
+_OWN_KINDS = ("capped", "reserved", "settled")
+_LAST_WORDS = ("silenced", "ended", "settled")
+
+
+@final
+class Ledger:
+    """An open ledger, locked for this process.
+
+    Any thread may call; calls wait for each other and for the disk. After a failed write nothing more is
+    written: throw the machine away, and open again when the reason is gone.
+
+    Parameters
+    ----------
+    path : path
+        The file; its mark is beside it.
+    create : bool
+        Make a new ledger where there is none; `created` says whether that happened.
+    copied : bool
+        The owner says that this file was moved here by copying, and that nothing was said since the
+        copy was made. A ledger that is older than its mark is refused all the same.
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = True, copied: bool = False) -> None:
+        self._purse, self._lock, self._process = Purse(), RLock(), os.getpid()
+        self._store = Store.open(Path(path), self._learn, create=create, copied=copied)
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self.path}, {self._store.count} records>"
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._store.path
+
+    @property
+    def created(self) -> bool:
+        """Whether there was no ledger before."""
+        return self._store.created
+
+    # ---- what is said and heard ------------------------------------------------------------------
+
+    def append(self, session: bytes, records: Sequence[Record]) -> None:
+        """Save records of a session, all or none; they are on the disk when this returns."""
+        rows = [_row(session, record) for record in records]
+        with self._using():
+            spoken = [record.loss for record in records if isinstance(record, Spoke)]
+            if spoken:
+                self._purse.require_reserved(session, [require_amount(loss, "a loss") for loss in spoken])
+            self._write(rows)
+
+    def records(self, session: bytes) -> list[Record]:
+        """Return the records of a session in the order they were saved, for `resume`."""
+        with self._using():
+            rows = self._store.rows("WHERE session = ?", (session,))
+        return [decode_record(data) for _, kind, _, _, data in rows if kind not in _OWN_KINDS]
+
+    def said(self, session: bytes, update: int) -> bytes | None:
+        """Return the very bytes of message `update`, if it was ever made."""
+        with self._using():
+            rows = self._store.rows("WHERE session = ? AND kind = 'spoke' AND number = ?", (session, update))
+        return cast(Spoke, decode_record(rows[0][4])).frame if rows else None
+
+    def sessions(self) -> tuple[bytes, ...]:
+        """Return the ids of all sessions with records, in the order of their first."""
+        with self._using():
+            rows = self._store.rows("WHERE kind IN ('reserved', 'opened')", ())
+        return tuple(dict.fromkeys(row[0] for row in rows))
+
+    # ---- what it costs ---------------------------------------------------------------------------
+
+    def reserve(
+        self,
+        session: bytes,
+        value: str,
+        *,
+        planned: float,
+        adjacency: float,
+        cap: float | None = None,
+        partial: bool = False,
+    ) -> Reservation:
+        """Set aside what a session may cost, before its first word, or refuse it: CapExceeded.
+
+        A crash cannot hide the loss then. Asked again for the same session it changes nothing.
+
+        Parameters
+        ----------
+        value : str
+            The owner's label for the value; never the value.
+        planned, adjacency : float
+            What the whole session costs at most, and for which adjacency.
+        cap : float, optional
+            The owner's cap for this value over all sessions: needed once. Later a lower one counts from then
+            on, and a higher one is refused; see `set_cap`.
+        partial : bool
+            Set aside what is left where that is less; the agent falls silent in time.
+        """
+        _require_id(session)
+        wanted = schema.Reserved(
+            require_label(value), require_adjacency(adjacency), require_amount(planned, "the planned loss")
+        )
+        with self._using():
+            before = self._purse.reservation(session)
+            if before is None:
+                known, limit = self._purse.cap(value), self._cap(wanted, cap)
+                granted = self._purse.room(wanted, limit, partial=partial)
+                rows = [] if limit == known else [_cap_row(limit)]
+                self._write([*rows, (session, "reserved", 0, None, msgspec.msgpack.encode(granted))])
+            elif before.value != value or before.adjacency != wanted.adjacency:
+                raise InputError(
+                    f"this session was reserved for the value {before.value!r} at adjacency "
+                    f"{before.adjacency:g}: resume it with the same."
+                )
+            return cast(Reservation, self._purse.reservation(session))
+
+    def reservation(self, session: bytes) -> Reservation | None:
+        """Return what is set aside for a session, if anything is."""
+        with self._using():
+            return self._purse.reservation(session)
+
+    def _cap(self, wanted: schema.Reserved, cap: float | None) -> schema.Capped:
+        """Return the cap that counts for a new session: the known one, or a lower one that was given."""
+        known = self._purse.cap(wanted.value)
+        given = None if cap is None else require_amount(cap, "a cap", endless=True)
+        if known is None:
+            if given is None:
+                raise InputError(
+                    f"the value {wanted.value!r} needs a cap: how much may be lost of it in all sessions?"
+                )
+            return schema.Capped(wanted.value, wanted.adjacency, given)
+        if given is not None and given > known.cap:
+            raise InputError(
+                f"the cap of {wanted.value!r} is {known.cap:g}, and cannot become {given:g} in passing: "
+                "raise it on purpose first."
+            )
+        return known if given is None else schema.Capped(wanted.value, known.adjacency, given)
+
+    def set_cap(self, value: str, cap: float, *, adjacency: float | None = None) -> Balance:
+        """Change the owner's cap for a value, or the adjacency it speaks of; the last one counts."""
+        require_label(value)
+        with self._using():
+            known = self._purse.cap(value)
+            if adjacency is None and known is None:
+                raise InputError(f"a first cap for {value!r} needs the adjacency that it speaks of.")
+            at = cast(schema.Capped, known).adjacency if adjacency is None else require_adjacency(adjacency)
+            self._write([_cap_row(schema.Capped(value, at, require_amount(cap, "a cap", endless=True)))])
+            return self._purse.balance(value)
+
+    def settle(self, session: bytes) -> None:
+        """Never speak in this session again: from now on only what was said counts."""
+        with self._using():
+            if self._purse.reservation(session) is None:
+                raise InputError("nothing is reserved for this session in this ledger.")
+            if not self._purse.is_settled(session):
+                self._write([(session, "settled", 0, None, b"")])
+
+    def spent(self, value: str) -> float:
+        """What all sessions on a value have cost and may still cost; never too little."""
+        with self._using():
+            return fraction_up(self._purse.spent(value))
+
+    def remaining(self, value: str) -> float:
+        """What a further session on a value may cost; never too much."""
+        return self.balance(value).remaining
+
+    def balance(self, value: str) -> Balance:
+        """Return how a value stands against its cap."""
+        with self._using():
+            return self._purse.balance(value)
+
+    def values(self) -> tuple[str, ...]:
+        """Return the labels of all values."""
+        with self._using():
+            return self._purse.values()
+
+    # ---- the file --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Bring everything to its place and let go of the file."""
+        with self._lock:
+            if self._process == os.getpid():  # else the lock and the file are the parent's
+                self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        if self._process != os.getpid():
+            raise LedgerError(
+                f"{self.path} was opened before a fork: only the process that opened it may use it."
+            )
+        with self._lock:
+            self._store.require_working()
+            yield
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        if rows:
+            self._store.append(rows)
+            for row in rows:
+                self._learn(row)
+
+    def _learn(self, row: Row) -> None:
+        """Take in what a row says about losses."""
+        session, kind, _, loss, data = row
+        if kind == "capped":
+            self._purse.capped(msgspec.msgpack.decode(data, type=schema.Capped))
+        elif kind == "reserved":
+            self._purse.reserved(session, msgspec.msgpack.decode(data, type=schema.Reserved))
+        elif loss is not None:
+            self._purse.said(session, loss)
+        elif kind in _LAST_WORDS:
+            self._purse.settled(session)
+
+
+def _require_id(session: bytes) -> None:
+    if len(session) != 32 or session == schema.EVERYONE:
+        raise InputError("a session's id must be 32 bytes.")
+
+
+def _row(session: bytes, record: Record) -> Row:
+    _require_id(session)
+    if isinstance(record, Began | Opened) and record.session != session:
+        raise InputError("a record must be of the session that it is saved for, and this one is of another.")
+    kind = _KINDS[type(record)]
+    number = getattr(record, "update", getattr(record, "round", 0)) if kind in schema.NUMBERED else 0
+    loss = float(record.loss) if isinstance(record, Spoke) else None
+    return session, kind, number, loss, encode_record(record)
+
+
+def _cap_row(cap: schema.Capped) -> Row:
+    return schema.EVERYONE, "capped", 0, None, msgspec.msgpack.encode(cap)

@@ -1,0 +1,90 @@
+"""What a ledger's file holds. The rules that must never break are in the file itself.
+
+One table, appended to and never changed. `digest` is SHA-256 over the digest before and the row, so a row
+that is missing, changed or out of place shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+APPLICATION_ID = 0x7AC17001
+VERSION = 1
+
+TABLES = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+BEGIN;
+CREATE TABLE ledger (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    generation BLOB NOT NULL CHECK (typeof(generation) = 'blob' AND length(generation) = 16)
+);
+CREATE TABLE record (
+    sequence INTEGER PRIMARY KEY CHECK (sequence >= 1),
+    session BLOB NOT NULL CHECK (typeof(session) = 'blob' AND length(session) = 32),
+    kind TEXT NOT NULL CHECK (kind IN (
+        'capped', 'reserved', 'began', 'spoke', 'moved', 'silenced', 'opened', 'closed', 'evidence', 'ended',
+        'settled')),
+    number INTEGER NOT NULL CHECK (typeof(number) = 'integer' AND number >= 0),
+    loss REAL CHECK ((loss IS NOT NULL) = (kind = 'spoke') AND (loss IS NULL OR loss >= 0)),
+    data BLOB NOT NULL CHECK (typeof(data) = 'blob'),
+    digest BLOB NOT NULL CHECK (typeof(digest) = 'blob' AND length(digest) = 32),
+    CHECK (number = 0 OR kind IN ('spoke', 'moved', 'closed', 'evidence', 'capped')),
+    -- One message per update and one feedback per round, ever; the rest once per session.
+    UNIQUE (session, kind, number)
+);
+CREATE TRIGGER reserve_before_speaking BEFORE INSERT ON record WHEN NEW.kind IN ('began', 'spoke')
+    AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'reserved')
+    BEGIN SELECT RAISE(ABORT, 'loss not reserved'); END;
+CREATE TRIGGER begin_before_speaking BEFORE INSERT ON record WHEN NEW.kind = 'spoke'
+    AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'began')
+    BEGIN SELECT RAISE(ABORT, 'session not begun'); END;
+CREATE TRIGGER silent_means_silent BEFORE INSERT ON record WHEN NEW.kind = 'spoke' AND EXISTS (
+    SELECT 1 FROM record WHERE session = NEW.session AND kind IN ('silenced', 'ended', 'settled'))
+    BEGIN SELECT RAISE(ABORT, 'session is settled'); END;
+CREATE TRIGGER never_changed BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER never_removed BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER one_identity BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'append only'); END;
+"""
+
+COMPLAINTS = {
+    "record.number": "it has one of this kind already, and a second must never exist. Repeat the first",
+    "loss not reserved": "the loss of a session must be reserved before anything is said in it",
+    "session not begun": "a session must begin before anything is said in it",
+    "session is settled": "the agent has said its last word in this session, and its loss is settled",
+}
+
+NUMBERED = ("spoke", "moved", "closed")
+"""Of these there is one for each update or round."""
+MANY = ("evidence", "capped")
+"""Of these there can be any number; they are numbered by their place."""
+EVERYONE = bytes(32)
+"""In the place of a session, where a row is about a value and no session."""
+
+
+class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The owner's cap for one value, on the loss at this adjacency."""
+
+    value: str
+    adjacency: float
+    cap: float
+
+
+class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a session may cost at most, at its own adjacency, set aside for one value."""
+
+    value: str
+    adjacency: float
+    planned: float
+
+
+def digest(before: bytes, row: tuple[int, bytes, str, int, float | None, bytes]) -> bytes:
+    """Return the digest of a row that follows the row with digest `before`."""
+    return hashlib.sha256(before + msgspec.msgpack.encode(row)).digest()
+
+
+def first_digest(generation: bytes) -> bytes:
+    """Return what stands for the digest before the first row."""
+    return hashlib.sha256(b"tacit ledger 1\0" + generation).digest()

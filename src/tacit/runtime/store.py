@@ -1,0 +1,307 @@
+"""A file of rows that are appended durably, and that knows when it is not the newest.
+
+SQLite with a write-ahead log and synchronous=FULL, closed to others from the first byte, locked for one
+process (`mark`), checked from end to end when it is opened (`schema`). A file that is being made has another
+name until it is whole, so a crash leaves either nothing or an empty ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias, final
+from urllib.parse import quote
+
+from tacit.errors import LedgerError
+from tacit.runtime import schema
+from tacit.runtime.files import PRIVATE, refused, require_private, sync_directory
+from tacit.runtime.mark import Mark, Position
+
+Row: TypeAlias = tuple[bytes, str, int, float | None, bytes]
+"""Session, kind, number, loss, data."""
+
+_SYNC_EVERY = 32
+"""The mark is written at each append, and on the disk for sure after so many rows."""
+_SETTINGS = (
+    "PRAGMA locking_mode = EXCLUSIVE",  # and with it no -shm file
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # macOS: fsync alone does not reach the disk there
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+)
+_STOP = "the agent stops speaking, and nothing is lost"
+_ADVICE = "Never restore a ledger: noise would be drawn again for messages that were sent"
+
+
+@final
+class Store:
+    """An open file of rows. After a failed write it refuses everything."""
+
+    def __init__(self, path: Path, mark: Mark, *, created: bool) -> None:
+        self.path, self.created = path, created
+        self._mark = mark
+        self._database = _connect(path)
+        self._failed: str | None = None
+        self._generation = b""
+        self._inode = path.stat().st_ino
+        self.count, self._head, self._synced = 0, b"", 0
+
+    @classmethod
+    def open(cls, path: Path, learn: Callable[[Row], None], *, create: bool, copied: bool) -> Store:
+        """Open and check a file, or make it; `learn` is told every row in order."""
+        path = path.resolve()  # another name for one file must not be another lock
+        try:
+            mark = _take_mark(path, create=create, copied=copied)
+            try:
+                return cls._open(path, mark, learn, copied=copied)
+            except BaseException:
+                mark.close()
+                raise
+        except sqlite3.Error as error:
+            raise LedgerError(f"{path} {complaint(error)}") from None
+        except OSError as error:
+            raise LedgerError(f"{refused(path, error)} Without its ledger an agent cannot speak.") from None
+
+    @classmethod
+    def _open(cls, path: Path, mark: Mark, learn: Callable[[Row], None], *, copied: bool) -> Store:
+        position, created = mark.read(), not path.exists()
+        if created:
+            if position is not None and position.born:
+                raise LedgerError(
+                    f"{path} is gone, but {mark.path.name} says that {position.count:,} records were in it: "
+                    "put the file itself back. A new one would forget what was said and spent."
+                )
+            position = _create(path, mark)
+        _require_usable(path)
+        store = cls(path, mark, created=created)
+        try:
+            store._require_ours()
+            store._verify(learn, position)
+            store._require_newest(position, copied=copied)
+            store._keep_mark(durable=True)
+        except BaseException:
+            store._database.close()
+            raise
+        return store
+
+    def _require_ours(self) -> None:
+        """Refuse another program's file and a newer version's before anything is changed in it."""
+        application = self._ask("PRAGMA application_id")
+        if application != schema.APPLICATION_ID:
+            raise LedgerError(f"{self.path} is not a ledger of tacit: give another file.")
+        version = self._ask("PRAGMA user_version")
+        if version != schema.VERSION:
+            raise LedgerError(
+                f"{self.path} has version {version}, and this tacit knows version {schema.VERSION}: use the "
+                "tacit that wrote it, or a newer one."
+            )
+        if self._ask("PRAGMA journal_mode = WAL") != "wal":
+            raise LedgerError(f"{self.path} is on a disk that takes no write-ahead log: use a local disk.")
+
+    def _verify(self, learn: Callable[[Row], None], position: Position | None) -> None:
+        """Read everything once: each row must follow from the one before."""
+        if self._ask("PRAGMA quick_check(1)") != "ok":
+            raise self._damaged()
+        self._generation = self._ask("SELECT generation FROM ledger")
+        head, count = schema.first_digest(self._generation), 0
+        marked = None if position is None else position.count
+        at_mark = head if marked == 0 else None
+        for sequence, *row, digest in self._each():
+            count += 1
+            head = schema.digest(head, (count, *row))
+            if sequence != count or digest != head:
+                raise self._damaged()
+            learn(tuple(row))
+            at_mark = head if count == marked else at_mark
+        self.count, self._head, self._at_mark = count, head, at_mark
+
+    def _require_newest(self, position: Position | None, *, copied: bool) -> None:
+        """Compare with the mark: which file it was made for, and how far that had come."""
+        if position is None or position.generation != self._generation:
+            if not copied:
+                raise LedgerError(
+                    f"{self.path} has no mark of its own beside it, so it was copied here. {_COPIED}"
+                )
+            return
+        if self.count < position.count:
+            raise LedgerError(
+                f"{self.path} has {self.count:,} records, but its mark says that there were "
+                f"{position.count:,}: it is an old copy. {_ADVICE}. Put the newest file back, or "
+                "give its sessions up."
+            )
+        if self._at_mark != position.head:
+            raise LedgerError(
+                f"{self.path} tells another history than its mark: it is a copy that went its own way. "
+                f"{_ADVICE}."
+            )
+        if self._inode != position.inode and not copied:
+            raise LedgerError(
+                f"{self.path} is not the file that its mark was made for: it was copied. {_COPIED}"
+            )
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Append rows, all or none; they are on the disk when this returns."""
+        self.require_working()
+        count, head = self.count, self._head
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            for session, kind, number, loss, data in rows:
+                count += 1
+                row = (session, kind, count if kind in schema.MANY else number, loss, data)
+                head = schema.digest(head, (count, *row))
+                values = (count, *row, head)
+                self._database.execute("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            self._database.execute("COMMIT")
+        except sqlite3.IntegrityError as error:
+            self._database.execute("ROLLBACK")
+            raise LedgerError(f"{self.path} refuses a record: {_broken_rule(error)}.") from None
+        except sqlite3.Error as error:
+            # What is on the disk now is unknown, so nothing more is written: opening again will tell.
+            self._failed = complaint(error)
+            with suppress(sqlite3.Error):
+                self._database.execute("ROLLBACK")
+            raise LedgerError(f"{self.path} {self._failed}") from None
+        self.count, self._head = count, head
+        try:
+            self._keep_mark(durable=count - self._synced >= _SYNC_EVERY)
+        except OSError as error:
+            self._failed = f"cannot be guarded any more ({error.strerror}): {_STOP}."
+            raise LedgerError(f"{self.path} {self._failed}") from None
+
+    def rows(self, where: str, arguments: tuple[Any, ...]) -> list[Row]:
+        """Return the rows of this condition, in their order."""
+        self.require_working()
+        try:
+            return [tuple(row[1:-1]) for row in self._each(where, arguments)]
+        except sqlite3.Error as error:
+            raise LedgerError(f"{self.path} {complaint(error)}") from None
+
+    def require_working(self) -> None:
+        """Refuse after a failed write, or when closed."""
+        if self._failed is not None:
+            raise LedgerError(f"{self.path} {self._failed}")
+
+    def close(self) -> None:
+        """Bring everything to its place and let go of the file."""
+        with suppress(sqlite3.Error):
+            self._database.close()
+        with suppress(OSError):
+            if self._failed is None:
+                self._keep_mark(durable=True)
+        self._mark.close()
+        self._failed = self._failed or "is closed."
+
+    def _keep_mark(self, *, durable: bool) -> None:
+        position = Position(self._generation, self.count, self._head, self._inode, born=True)
+        self._mark.write(position, durable=durable)
+        if durable:
+            self._synced = self.count
+
+    def _each(self, where: str = "", arguments: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        columns = "sequence, session, kind, number, loss, data, digest"
+        yield from self._database.execute(
+            f"SELECT {columns} FROM record {where} ORDER BY sequence", arguments
+        )
+
+    def _ask(self, question: str) -> Any:
+        answer = self._database.execute(question).fetchone()
+        return None if answer is None else answer[0]
+
+    def _damaged(self) -> LedgerError:
+        return LedgerError(f"{self.path} {_DAMAGED}")
+
+
+_COPIED = (
+    "If nothing was said since the copy was made, and the other is never used again, say so "
+    f"(--ledger-copied). {_ADVICE}."
+)
+_DAMAGED = (
+    "is damaged: it cannot say for sure what was said, so the agent stays silent. Keep the file, and count "
+    "the caps of all values in it as spent."
+)
+
+
+def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
+    """Lock the mark; make one only where there is nothing, or where the owner vouches for a copy."""
+    beside = path.with_name(f"{path.name}.mark")
+    exists, marked = path.exists(), beside.exists()
+    if not exists and not marked and not create:
+        raise LedgerError(f"there is no ledger {path}: check the name, or let one be made.")
+    if exists and not marked and not copied:
+        _require_usable(path)
+        raise LedgerError(f"{path} has no mark ({beside.name}) beside it, so it was copied here. {_COPIED}")
+    return Mark(beside, create=not marked)
+
+
+def _create(path: Path, mark: Mark) -> Position:
+    """Make an empty file of rows under another name, and give it its own when it is whole."""
+    part = path.with_name(f".{path.name}.part")
+    for rest in ("", "-wal", "-shm", "-journal"):  # of a process that was killed here
+        part.with_name(part.name + rest).unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+    try:
+        os.fchmod(descriptor, PRIVATE)
+        inode = os.fstat(descriptor).st_ino
+    finally:
+        os.close(descriptor)
+    generation = secrets.token_bytes(16)
+    database = _connect(part)
+    try:
+        database.executescript(schema.TABLES)
+        database.execute("INSERT INTO ledger VALUES (1, ?)", (generation,))
+        database.execute("COMMIT")
+    finally:
+        database.close()
+    position = Position(generation, 0, schema.first_digest(generation), inode, born=False)
+    mark.write(position, durable=True)
+    os.rename(part, path)
+    sync_directory(path.parent)
+    return position
+
+
+def _require_usable(path: Path) -> None:
+    """Refuse a file that cannot be written, that others can read, or that has two names."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    require_private(path, status)
+    if status.st_nlink != 1:
+        raise LedgerError(
+            f"{path} must have one name only, but has {status.st_nlink} (hard links): remove others."
+        )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=0
+    )
+    for setting in _SETTINGS:
+        database.execute(setting)
+    return database
+
+
+def complaint(error: sqlite3.Error) -> str:
+    """Return what is wrong with the disk or the file, as the end of a sentence."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith("SQLITE_FULL"):
+        return f"cannot be written, because the disk is full: {_STOP}. Make room and start again."
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return f"cannot be written, because its disk or directory is read-only: {_STOP}. Change that."
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return _DAMAGED
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return "is in use by another program: close that, and start again."
+    return f"cannot be written ({name or type(error).__name__}): {_STOP}. See to the disk and start again."
+
+
+def _broken_rule(error: sqlite3.IntegrityError) -> str:
+    text = str(error)
+    return next(
+        (rule for sign, rule in schema.COMPLAINTS.items() if sign in text), "it breaks a rule of the ledger"
+    )
