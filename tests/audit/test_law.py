@@ -32,7 +32,7 @@ def test_one_message_in_closed_form(distance):
 def test_largest_value_is_the_loss():
     for rounds in (1, 4, 20):
         assert loss_law(PAPER, rounds, 2.5).most == pytest.approx(2.5 * epsilon(PAPER, rounds), rel=1e-12)
-    per_agent = Fading([0.8, 0.5], [10, 4.0], [0.6, 0.7])
+    per_agent = Fading([0.8, 0.5, 0.9], [10, 4.0, 1.0], [0.6, 0.7, 0.8])
     assert message_costs(per_agent, 3, 1, agent=1) == pytest.approx([0.25, 0.25 * 5 / 7, 0.25 * 25 / 49])
 
 

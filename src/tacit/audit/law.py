@@ -85,7 +85,7 @@ def loss_law(
 
 def message_costs(parameters: Parameters, rounds: int, distance: float, *, agent: int = 0) -> FloatArray:
     """a_t = d·(1−σ)^t/(c q^t): the most that message t can add to the ratio (Lemma 1)."""
-    own = {name: np.broadcast_to(v, (agent + 1,))[agent] for name, v in vars(parameters).items()}
+    own = {name: v[agent] if isinstance(v, np.ndarray) else v for name, v in vars(parameters).items()}
     if isinstance(parameters, OneShot):
         return np.array([distance / own["c"]])
     assert isinstance(parameters, Fading)

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import expit
 
-from tacit.arrays import FloatArray, IntArray
+from tacit.arrays import FloatArray
 from tacit.audit.attacks import last_bit
 from tacit.audit.transcript import Transcripts
 
@@ -22,7 +21,6 @@ Score: TypeAlias = Callable[[FloatArray], FloatArray]
 _MOST_COLUMNS = 400
 _RIDGE = 1e-13  # singular values below this share of the largest are not told from rounding
 _PENALTY = 1e-3
-_STEPS = 25
 
 
 def rows(transcripts: Transcripts, agent: int) -> FloatArray:
@@ -56,8 +54,8 @@ def linear_score(first: FloatArray, second: FloatArray) -> Score:
     return lambda z: ((z - centre) / spread) @ weight
 
 
-def logistic_score(first: FloatArray, second: FloatArray) -> Score:
-    """Logistic regression on bounded features of every number: which side of its median, and how far.
+def step_score(first: FloatArray, second: FloatArray) -> Score:
+    """Fisher's discriminant on bounded features of every number: which side of its median, and how far.
 
     Ratios of Laplace densities are bounded and step-like; so are these features.
     """
@@ -68,39 +66,28 @@ def logistic_score(first: FloatArray, second: FloatArray) -> Score:
 
     def features(z: FloatArray) -> FloatArray:
         u = (z - centre) / spread
-        return np.concatenate([np.ones((len(z), 1)), np.sign(u), np.tanh(u), np.tanh(u / 4)], axis=1)
+        return np.concatenate([np.sign(u), np.tanh(u), np.tanh(u / 4)], axis=1)
 
-    label = np.concatenate([np.ones(len(first), np.int64), np.zeros(len(second), np.int64)])
-    weight = _newton(features(both), label)
+    a, b = features(first), features(second)
+    gap = a.mean(axis=0) - b.mean(axis=0)
+    inner = np.concatenate([a - a.mean(axis=0), b - b.mean(axis=0)])
+    covariance = inner.T @ inner / len(inner)
+    weight = np.linalg.solve(covariance + _PENALTY * np.eye(len(gap)), gap)
     return lambda z: features(z) @ weight
 
 
 def bits_score(first: FloatArray, second: FloatArray) -> Score:
-    """Logistic regression on how fine every number is: the place of its lowest bit."""
-    score = logistic_score(*(last_bit(z).astype(np.float64) for z in (first, second)))
+    """The same on how fine every number is: the place of its lowest bit."""
+    score = step_score(*(last_bit(z).astype(np.float64) for z in (first, second)))
     return lambda z: score(last_bit(z).astype(np.float64))
 
 
 LEARNED: dict[str, Callable[[FloatArray, FloatArray], Score]] = {
     "linear probe": linear_score,
-    "learned distinguisher": logistic_score,
+    "learned distinguisher": step_score,
     "learned low bits": bits_score,
 }
 """Ways to learn a score, by name."""
-
-
-def _newton(design: FloatArray, label: IntArray) -> FloatArray:
-    """Maximum of the penalised likelihood of a logistic regression."""
-    weight = np.zeros(design.shape[1])
-    penalty = _PENALTY * len(design) * np.eye(len(weight))
-    for _ in range(_STEPS):
-        p = expit(design @ weight)
-        slope = design.T @ (label - p) - penalty @ weight
-        step = np.linalg.solve((design * (p * (1 - p))[:, None]).T @ design + penalty, slope)
-        weight += step
-        if np.abs(step).max() < 1e-8:
-            break
-    return weight
 
 
 def _standard(both: FloatArray) -> tuple[FloatArray, FloatArray]:

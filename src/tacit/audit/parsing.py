@@ -116,7 +116,7 @@ class _Table:
     """Collects the lines of one session."""
 
     def __init__(self, declared: Declared) -> None:
-        self.declared = declared
+        self.declared, self.lattice = declared, declared.lattice
         self.n = declared.mechanism.n
         self.on_graph = isinstance(declared.mechanism, Distributed)
         self.messages: dict[tuple[int, int], list[Line]] = {}
@@ -133,7 +133,7 @@ class _Table:
         if "x" in line:
             update = _whole(line["update"], now + 1)
             said = {"update": update, "x": self._numbers(line["x"])}
-            if self.declared.lattice is not None or "exponent" in line:
+            if self.lattice is not None or "exponent" in line:
                 said["exponent"] = _whole(line["exponent"] + 2000, 4000) - 2000
             self.steps &= "exponent" in said
             self.messages.setdefault((now, agent), []).append(said)
@@ -145,14 +145,14 @@ class _Table:
     def _numbers(self, value: Any) -> npt.NDArray[Any]:
         """Read a number or a list of them, whole ones on a lattice."""
         listed = value if isinstance(value, list) else [value]
-        kinds = (int,) if self.declared.lattice is not None else (int, float)
+        kinds = (int,) if self.lattice is not None else (int, float)
         if not listed or not all(type(v) in kinds for v in listed):
             raise ValueError
         tail = (len(listed),) if isinstance(value, list) else ()
         if self.tail not in (None, tail):
             raise ValueError
         self.tail = tail
-        numbers = np.array(listed, dtype=object if self.declared.lattice is not None else np.float64)
+        numbers = np.array(listed, dtype=object if self.lattice is not None else np.float64)
         return numbers.reshape(tail)
 
     def transcripts(self) -> Transcripts:
@@ -170,18 +170,18 @@ class _Table:
         slots = np.repeat(np.arange(rounds), counts)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         tail = self.tail or ()
-        kind: Any = np.float64 if self.declared.lattice is None else object
+        kind: Any = np.float64 if self.lattice is None else object
         said = np.zeros((1, len(slots), self.n, *tail), dtype=kind)
         silent = np.ones((1, len(slots), self.n), dtype=np.bool_)
         exponent = np.zeros((1, len(slots), self.n), dtype=np.int64)
         for (now, agent), lines in self.messages.items():
             for place, line in enumerate(lines):
                 where = (0, starts[now] + place, agent)
-                said[where], silent[where], exponent[where] = line["x"], False, line.get("exponent", 0)
+                said[where], silent[where], exponent[where] = line["x"][()], False, line.get("exponent", 0)
         y = np.zeros((1, rounds, *((self.n,) if self.on_graph else ()), *tail), dtype=kind)
         for (now, agent), value in self.feedback.items():
             if now < rounds:
-                y[(0, now, agent) if self.on_graph else (0, now)] = value
+                y[(0, now, agent) if self.on_graph else (0, now)] = value[()]
         update = self._updates(rounds)[slots][None]
         return self._made(said, silent, y, slots, update, exponent)
 
@@ -194,7 +194,7 @@ class _Table:
         update: IntArray,
         exponent: IntArray,
     ) -> Transcripts:
-        lattice, tail = self.declared.lattice, (1,) * (said.ndim - 3)
+        lattice, tail = self.lattice, (1,) * (said.ndim - 3)
         hidden = silent.reshape(*silent.shape, *tail)
         if lattice is None:
             steps = exponent if self.steps else None

@@ -69,7 +69,8 @@ class Plan:
 
 def own_epsilon(parameters: Parameters, messages: int | None, agent: int) -> float:
     """ε of one agent after so many messages."""
-    return float(np.broadcast_to(epsilons(parameters, messages), (agent + 1,))[agent])
+    each = epsilons(parameters, messages)
+    return float(each[agent] if each.ndim else each)
 
 
 def weakest(mechanism: Mechanism) -> int:

@@ -21,6 +21,7 @@ from tacit.arrays import FloatArray
 from tacit.audit.law import LossLaw
 from tacit.errors import ParameterError, StateError
 
+_FEWEST = 100  # sessions; fewer prove nothing
 _ATOM = 1e-9  # the ratio has atoms: a threshold just below one must not lose it to rounding
 
 
@@ -69,7 +70,9 @@ def loss_bound(correct: float, guesses: float, failure_probability: float) -> fl
     return float(_loss_bounds(np.array([correct]), np.array([guesses]), failure_probability)[0])
 
 
-def _loss_bounds(correct: FloatArray, guesses: FloatArray, failure_probability: float) -> FloatArray:
+def _loss_bounds(
+    correct: npt.NDArray[np.floating], guesses: npt.NDArray[np.floating], failure_probability: float
+) -> FloatArray:
     """Clopper and Pearson's lower bound on the share of right guesses, as a loss: log(p/(1−p))."""
     some = correct > 0
     share = beta.ppf(failure_probability, np.where(some, correct, 1), np.maximum(guesses - correct, 0) + 1)
@@ -114,7 +117,7 @@ def coin_for(
     while most and 2 * binom.sf(few, most, 0.5) > failure_probability / 1000:
         most -= max(1, int(math.sqrt(most)) // 4)
     heads, tails = coin(most, rng)
-    if most == 0 or max(heads, tails) > few:
+    if most < _FEWEST or max(heads, tails) > few:
         raise StateError(
             f"too few transcripts to judge: {first} from the first start and {second} from the second. "
             "Record at least a hundred of each."
@@ -136,14 +139,19 @@ def rule_from_sample(
     first: FloatArray, second: FloatArray, transcripts: int, failure_probability: float
 ) -> Rule:
     """Choose thresholds on any score that should prove most, from other transcripts."""
-    both = np.sort(np.concatenate([first, second]))
-    shares = np.concatenate([[0.0], np.geomspace(1 / len(both), 0.5, 40)])
-    lows = [-math.inf, *(float(both[int(s * (len(both) - 1))]) for s in shares[1:])]
-    highs = [math.inf, *(float(both[int((1 - s) * (len(both) - 1))]) for s in shares[1:])]
+    one, two = np.sort(first), np.sort(second)
+    both = np.sort(np.concatenate([one, two]))
+    shares = np.geomspace(1 / len(both), 0.5, 40)
+    lows = np.append(both[(shares * (len(both) - 1)).astype(int)], -np.inf)
+    highs = np.append(both[((1 - shares) * (len(both) - 1)).astype(int)], np.inf)
+    # one side, the other side, or both alike
+    low = np.concatenate([lows, np.full_like(highs, -np.inf), lows])
+    high = np.concatenate([np.full_like(lows, np.inf), highs, highs])
+    low, high = low[low < high], high[low < high]
+    over = [len(z) - np.searchsorted(z, high) for z in (one, two)]
+    under = [np.searchsorted(z, low, side="right") for z in (one, two)]
     grow = transcripts / len(both)
-    one_sided = [*((low, math.inf) for low in lows), *((-math.inf, high) for high in highs)]
-    ends = [*one_sided, *zip(lows, highs, strict=True)]
-    rules = [Rule(low, high) for low, high in ends if low < high]
-    seen = [judge(rule, first, second, failure_probability) for rule in rules]
-    correct, guesses = grow * np.array([(bound.correct, bound.guesses) for bound in seen], float).T
-    return rules[int(np.argmax(_loss_bounds(correct, guesses, failure_probability)))]
+    correct, guesses = over[0] + under[1], over[0] + over[1] + under[0] + under[1]
+    proved = _loss_bounds(np.asarray(grow * correct), np.asarray(grow * guesses), failure_probability)
+    best = int(np.argmax(proved))
+    return Rule(float(low[best]), float(high[best]))

@@ -1,0 +1,197 @@
+"""What is written is read back exactly; what cannot be read is refused with its place."""
+
+import contextlib
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tacit import ClientServer, Distributed, Fading, Graph, OneShot
+from tacit.audit import Deployed, Simulated, read_folder, read_transcript, write_folder, write_transcript
+from tacit.errors import FileError, InputError
+
+PARAMETERS = Fading(0.8, 10, 0.6)
+SERVER = ClientServer(PARAMETERS, agents=3)
+PER_AGENT = Fading([0.8, 0.7, 0.6], [10.0, 5.0, 4.0], [0.6, 0.5, 0.7])
+GRAPH = Distributed(PER_AGENT, Graph.from_edges([(0, 1), (1, 2)]))
+SUBJECTS = {
+    "plain": Simulated(SERVER, lattice=False),
+    "missed and repeated": Simulated(SERVER, misses=True, retries="repeat"),
+    "graph, redrawn": Simulated(GRAPH, misses=True, retries="redraw"),
+    "one-shot": Simulated(ClientServer(OneShot(0.5, 3.0), agents=3)),
+    "lattice": Deployed(SERVER, 0, 9),
+    "lattice on a graph": Deployed(GRAPH, 0, 9),
+}
+HEADER = {
+    "tacit_transcript": 1,
+    "topology": "server",
+    "agents": 2,
+    "kind": "fading",
+    "mixing": 0.8,
+    "noise": 10,
+    "decay": 0.6,
+}
+LINES = [
+    {"round": 0, "agent": 0, "update": 0, "x": 3.25},
+    {"round": 0, "agent": 1, "update": 0, "x": -1.5},
+    {"round": 0, "y": 0.875},
+    {"round": 1, "agent": 0, "update": 1, "x": 1},
+    {"round": 1, "agent": 1, "update": 1, "x": 2.5},
+    {"round": 1, "y": 1.75},
+]
+
+
+def write(path, header=HEADER, lines=LINES):
+    path.write_text("\n".join(json.dumps(line) for line in (header, *lines)), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize("values", [np.arange(3.0), np.arange(6.0).reshape(3, 2)], ids=["numbers", "vectors"])
+def test_a_folder_comes_back_exactly(name, values, tmp_path):
+    seen = SUBJECTS[name](values, 6, 3, 5)
+    write_folder(tmp_path, seen, values)
+    again, known = read_folder(tmp_path)
+    assert np.array_equal(known, values)
+    assert np.array_equal(again.x, seen.x, equal_nan=True)
+    assert np.array_equal(again.y, seen.y)
+    assert np.array_equal(again.rounds_of, seen.rounds_of)
+    assert np.array_equal(again.update, seen.update)
+    assert (again.exponent is None) == (seen.exponent is None)
+    assert vars(again.mechanism.parameters).keys() == vars(seen.mechanism.parameters).keys()
+    for mine, theirs in zip(*(vars(t.mechanism.parameters).values() for t in (again, seen)), strict=True):
+        assert np.array_equal(mine, theirs)
+    if seen.wholes is not None:
+        assert again.wholes.lattice == seen.wholes.lattice
+        assert np.array_equal(again.wholes.x, seen.wholes.x)
+        assert np.array_equal(again.wholes.y, seen.wholes.y)
+        said = ~np.isnan(seen.x[0]).reshape(*seen.x.shape[1:3], -1).any(axis=2)
+        assert np.array_equal(again.exponent[0][said], seen.exponent[0][said])
+
+
+def test_the_documented_example_is_read(tmp_path):
+    seen = read_transcript(write(tmp_path / "a.jsonl"))
+    assert np.array_equal(seen.x, [[[3.25, -1.5], [1, 2.5]]])
+    assert np.array_equal(seen.y, [[0.875, 1.75]])
+    assert seen.exponent is None
+    more = [{**line, "signature": "abc"} for line in LINES]
+    assert np.array_equal(read_transcript(write(tmp_path / "b.jsonl", lines=more)).x, seen.x)
+
+
+def test_which_feedback_a_silent_agent_used(tmp_path):
+    three = [*LINES, {"round": 2, "agent": 0, "update": 2, "x": 1}, {"round": 2, "y": 1}]
+    silent = [line for line in three if line.get("agent") != 1 or line["round"] == 0]
+    back = {"round": 2, "agent": 1, "x": 9}
+    for update, expected in ((0, [0, 0, 0]), (2, [0, 1, 2])):
+        seen = read_transcript(write(tmp_path / "a.jsonl", lines=[*silent, {**back, "update": update}]))
+        assert seen.update[0, :, 1].tolist() == expected
+    unclear = [*silent, {**back, "update": 1}]
+    with pytest.raises(FileError, match="heard"):
+        read_transcript(write(tmp_path / "a.jsonl", lines=unclear))
+    told = [*unclear, {"round": 0, "agent": 1, "heard": False}]
+    assert read_transcript(write(tmp_path / "a.jsonl", lines=told)).update[0, :, 1].tolist() == [0, 0, 1]
+
+
+def changed(place, **change):
+    lines = [dict(HEADER), *(dict(line) for line in LINES)]
+    for key, value in change.items():
+        if value is ...:
+            lines[place].pop(key)
+        else:
+            lines[place][key] = value
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "where"),
+    [
+        (changed(0, tacit_transcript=2), "first line"),
+        (changed(0, topology="star"), "line 1"),
+        (changed(0, kind="gaussian"), "line 1"),
+        (changed(0, decay=...), "line 1"),
+        (changed(0, decay=1.5), "decay"),
+        (changed(0, agents=0), "agents"),
+        (changed(0, agents="two"), "line 1"),
+        (changed(0, topology="graph"), "line 1"),
+        (changed(0, lattice={"low": 1, "high": 0}), "line 1"),
+        (changed(0, lattice=[]), "line 1"),
+        (changed(1, x="3"), "line 2"),
+        (changed(1, x=True), "line 2"),
+        (changed(1, x=[]), "line 2"),
+        (changed(1, x=[1, 2]), "line 3"),
+        (changed(1, x=10**400), "line 2"),
+        (changed(1, round=-1), "line 2"),
+        (changed(1, round=1e9), "line 2"),
+        (changed(1, agent=2), "line 2"),
+        (changed(1, agent=...), "line 2"),
+        (changed(1, update=1), "line 2"),
+        (changed(3, y=...), "line 4"),
+        (changed(3, y=None), "line 4"),
+        (changed(4, update=0, round=0), "a.jsonl"),
+        (changed(3, round=5), "feedback"),
+        ([HEADER], "message"),
+        ([HEADER, 7], "line 2"),
+        ([[1]], "line 1"),
+    ],
+)
+def test_what_is_no_transcript_is_refused_with_its_place(lines, where, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    if where == "a.jsonl":  # an agent that was asked twice in round 0 and is silent in round 1
+        assert read_transcript(path).x.shape == (1, 3, 2)
+        return
+    with pytest.raises(FileError, match=where):
+        read_transcript(path)
+
+
+@pytest.mark.parametrize("text", ["", "not json", '{"tacit_transcript": NaN}', "[" * 100_000, "\x00"])
+def test_what_is_no_json_is_refused(text, tmp_path):
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(FileError):
+        read_transcript(tmp_path / "a.jsonl")
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FileError):
+        read_transcript(tmp_path / "a.jsonl")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = ["round", "agent", "update", "x", "y", "heard", "exponent", "mixing", "agents", "edges", "lattice"]
+CHANGES = st.dictionaries(st.sampled_from(KEYS), JSON | st.integers(0, 3), min_size=1, max_size=3)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.integers(0, 6), change=CHANGES)
+def test_any_change_is_read_or_refused_never_worse(place, change, tmp_path):
+    lines = changed(place, **change)
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    with contextlib.suppress(InputError):
+        read_transcript(path)
+
+
+def test_folders_that_cannot_be_judged_together_are_refused(tmp_path):
+    with pytest.raises(FileError, match="none"):
+        read_folder(tmp_path)
+    write(tmp_path / "a.jsonl")
+    write(tmp_path / "b.jsonl", header={**HEADER, "noise": 9})
+    with pytest.raises(FileError, match="another mechanism"):
+        read_folder(tmp_path)
+    write(tmp_path / "b.jsonl")
+    (tmp_path / "inputs.json").write_text('{"values": [1]}')
+    with pytest.raises(FileError, match="values"):
+        read_folder(tmp_path)
+
+
+def test_one_session_at_a_time(tmp_path):
+    seen = Simulated(SERVER)([1, 2, 3.0], 4, 3, 5)
+    write_transcript(tmp_path / "one.jsonl", seen, run=2)
+    assert np.array_equal(read_transcript(tmp_path / "one.jsonl").x[0], seen.x[2])
