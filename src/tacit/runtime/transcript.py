@@ -1,0 +1,386 @@
+r"""What an adversary could see, signed, in one file that only grows.
+
+One session is one file of JSON lines. The first line declares the session: its canonical bytes, and the same
+in words. Each other line is one frame as it was sent, in base64, and what it says in words::
+
+    {"tacit_transcript": 1, "topology": "server", …, "by": "coordinator", "id": "5f…", "session": "3A…"}
+    {"round": 0, "agent": 0, "update": 0, "x": 913, "exponent": -37, "frame": "lQ…"}      a report
+    {"round": 0, "y": -118, "frame": "lQ…"}                                               feedback
+    {"round": 0, "agent": 2, "y": 77, "used": [1, 2, 3]}        a peer's mean; its next report commits to it
+    {"note": "evidence", "frame": "lQ…"}            contradicts another frame of the same sender
+    {"note": "stop", "frame": "lQ…"}                the session ended here
+
+Words repeat the frames, so that anyone can read the file and `tacit audit` reads it as it is
+(`tacit.audit.files`); `tacit verify` believes the frames only. A round's reports come before its feedback.
+Nothing private is in here. A line counts once it is there with its end: what a crash left of a last line is
+cut off when writing goes on, and told when reading.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self, final
+
+from tacit.errors import FileError, TacitError
+from tacit.protocol.codec import Codec
+from tacit.protocol.effects import Refused, Send
+from tacit.protocol.messages import COORDINATOR, Feedback, Message, Report, Stop
+from tacit.protocol.records import Closed, Evidence, Moved, Record, Spoke
+from tacit.protocol.session import Session
+from tacit.runtime.files import PUBLIC, refused, sync_directory
+
+VERSION = 1
+_MARK = "tacit_transcript"
+_MOST_HEADER = 1 << 26
+_LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent", "outside")
+
+Content = dict[str, Any]
+
+
+class Line(NamedTuple):
+    """A line of a transcript; `content` is None where it is not one JSON object."""
+
+    number: int
+    content: Content | None
+
+
+def encoded(frame: bytes) -> str:
+    """Write a frame in letters."""
+    return base64.b64encode(frame).decode("ascii")
+
+
+def decoded(text: object) -> bytes | None:
+    """Read what `encoded` wrote, and nothing else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        frame = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return frame if encoded(frame) == text else None
+
+
+def header(session: Session, by: int) -> Content:
+    """Return the first line of a session's transcript, written by an agent or the coordinator."""
+    made: Content = {_MARK: VERSION, "topology": session.topology, "agents": session.n}
+    if session.edges is not None:
+        made["edges"] = [list(edge) for edge in session.edges]
+    made |= {"kind": session.noise_kind, "mixing": _listed(session.mixing), "noise": _listed(session.noise)}
+    if session.decay is not None:
+        made["decay"] = _listed(session.decay)
+    made["lattice"] = {name: getattr(session.lattice, name) for name in _LATTICE}
+    made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
+    return made | {"session": encoded(session.encode())}
+
+
+def line_of(message: Message) -> Content:
+    """Return the line of a report, feedback or stop: what it says, and its frame."""
+    numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
+    said: Content
+    match message.body:
+        case Report(update=u, exponent=exponent):
+            said = {"round": u, "agent": message.sender, "update": u, "x": numbers, "exponent": exponent}
+        case Feedback(round=t):
+            said = {"round": t, "y": numbers}
+        case Stop():
+            said = {"note": "stop"}
+        case _:
+            raise FileError(f"a transcript has no lines for {type(message.body).__name__} messages.")
+    return {**said, "frame": encoded(message.frame)}
+
+
+def mean_line(session: Session, agent: int, t: int, y: tuple[int, ...], used: Iterable[int]) -> Content:
+    """Return the line of a peer's own mean."""
+    numbers = y[0] if session.components == 1 else list(y)
+    return {"round": t, "agent": agent, "y": numbers, "used": list(used)}
+
+
+def _listed(value: float | tuple[float, ...]) -> float | list[float]:
+    return value if isinstance(value, float) else list(value)
+
+
+@final
+class Reading:
+    """A transcript to read: its session at once, its lines one by one.
+
+    Holds one line at a time. After the last line `torn` says whether a piece of one was left out.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.torn = False
+        first = next(self._raw(_MOST_HEADER), None)
+        content = None if first is None else first.content
+        if content is None or content.get(_MARK) != VERSION:
+            raise FileError(f"{path} must be a transcript, and has no first line of one (version {VERSION}).")
+        data = decoded(content.get("session"))
+        if data is None:
+            raise FileError(f"{path} must declare its session in its first line, and does not.")
+        try:
+            self.session = Session.decode(data)
+        except (TacitError, OverflowError) as why:
+            raise FileError(f"{path} must declare a session, and does not: {why}") from None
+        names = [member.name for member in self.session.roster]
+        by = content.get("by")
+        self.by: int = names.index(by) if by in names else COORDINATOR
+        self.declared = content
+        """The first line as it stands; `header(session, by)` is what it must be."""
+
+    def __iter__(self) -> Iterator[Line]:
+        # A frame in base64, its numbers in digits, and the agents that a mean names.
+        most = 8 * Codec(self.session).most_bytes + 8 * self.session.n + 4096
+        lines = self._raw(max(most, _MOST_HEADER))
+        next(lines, None)
+        return lines
+
+    def _raw(self, most: int) -> Iterator[Line]:
+        self.torn = False
+        try:
+            with self.path.open("rb") as file:
+                number = 0
+                while text := file.readline(most):
+                    number += 1
+                    if not text.endswith(b"\n"):
+                        if not (rest := file.readline(most)):
+                            self.torn = True
+                            return
+                        while rest and not rest.endswith(b"\n"):  # too long for any line
+                            rest = file.readline(most)
+                        text = b""
+                    yield Line(number, _parsed(text))
+        except OSError as error:
+            raise refused(self.path, error) from None
+
+
+def _parsed(text: bytes) -> Content | None:
+    def refuse(_word: str) -> None:
+        raise ValueError
+
+    def once(pairs: list[tuple[str, Any]]) -> Content:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    try:
+        content = json.loads(text.decode("utf-8"), parse_constant=refuse, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+@final
+class TranscriptWriter:
+    """Writes a session's transcript, or goes on with one; one process at a time.
+
+    Parameters
+    ----------
+    path : path
+        Where; made if it is not there.
+    session : Session
+        An existing transcript of another session is refused.
+    by : int
+        Whose view it is: `COORDINATOR`, or an agent's number.
+    durable : bool
+        Whether every `take` waits for the disk. Without, a crash may lose the last lines; `take` of all of
+        a ledger's records brings them back.
+    """
+
+    def __init__(
+        self, path: str | Path, session: Session, by: int = COORDINATOR, *, durable: bool = True
+    ) -> None:
+        self.path, self.session, self.by, self.durable = Path(path), session, by, durable
+        self.rounds = 0
+        """How many rounds are written to their end."""
+        self._codec = Codec(session)
+        self._open_round: set[int] = set()  # whose reports of round `rounds` are written
+        self._noted: set[str] = set()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            self._file = os.open(self.path, flags, PUBLIC)
+        except OSError as error:
+            raise refused(self.path, error) from None
+        try:
+            self._resume()
+        except BaseException:
+            self.close()
+            raise
+
+    def _resume(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FileError(f"{self.path} is being written by another process: let it end first.") from None
+        first = header(self.session, self.by)
+        self._cut_tail()
+        if os.fstat(self._file).st_size == 0:
+            self._append([first])
+            sync_directory(self.path.absolute().parent)
+            return
+        reading = Reading(self.path)
+        if reading.declared != first:
+            raise FileError(f"{self.path} is another session's or member's transcript: choose another file.")
+        for line in reading:
+            self._seen(line)
+
+    def _cut_tail(self) -> None:
+        """Cut off what a crash left of a last line."""
+        size = end = os.fstat(self._file).st_size
+        while end > 0:
+            start = max(0, end - 65536)
+            place = os.pread(self._file, end - start, start).rfind(b"\n")
+            if place >= 0:
+                end = start + place + 1
+                break
+            end = start
+        if end < size:
+            os.ftruncate(self._file, end)
+
+    def _seen(self, line: Line) -> None:
+        content = line.content
+        if content is None:
+            raise FileError(f"{self.path}, line {line.number}: damaged; move the file away to begin anew.")
+        if "note" in content:
+            self._noted.add(content["frame"])
+        elif "y" in content:
+            self.rounds, self._open_round = self.rounds + 1, set()
+        else:
+            self._open_round.add(content["agent"])
+
+    def take(self, records: Iterable[Record], messages: Iterable[Send] = ()) -> None:
+        """Write what of these became public; what is written already is not written again.
+
+        Give it every step's records after they were saved, and its messages; and at a restart
+        all records of the ledger.
+        """
+        lines: list[Content] = []
+        for record in records:
+            match record:
+                case Closed():
+                    lines += self._round(record.round, record.reports, record.frame)
+                case Spoke():
+                    lines += self._reports(record.update, (record.frame,))
+                case Moved() if self.session.topology == "server":
+                    lines += self._round(record.update, (), record.heard[0])
+                case Moved():
+                    lines += self._mean(record)
+                case Evidence():
+                    lines += self._evidence(record)
+                case _:
+                    pass
+        for send in messages:
+            message = self._codec.open(send.frame)
+            if isinstance(message, Message) and isinstance(message.body, Stop):
+                lines += self._note(line_of(message))
+        if lines:
+            self._append(lines)
+
+    def _round(self, t: int, reports: Iterable[bytes], feedback: bytes) -> list[Content]:
+        if t < self.rounds:
+            return []
+        lines = [*self._reports(t, reports), line_of(self._read(feedback))]
+        self.rounds, self._open_round = t + 1, set()
+        return lines
+
+    def _mean(self, moved: Moved) -> list[Content]:
+        t = moved.update
+        if t < self.rounds:
+            return []
+        y = self._codec.unpack(moved.y)
+        lines = [*self._reports(t, moved.heard), mean_line(self.session, self.by, t, y, moved.used)]
+        self.rounds, self._open_round = t + 1, set()
+        return lines
+
+    def _reports(self, t: int, frames: Iterable[bytes]) -> list[Content]:
+        if t < self.rounds:
+            return []
+        lines = [line_of(self._read(frame)) for frame in frames]
+        lines = [line for line in lines if line["agent"] not in self._open_round]
+        self._open_round.update(line["agent"] for line in lines)
+        return lines
+
+    def _evidence(self, record: Evidence) -> list[Content]:
+        frames = [frame for frame in (record.first, record.second) if frame]
+        return [line for f in frames for line in self._note({"note": "evidence", "frame": encoded(f)})]
+
+    def _note(self, line: Content) -> list[Content]:
+        if line["frame"] in self._noted:
+            return []
+        self._noted.add(line["frame"])
+        return [line]
+
+    def _read(self, frame: bytes) -> Message:
+        message = self._codec.open(frame)
+        if isinstance(message, Refused):
+            raise FileError(f"{self.path} takes frames of its own session only: {message.reason.value}.")
+        return message
+
+    def _append(self, lines: Iterable[Content]) -> None:
+        data = memoryview(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            if self.durable:
+                os.fsync(self._file)
+        except OSError as error:
+            raise refused(self.path, error) from None
+
+    def close(self) -> None:
+        """End writing."""
+        if self._file >= 0:
+            if self.durable:
+                os.fsync(self._file)
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def merge(paths: Iterable[str | Path], out: str | Path) -> Path:
+    """Put transcripts of one session together, in order of rounds, each frame once.
+
+    What several peers saw of one session becomes a file that `tacit audit` reads.
+    """
+    readings = [Reading(path) for path in paths]
+    if not readings or len({reading.session.id for reading in readings}) != 1:
+        raise FileError("transcripts to put together must be one or more, all of one session.")
+    lines: dict[str, Content] = {}
+    for reading in readings:
+        for line in reading:
+            if line.content is not None:
+                lines.setdefault(json.dumps(line.content), line.content)
+
+    def place(content: Content) -> tuple[int, int, int]:
+        t, agent = content.get("round", 1 << 31), content.get("agent", -1)
+        return t, "y" in content, agent
+
+    target = Path(out)
+    first = header(readings[0].session, readings[0].by)
+    with target.open("x", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in [first, *sorted(lines.values(), key=place)])
+    return target
+
+
+class _Book(Protocol):
+    def append(self, session: bytes, records: Sequence[Record]) -> None: ...
+
+
+@final
+class Recorded:
+    """A ledger whose records also go into a transcript, after they are saved: give it to a `Node`."""
+
+    def __init__(self, book: _Book, writer: TranscriptWriter) -> None:
+        self._book, self._writer = book, writer
+
+    def append(self, session: bytes, records: Sequence[Record]) -> None:
+        """Save durably, then write what became public."""
+        self._book.append(session, records)
+        self._writer.take(records)

@@ -1,0 +1,113 @@
+"""Sessions played by hand: every frame signed, no machine, no network. For transcripts and their judges."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tacit.mechanism.lattice import Lattice
+from tacit.mechanism.parameters import Fading, OneShot
+
+
+def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None, seed=1):
+    """Play a session; `absent` says who says nothing in which round. Returns all that members would keep."""
+    from tacit.protocol.codec import Codec, as_array, as_numbers, combined, digest
+    from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
+    from tacit.protocol.records import Closed, Moved, Spoke
+    from tacit.protocol.roster import Member
+    from tacit.protocol.session import Session
+
+    keys = [Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32) for i in range(n + 1)]
+    public = [key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw) for key in keys]
+    parameters = OneShot(0.5, 1.0) if one_shot else Fading(0.5, 1.0, 0.8)
+    session = Session(
+        name="played",
+        roster=tuple(Member(f"agent{i}", key) for i, key in enumerate(public[:n])),
+        coordinator=public[n] if edges is None else None,
+        edges=edges,
+        noise_kind="one-shot" if one_shot else "fading",
+        mixing=0.5,
+        noise=1.0,
+        decay=None if one_shot else 0.8,
+        rounds=rounds,
+        lattice=Lattice.fitting(parameters, rounds, 0, 1),
+        components=components,
+        quorum=1,
+        start=1,
+    )
+    codec, lattice = Codec(session), session.lattice
+    rng, absent = np.random.default_rng(seed), absent or {}
+    agents = [session.lattice_agent(i) for i in range(n)]
+    values = rng.random((n, components))
+    states = [lattice.start(list(v)) if components > 1 else lattice.start(float(v[0])) for v in values]
+    shadows: list = [None] * n
+    heard = [NOTHING_HEARD] * n
+    kept: dict = {i: [] for i in range(-1, n)}
+    before, reports_by_round, feedback = NOTHING_HEARD, [], []
+    for t in range(rounds):
+        reports = {}
+        for i in sorted(set(range(n)) - set(absent.get(t, ()))):
+            agent = agents[i]
+            width = agent.draw_scale(t) if agent.speaks(t) else 0
+            draw = [int(v) for v in np.rint(rng.laplace(0, width, components))] if width else [0] * components
+            basis = states[i] if shadows[i] is None else shadows[i]
+            x = as_numbers(agent.report(basis, t, as_array(draw)))
+            exponent = agent.message_exponent(t)
+            if one_shot and shadows[i] is None:
+                shadows[i] = lattice.lifted(as_array(x), exponent)
+            body = Report(t, exponent, codec.pack(x), heard[i])
+            reports[i] = codec.seal(i, body, keys[i].sign)
+            kept[i].append(Spoke(t, reports[i], 0.1))
+        reports_by_round.append(reports)
+
+        def mean(used, reports=reports):
+            opened = [codec.open(reports[i]) for i in used]
+            return as_numbers(lattice.mean([codec.lifted(m) for m in opened]))
+
+        if edges is None:
+            used = tuple(sorted(reports))
+            y = mean(used)
+            digests = combined(digest(reports[i]) for i in used)
+            body = Feedback(t, codec.pack(y), codec.bitmap(used), len(used), digests, before)
+            frame = codec.seal(COORDINATOR, body, keys[n].sign)
+            before = digest(frame)
+            feedback.append(frame)
+            kept[-1].append(Closed(t, frame, used, tuple(reports[i] for i in used)))
+        for i in range(n):
+            if edges is not None:
+                used = tuple(j for j in sorted({i, *session.neighbours(i)}) if j in reports)
+                y = mean(used)
+                heard[i] = combined(digest(reports[j]) for j in used)
+                frames = tuple(reports[j] for j in used)
+            else:
+                heard[i], frames = before, (frame,)
+            states[i] = agents[i].update(states[i], as_array(y))
+            if shadows[i] is not None:
+                shadows[i] = agents[i].update(shadows[i], as_array(y))
+            kept[i].append(Moved(t, frames, used if edges else (), codec.pack(y), b"", b""))
+    return SimpleNamespace(
+        session=session,
+        codec=codec,
+        keys=keys,
+        values=values,
+        states=states,
+        kept=kept,
+        reports=reports_by_round,
+        feedback=feedback,
+    )
+
+
+@pytest.fixture(scope="session")
+def played():
+    """Return `play`, remembering sessions by what was asked for."""
+    memory: dict = {}
+
+    def once(**asked):
+        key = repr(sorted(asked.items()))
+        if key not in memory:
+            memory[key] = play(**asked)
+        return memory[key]
+
+    return once
