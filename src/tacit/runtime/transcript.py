@@ -373,14 +373,19 @@ class _Book(Protocol):
     def append(self, session: bytes, records: Sequence[Record]) -> None: ...
 
 
+class _Taker(Protocol):
+    def take(self, records: Sequence[Record], /) -> None: ...
+
+
 @final
 class Recorded:
-    """A ledger whose records also go into a transcript, after they are saved: give it to a `Node`."""
+    """A ledger whose records also go into a transcript or a status, after they are saved: for a `Node`."""
 
-    def __init__(self, book: _Book, writer: TranscriptWriter) -> None:
-        self._book, self._writer = book, writer
+    def __init__(self, book: _Book, *takers: _Taker) -> None:
+        self._book, self._takers = book, takers
 
     def append(self, session: bytes, records: Sequence[Record]) -> None:
         """Save durably, then write what became public."""
         self._book.append(session, records)
-        self._writer.take(records)
+        for taker in self._takers:
+            taker.take(records)
