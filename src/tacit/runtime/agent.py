@@ -1,0 +1,213 @@
+"""An agent of a server, or a peer on a graph, inside someone's own program.
+
+::
+
+    mine = {"ledger": "me.ledger", "identity": "keys/me", "connect": "tls/host:7447", "cap": 1.0}
+    async with Agent(session, 21.5, **mine) as me:
+        async for notice in me:
+            ...
+        print((await me.result()).value)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+from tacit.errors import CapExceeded, InputError
+from tacit.protocol.agent import Agent as AgentMachine
+from tacit.protocol.effects import Notice
+from tacit.protocol.peer import Peer as PeerMachine
+from tacit.protocol.voice import Budget
+from tacit.runtime.clock import Clock, SystemClock
+from tacit.runtime.identity import Identity
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.member import Member, loaded, number_of
+from tacit.runtime.node import Book, Node
+from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.transport import Transport
+from tacit.theory.rounding import fraction_up
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.transcript import TranscriptWriter
+
+Ends: TypeAlias = str | Sequence[str]
+__all__ = ["Agent", "AgentResult", "Peer"]
+
+
+@final
+@dataclass(frozen=True)
+class AgentResult:
+    """What a session led to, for one agent.
+
+    Attributes
+    ----------
+    value : float or array
+        Where its own state ended. Private: only the owner sees it.
+    finished : bool
+        Whether all rounds were made.
+    loss : float
+        What this session cost, for the session's adjacency; never too little.
+    spent, cap : float
+        What all sessions on the value have cost and may still cost, and the owner's cap.
+    """
+
+    agent: str
+    value: Any = field(repr=False)
+    finished: bool
+    rounds: int
+    loss: float
+    spent: float
+    cap: float
+    refused: dict[str, int]
+
+
+class _Speaker(Member):
+    """What agents and peers share: a private value, a cap, and noise."""
+
+    _machine: type[AgentMachine] | type[PeerMachine]
+    _topology: str
+
+    def __init__(
+        self,
+        session: Session,
+        value: Any,
+        *,
+        ledger: Ledger | Path | str,
+        identity: Identity | Path | str,
+        cap: float | None,
+        label: str = "value",
+        connect: Ends = (),
+        listen: Ends = (),
+        transcript: TranscriptWriter | None = None,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        pace: float = 0.0,
+        watch: Callable[[Notice], None] | None = None,
+        trouble: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        super().__init__(session, ledger, watch)
+        if session.topology != self._topology:
+            verb = "tacit peer" if session.topology == "graph" else "tacit join"
+            raise InputError(f"session {session.name} runs with a {session.topology}: {verb} is for it.")
+        self.identity = loaded(identity)
+        self.number = number_of(session, self.identity)
+        self.name = session.member_name(self.number)
+        self._value, self._cap, self._label = value, cap, label
+        self._transcript, self._clock, self._pace = transcript, clock or SystemClock(), pace
+        self._transport = transport or _zenoh(self, listen, connect, trouble)
+
+    @property
+    def planned(self) -> float:
+        """What the whole session costs at most, for its adjacency."""
+        losses = self.session.account(self.number).per_message
+        return fraction_up(sum(map(Fraction, losses.tolist()), Fraction(0)))
+
+    def _made(self, ledger: Ledger) -> Node:
+        session = self.session
+        # Before the first word, and before the network is even opened: refuses above the cap.
+        reservation = ledger.reserve(
+            session.id, self._label, planned=self.planned, adjacency=session.adjacency, cap=self._cap
+        )
+        budget = Budget(cap=reservation.cap, spent=reservation.others)
+        sign, records = self.identity.sign, ledger.records(session.id)
+        if records:
+            self.machine = self._machine.resume(session, self.number, records, sign=sign, budget=budget)
+        elif self._value is None:
+            raise InputError(f"{self.name} has not begun this session yet: it needs its value.")
+        else:
+            self.machine = self._machine(session, self.number, self._value, sign=sign, budget=budget)
+        self._value = None  # the state is the machine's now
+        book: Book = ledger
+        if self._transcript is not None:
+            from tacit.runtime.transcript import Recorded
+
+            self._transcript.take(records)
+            book = Recorded(ledger, self._transcript)
+        noise = NoiseAhead(session, self.number, self._clock)
+        machine, watch = self.machine, self._notice
+        return Node(
+            session.id,
+            machine,
+            self._transport,
+            book,
+            noise=noise,
+            clock=self._clock,
+            watch=watch,
+            pace=self._pace,
+        )
+
+    async def result(self) -> AgentResult:
+        """Wait for the end and return what came of it; raises what stopped it."""
+        await self.ended()
+        phase = self.machine.phase.value
+        if phase == "declined":
+            raise CapExceeded("the whole session would pass the owner's cap: nothing was sent.")
+        assert self._ledger is not None
+        voice, balance = self.machine.voice, self._ledger.balance(self._label)
+        return AgentResult(
+            agent=self.name,
+            value=voice.value(),
+            finished=phase == "finished",
+            rounds=voice.update,
+            loss=voice.spent_here,
+            spent=balance.spent,
+            cap=balance.cap,
+            refused={reason.name.lower(): count for reason, count in self.refused.items()},
+        )
+
+
+@final
+class Agent(_Speaker):
+    """One agent of the client-server mechanism.
+
+    Parameters
+    ----------
+    session : Session
+        What all agreed on.
+    value : number or vector
+        θ(0), private. Not needed to resume.
+    ledger : Ledger or path
+        Where it keeps what it said; one for each agent, never restored from a backup.
+    identity : Identity or path
+        Its keys.
+    cap : float
+        The most that may be lost on this value, all sessions together. None if the ledger knows it.
+    label : str
+        The owner's name for the value in the ledger.
+    connect : str or sequence of str
+        The coordinator's endpoint.
+    watch : callable, optional
+        Called with every notice; a round's is `Updated`.
+    trouble : callable, optional
+        Told why there is no connection, while there is none.
+    """
+
+    _machine, _topology = AgentMachine, "server"
+
+
+@final
+class Peer(_Speaker):
+    """One agent of the distributed mechanism. Parameters as for `Agent`.
+
+    `listen` is its own endpoint and `connect` those of neighbours: of each edge one end connects.
+    """
+
+    _machine, _topology = PeerMachine, "graph"
+
+
+def _zenoh(member: _Speaker, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
+    from tacit.runtime.zenoh_transport import ZenohTransport
+
+    return ZenohTransport(
+        member.session,
+        member.number,
+        member.identity.tls,
+        listen=[listen] if isinstance(listen, str) else listen,
+        connect=[connect] if isinstance(connect, str) else connect,
+        trouble=trouble,
+    )

@@ -1,0 +1,32 @@
+"""Time, as an argument: the system's, or one that a test moves by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol, final
+
+
+class Clock(Protocol):
+    """A clock that only goes forward."""
+
+    def now(self) -> float:
+        """Return the time in seconds since whenever."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for so long."""
+        ...
+
+
+@final
+class SystemClock:
+    """The machine's own monotonic clock."""
+
+    def now(self) -> float:
+        """Return seconds since some moment of this boot."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for so long."""
+        await asyncio.sleep(seconds)

@@ -1,0 +1,134 @@
+"""The coordinator of a session, inside someone's own program. It holds nothing private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from tacit.errors import InputError
+from tacit.protocol.coordinator import Coordinator as CoordinatorMachine
+from tacit.protocol.effects import Notice
+from tacit.protocol.messages import Message
+from tacit.protocol.records import Closed
+from tacit.protocol.roster import COORDINATOR
+from tacit.runtime.clock import Clock, SystemClock
+from tacit.runtime.identity import Identity
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.member import Member, loaded
+from tacit.runtime.node import Book, Node
+from tacit.runtime.transport import Transport
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.transcript import TranscriptWriter
+
+
+@final
+@dataclass(frozen=True)
+class CoordinatorResult:
+    """What a session led to, as everyone may see it.
+
+    Attributes
+    ----------
+    feedback : float or list of float
+        y of the last round, None if there was none.
+    used : tuple of tuple of str
+        Whose messages were used in each round.
+    """
+
+    finished: bool
+    rounds: int
+    feedback: Any
+    used: tuple[tuple[str, ...], ...]
+    refused: dict[str, int]
+
+
+@final
+class Coordinator(Member):
+    """The server of the client-server mechanism.
+
+    Parameters
+    ----------
+    session : Session
+        What all agreed on; with a coordinator, whose key `identity` holds.
+    ledger : Ledger or path
+        Where it keeps each round's feedback before it is sent.
+    listen : str or sequence of str
+        Where agents can connect, such as ``tls/0.0.0.0:7447``.
+    transcript : TranscriptWriter, optional
+        Takes down what everyone could see.
+    pace : float
+        Rounds are at least so many seconds apart.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        ledger: Ledger | Path | str,
+        identity: Identity | Path | str,
+        listen: str | Sequence[str] = (),
+        transcript: TranscriptWriter | None = None,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        pace: float = 0.0,
+        watch: Callable[[Notice], None] | None = None,
+    ) -> None:
+        super().__init__(session, ledger, watch)
+        self.identity = loaded(identity)
+        if session.coordinator != self.identity.public_key:
+            raise InputError(
+                f"the key of {self.identity.name} must be the coordinator's of session {session.name}, and "
+                "is not: use the coordinator's keys, or a session without one with `tacit peer`."
+            )
+        self._transcript, self._pace, self._clock = transcript, pace, clock or SystemClock()
+        self._transport = transport or _zenoh(self, listen)
+
+    def _made(self, ledger: Ledger) -> Node:
+        sign, records = self.identity.sign, ledger.records(self.session.id)
+        self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
+        book: Book = ledger
+        if self._transcript is not None:
+            from tacit.runtime.transcript import Recorded
+
+            self._transcript.take(records)
+            book = Recorded(ledger, self._transcript)
+        return Node(
+            self.session.id,
+            self.machine,
+            self._transport,
+            book,
+            clock=self._clock,
+            watch=self._notice,
+            pace=self._pace,
+        )
+
+    async def result(self) -> CoordinatorResult:
+        """Wait for the end and return what came of it; raises what stopped it."""
+        await self.ended()
+        assert self._ledger is not None
+        records = self._ledger.records(self.session.id)
+        closed = [record for record in records if isinstance(record, Closed)]
+        feedback = None
+        if closed:
+            message = self.machine.codec.open(closed[-1].frame)
+            assert isinstance(message, Message)
+            found = [self.session.lattice.value(number) for number in message.numbers]
+            feedback = float(found[0]) if self.session.components == 1 else [float(v) for v in found]
+        name = self.session.member_name
+        return CoordinatorResult(
+            finished=len(closed) == self.session.rounds,
+            rounds=len(closed),
+            feedback=feedback,
+            used=tuple(tuple(name(i) for i in record.used) for record in closed),
+            refused={reason.name.lower(): count for reason, count in self.refused.items()},
+        )
+
+
+def _zenoh(member: Coordinator, listen: str | Sequence[str]) -> Transport:
+    from tacit.runtime.zenoh_transport import ZenohTransport
+
+    ends = [listen] if isinstance(listen, str) else listen
+    return ZenohTransport(member.session, COORDINATOR, member.identity.tls, listen=ends)

@@ -1,0 +1,138 @@
+"""What agents, peers and coordinators have in common when they run inside someone's program."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from tacit.errors import InputError
+from tacit.protocol.effects import Notice, Refused
+from tacit.runtime.identity import Identity
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.node import Node
+from tacit.runtime.transport import Transport
+
+if TYPE_CHECKING:
+    from tacit.protocol.messages import Refusal
+    from tacit.protocol.session import Session
+
+_NOTICES = 10_000
+"""So many notices are kept for whoever iterates; the oldest go first."""
+
+
+class Member:
+    """One member of a session, running in the background of ``async with``.
+
+    Iterate over it for its notices, or give `watch`; `result` waits for the end. Leaving the block before the
+    end stops it for now: the same call resumes it from its ledger.
+    """
+
+    def __init__(
+        self, session: Session, ledger: Ledger | Path | str, watch: Callable[[Notice], None] | None
+    ) -> None:
+        self.session = session
+        self.refused: Counter[Refusal] = Counter()
+        """How often something heard was refused, by reason."""
+        self._ledger_at, self._watch = ledger, watch
+        self._ledger: Ledger | None = None
+        self._node: Node | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._notices: deque[Notice] = deque(maxlen=_NOTICES)
+        self._news: asyncio.Event | None = None
+
+    async def __aenter__(self) -> Self:
+        self._news = asyncio.Event()
+        at = self._ledger_at
+        self._ledger = at if isinstance(at, Ledger) else await _opened(at)
+        try:
+            self._node = self._made(self._ledger)
+        except BaseException:
+            self._close_ledger()
+            raise
+        self._task = asyncio.ensure_future(self._node.run())
+        self._task.add_done_callback(self._tell)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            if kind is None:
+                await self._task
+            else:
+                await asyncio.wait([self._task])
+        self._close_ledger()
+
+    async def __aiter__(self) -> AsyncIterator[Notice]:
+        assert self._news is not None
+        assert self._task is not None
+        while True:
+            while self._notices:
+                yield self._notices.popleft()
+            if self._task.done():
+                return
+            self._news.clear()
+            await self._news.wait()
+
+    def halt(self) -> None:
+        """Leave the session for good; a coordinator ends it for all."""
+        assert self._node is not None
+        self._node.halt()
+
+    async def ended(self) -> None:
+        """Wait until the machine is over, and raise what went wrong."""
+        assert self._task is not None
+        await asyncio.shield(self._task)
+
+    def _made(self, ledger: Ledger) -> Node:
+        raise NotImplementedError
+
+    def _notice(self, notice: Notice) -> None:
+        if isinstance(notice, Refused):
+            self.refused[notice.reason] += 1
+        if self._watch is not None:
+            self._watch(notice)
+        self._notices.append(notice)
+        self._tell()
+
+    def _tell(self, _: object = None) -> None:
+        if self._news is not None:
+            self._news.set()
+
+    def _close_ledger(self) -> None:
+        if self._ledger is not None and not isinstance(self._ledger_at, Ledger):
+            self._ledger.close()
+
+
+async def _opened(path: Path | str) -> Ledger:
+    from tacit.runtime.workers import in_worker
+
+    return await in_worker(lambda: Ledger(path))
+
+
+def loaded(identity: Identity | Path | str) -> Identity:
+    """Return an identity that counts today."""
+    made = identity if isinstance(identity, Identity) else Identity.load(identity)
+    made.require_current()
+    return made
+
+
+def number_of(session: Session, identity: Identity) -> int:
+    """Return the number of the agent whose key this is."""
+    for i, member in enumerate(session.roster):
+        if member.key == identity.public_key:
+            return i
+    raise InputError(
+        f"the key of {identity.name} must be in the roster of session {session.name}, and is not: "
+        "ask for a session with it, or use the keys that are in it."
+    )
+
+
+__all__ = ["Member", "Transport", "loaded", "number_of"]

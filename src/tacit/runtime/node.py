@@ -1,0 +1,219 @@
+"""One machine, driven: hear, save, then speak.
+
+The order is the whole point. What a machine returns is saved first, and is on the disk when the ledger
+says so; only then do its messages leave. If saving fails, nothing leaves, and the machine is never
+used again: the next run starts from what the ledger has. What arrives together is saved together,
+so a coordinator of a thousand waits for the disk once per burst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from tacit.protocol.effects import (
+    Event,
+    Halt,
+    Heard,
+    Joined,
+    Left,
+    NoiseReady,
+    Notice,
+    RoundClosed,
+    Start,
+    Step,
+    Tick,
+    Updated,
+)
+from tacit.runtime.clock import Clock, SystemClock
+from tacit.runtime.transport import Arrival, Frame, Transport
+from tacit.runtime.workers import in_worker
+
+if TYPE_CHECKING:
+    from tacit.protocol.records import Record
+    from tacit.protocol.tables import Phase
+    from tacit.runtime.noise import NoiseAhead
+
+_BURST = 4096
+"""So many arrivals are handled before the ledger is written and answers leave."""
+
+LINGER = 1.0
+_ROUND_ENDS = (RoundClosed, Updated)
+_OVER = {"finished", "stopped", "declined"}
+
+
+class Machine(Protocol):
+    """What is driven: a machine of `tacit.protocol`."""
+
+    phase: Phase
+
+    @property
+    def wake(self) -> float | None:
+        """When a tick is due; None for never."""
+        ...
+
+    def handle(self, event: Event) -> Step:
+        """Take an event; return what to save, then what to send, then what to show."""
+        ...
+
+
+class Book(Protocol):
+    """Where records are kept: `Ledger`."""
+
+    def append(self, session: bytes, records: Sequence[Record]) -> None:
+        """Save, durably, all or none."""
+        ...
+
+
+@final
+class Node:
+    """Drives one machine until it is over.
+
+    Parameters
+    ----------
+    machine : Machine
+        New, or made with `resume`.
+    transport : Transport
+        Not opened yet.
+    book : Book
+        The ledger.
+    noise : NoiseAhead, optional
+        For machines that need draws; these have `wants_noise`.
+    watch : callable, optional
+        Told of each notice, after what it is about is saved and sent.
+    pace : float
+        Rounds are at least so many seconds apart: who moves on sooner waits.
+    linger : float
+        So many seconds a machine that is over goes on answering, for others whose last word was lost.
+    """
+
+    def __init__(
+        self,
+        session_id: bytes,
+        machine: Machine,
+        transport: Transport,
+        book: Book,
+        *,
+        noise: NoiseAhead | None = None,
+        clock: Clock | None = None,
+        watch: Callable[[Notice], None] = lambda _: None,
+        linger: float = LINGER,
+        pace: float = 0.0,
+    ) -> None:
+        self._id, self.machine, self._transport, self._book = session_id, machine, transport, book
+        self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
+        self._linger, self._pace = linger, pace
+        self._last_round = -math.inf
+        self._halt = asyncio.Event()
+        self._over_since: float | None = None
+
+    def halt(self) -> None:
+        """Leave the session for good (coordinator: end it). To stop for now, cancel `run`."""
+        self._halt.set()
+
+    async def run(self) -> None:
+        """Open the network and drive the machine until it is over."""
+        receiving: asyncio.Future[list[Arrival]] | None = None
+        try:
+            if self._noise is not None:
+                await self._noise.prime(self._update)
+            await self._transport.open()
+            await self._handle([Start(), self._tick()])
+            receiving = asyncio.ensure_future(self._transport.receive())
+            while not self._over():
+                events = await self._wait(receiving)
+                if receiving.done():
+                    events = [_event(arrival) for arrival in receiving.result()] + events
+                    receiving = asyncio.ensure_future(self._transport.receive())
+                for start in range(0, len(events), _BURST):
+                    await self._handle(events[start : start + _BURST])
+        finally:
+            if receiving is not None:
+                receiving.cancel()
+            await self._shut()
+
+    @property
+    def _update(self) -> int:
+        return int(self.machine.voice.update)  # type: ignore[attr-defined]
+
+    def _over(self) -> bool:
+        """Whether the machine is over, and has been for a while."""
+        if self.machine.phase.value not in _OVER:
+            return False
+        if self._over_since is None:
+            self._over_since = self._clock.now()
+        return self._clock.now() >= self._over_since + self._linger
+
+    async def _wait(self, receiving: asyncio.Future[Any]) -> list[Event]:
+        """Wait until something arrives, a tick is due or someone wants to leave."""
+        wake = self.machine.wake
+        if self._over_since is not None:
+            wake = self._over_since + self._linger
+        seconds = None if wake is None else max(0.0, wake - self._clock.now())
+        if seconds != 0.0 and not receiving.done() and not self._halt.is_set():
+            halting = asyncio.ensure_future(self._halt.wait())
+            waiting: set[asyncio.Future[Any]] = {receiving, halting}
+            if seconds is not None:
+                waiting.add(asyncio.ensure_future(self._clock.sleep(seconds)))
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for future in waiting - {receiving}:
+                    future.cancel()
+        else:
+            await asyncio.sleep(0)  # others in this loop live too
+        events: list[Event] = [self._tick()]
+        if self._halt.is_set():
+            self._halt.clear()
+            events.append(Halt())
+        return events
+
+    def _tick(self) -> Tick:
+        return Tick(self._clock.now())
+
+    async def _handle(self, events: Sequence[Event]) -> None:
+        """Let the machine take events and the noise it wants for them; save; send; show."""
+        steps = [self.machine.handle(event) for event in events]
+        while self._noise is not None and (u := self._wanted()) is not None:
+            if not self._noise.ready(u):
+                await self._carry_out(steps)
+                steps = []
+            draw = await self._noise.draw(u)
+            steps.append(self.machine.handle(NoiseReady(u, draw)))
+        await self._carry_out(steps)
+        if self._noise is not None:
+            self._noise.refill()
+
+    def _wanted(self) -> int | None:
+        wanted: int | None = self.machine.wants_noise  # type: ignore[attr-defined]
+        return wanted
+
+    async def _carry_out(self, steps: Sequence[Step]) -> None:
+        records = [record for step in steps for record in step.records]
+        if records:
+            await in_worker(lambda: self._book.append(self._id, records))
+        for step in steps:
+            for message in step.messages:
+                self._transport.send(message.to, message.frame)
+        notices = [notice for step in steps for notice in step.notices]
+        for notice in notices:
+            self._watch(notice)
+        if self._pace and any(isinstance(notice, _ROUND_ENDS) for notice in notices):
+            await self._clock.sleep(max(0.0, self._last_round + self._pace - self._clock.now()))
+            self._last_round = self._clock.now()
+
+    async def _shut(self) -> None:
+        with suppress(Exception):
+            await self._transport.close()
+        if self._noise is not None:
+            with suppress(Exception):
+                await self._noise.close()
+
+
+def _event(arrival: Arrival) -> Event:
+    if isinstance(arrival, Frame):
+        return Heard(arrival.data, arrival.hint)
+    return Joined(arrival.who) if arrival.here else Left(arrival.who)
