@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple, final
 
@@ -15,7 +16,7 @@ from tacit.protocol.effects import Refused
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Kind, Message, Report, Stop
 from tacit.protocol.session import Session
 from tacit.runtime.findings import NOTES, WRONG, Finding, refusal_name
-from tacit.runtime.transcript import Content, Line, Reading, decoded, header, line_of, mean_line
+from tacit.runtime.reading import Content, Line, Reading, decoded, header, line_of, mean_line
 
 _MOST_FINDINGS = 1000
 _MOST_MISSING = 3  # neighbours that a mean may lack for it to be recognised without its agent's word
@@ -47,7 +48,7 @@ class Checker:
         self.proved: set[int] = set()  # rounds whose feedback was recomputed
         self.unchecked: set[int] = set()
         self.stopped = False
-        self._evidence: list[tuple[Slot, Finding, Message]] = []
+        self._evidence: list[tuple[Slot, bytes, bytes | None, Finding]] = []
 
     def found(self, name: str, file: _File | None = None, **where: Any) -> Finding:
         """Keep a finding; the first thousand are enough to tell."""
@@ -78,19 +79,17 @@ class Checker:
         self.found("equivocation", file, round=slot.round, sender=slot.sender)
         return False
 
-    def evidence(self, slot: Slot, message: Message, file: _File) -> None:
-        """Remember that a frame was kept as evidence."""
+    def evidence(self, message: Message, file: _File) -> None:
+        """Keep what a frame that was kept as evidence would contradict; judged when all is read."""
         place = Finding("evidence-alone", NOTES["evidence-alone"], file.name, file.line)
-        self._evidence.append((slot, place, message))
+        before = message.body.before if isinstance(message.body, Feedback) else None
+        self._evidence.append((_slot(message), message.digest, before, place))
 
     def finish(self, *, running: bool) -> None:
         """Check what only all lines together can tell."""
         self._commitments()
-        for slot, place, message in self._evidence:
-            if self._denies(message):
-                self.found("equivocation", round=slot.round, sender=slot.sender)
-            elif not self.more[slot]:
-                self.findings.append(place)
+        for slot, digest, before, place in self._evidence:
+            self._judge(slot, digest, before, place)
         if self.unchecked - self.proved:
             self.found("means-unchecked", round=min(self.unchecked - self.proved))
         unproved = [t for t, i in self.means if (i, t + 1) not in self.heard]
@@ -99,12 +98,21 @@ class Checker:
         if not (running or self.stopped) and self.rounds < self.session.rounds:
             self.found("unfinished", round=self.rounds)
 
-    def _denies(self, message: Message) -> bool:
-        """Whether a feedback says that another one came before it than the one that was signed."""
-        if not isinstance(message.body, Feedback) or message.body.round == 0:
-            return False
-        last = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, message.body.round - 1))
-        return last not in (None, message.body.before)
+    def _judge(self, slot: Slot, digest: bytes, before: bytes | None, place: Finding) -> None:
+        """Say whether a frame kept as evidence cannot be honest beside the others.
+
+        It is another message for one slot, or says that another feedback came before it than was signed.
+        """
+        another = self.digests.setdefault(slot, digest) != digest
+        last = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, slot.round - 1))
+        if another:
+            self.more[slot] += 1
+        if another or (before is not None and last is not None and last != before):
+            who = self.session.member_name(slot.sender)
+            place = replace(
+                place, name="equivocation", sentence=WRONG["equivocation"], round=slot.round, sender=who
+            )
+        self.findings.append(place)
 
     @property
     def rounds(self) -> int:
@@ -185,7 +193,7 @@ class _File:
             return
         slot = _slot(message)
         if content.get("note") == "evidence":
-            self._note(content, message, slot)
+            self._note(content, message)
         elif not isinstance(message.body, Report | Feedback | Stop):
             found("wrong-sender", self, sender=message.sender)
         elif content != line_of(message):
@@ -194,27 +202,29 @@ class _File:
             found("after-the-end", self, round=slot.round)
         elif isinstance(message.body, Stop):
             self._stop(message)
-        elif self.checker.seen(message, slot, self):
-            self._in_place(message, message.body)
+        else:
+            self._in_place(message, message.body, self.checker.seen(message, slot, self))
 
-    def _note(self, content: Content, message: Message, slot: Slot) -> None:
+    def _note(self, content: Content, message: Message) -> None:
         if set(content) != {"note", "frame"}:
             self.checker.found("altered-line", self)
-        self.checker.evidence(slot, message, self)
-        self.checker.seen(message, slot, self)
+        self.checker.evidence(message, self)
 
     def _stop(self, message: Message) -> None:
         if message.sender == COORDINATOR:
             self.ended = self.checker.stopped = True
 
-    def _in_place(self, message: Message, body: Report | Feedback) -> None:
+    def _in_place(self, message: Message, body: Report | Feedback, first: bool) -> None:
         if isinstance(body, Report):
-            self._report(message, body)
-        else:
+            self._report(message, body, first)
+        elif first:
             self._feedback(message, body)
+        else:  # judged already: go on from it
+            self.round, self.reports, self.before = body.round + 1, {}, message.digest
 
-    def _report(self, message: Message, body: Report) -> None:
-        self.checker.heard[message.sender, body.update] = body.heard
+    def _report(self, message: Message, body: Report, first: bool) -> None:
+        if first:
+            self.checker.heard[message.sender, body.update] = body.heard
         if body.update > self.round:
             self._next_round(body.update)
         if body.update != self.round:

@@ -18,159 +18,21 @@ cut off when writing goes on, and told when reading.
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self, final
+from typing import Protocol, Self, final
 
-from tacit.errors import FileError, TacitError
-from tacit.protocol.codec import Codec
+from tacit.errors import FileError
+from tacit.protocol.codec import Codec, Sign
 from tacit.protocol.effects import Refused, Send
-from tacit.protocol.messages import COORDINATOR, Feedback, Message, Report, Stop
-from tacit.protocol.records import Closed, Evidence, Moved, Record, Spoke
+from tacit.protocol.messages import COORDINATOR, Message, Stop
+from tacit.protocol.records import Closed, Ended, Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
 from tacit.runtime.files import PUBLIC, refused, sync_directory
-
-VERSION = 1
-_MARK = "tacit_transcript"
-_MOST_HEADER = 1 << 26
-_LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent", "outside")
-
-Content = dict[str, Any]
-
-
-class Line(NamedTuple):
-    """A line of a transcript; `content` is None where it is not one JSON object."""
-
-    number: int
-    content: Content | None
-
-
-def encoded(frame: bytes) -> str:
-    """Write a frame in letters."""
-    return base64.b64encode(frame).decode("ascii")
-
-
-def decoded(text: object) -> bytes | None:
-    """Read what `encoded` wrote, and nothing else."""
-    if not isinstance(text, str):
-        return None
-    try:
-        frame = base64.b64decode(text, validate=True)
-    except ValueError:
-        return None
-    return frame if encoded(frame) == text else None
-
-
-def header(session: Session, by: int) -> Content:
-    """Return the first line of a session's transcript, written by an agent or the coordinator."""
-    made: Content = {_MARK: VERSION, "topology": session.topology, "agents": session.n}
-    if session.edges is not None:
-        made["edges"] = [list(edge) for edge in session.edges]
-    made |= {"kind": session.noise_kind, "mixing": _listed(session.mixing), "noise": _listed(session.noise)}
-    if session.decay is not None:
-        made["decay"] = _listed(session.decay)
-    made["lattice"] = {name: getattr(session.lattice, name) for name in _LATTICE}
-    made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
-    return made | {"session": encoded(session.encode())}
-
-
-def line_of(message: Message) -> Content:
-    """Return the line of a report, feedback or stop: what it says, and its frame."""
-    numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
-    said: Content
-    match message.body:
-        case Report(update=u, exponent=exponent):
-            said = {"round": u, "agent": message.sender, "update": u, "x": numbers, "exponent": exponent}
-        case Feedback(round=t):
-            said = {"round": t, "y": numbers}
-        case Stop():
-            said = {"note": "stop"}
-        case _:
-            raise FileError(f"a transcript has no lines for {type(message.body).__name__} messages.")
-    return {**said, "frame": encoded(message.frame)}
-
-
-def mean_line(session: Session, agent: int, t: int, y: tuple[int, ...], used: Iterable[int]) -> Content:
-    """Return the line of a peer's own mean."""
-    numbers = y[0] if session.components == 1 else list(y)
-    return {"round": t, "agent": agent, "y": numbers, "used": list(used)}
-
-
-def _listed(value: float | tuple[float, ...]) -> float | list[float]:
-    return value if isinstance(value, float) else list(value)
-
-
-@final
-class Reading:
-    """A transcript to read: its session at once, its lines one by one.
-
-    Holds one line at a time. After the last line `torn` says whether a piece of one was left out.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.torn = False
-        first = next(self._raw(_MOST_HEADER), None)
-        content = None if first is None else first.content
-        if content is None or content.get(_MARK) != VERSION:
-            raise FileError(f"{path} must be a transcript, and has no first line of one (version {VERSION}).")
-        data = decoded(content.get("session"))
-        if data is None:
-            raise FileError(f"{path} must declare its session in its first line, and does not.")
-        try:
-            self.session = Session.decode(data)
-        except (TacitError, OverflowError) as why:
-            raise FileError(f"{path} must declare a session, and does not: {why}") from None
-        names = [member.name for member in self.session.roster]
-        by = content.get("by")
-        self.by: int = names.index(by) if by in names else COORDINATOR
-        self.declared = content
-        """The first line as it stands; `header(session, by)` is what it must be."""
-
-    def __iter__(self) -> Iterator[Line]:
-        # A frame in base64, its numbers in digits, and the agents that a mean names.
-        most = 8 * Codec(self.session).most_bytes + 8 * self.session.n + 4096
-        lines = self._raw(max(most, _MOST_HEADER))
-        next(lines, None)
-        return lines
-
-    def _raw(self, most: int) -> Iterator[Line]:
-        self.torn = False
-        try:
-            with self.path.open("rb") as file:
-                number = 0
-                while text := file.readline(most):
-                    number += 1
-                    if not text.endswith(b"\n"):
-                        if not (rest := file.readline(most)):
-                            self.torn = True
-                            return
-                        while rest and not rest.endswith(b"\n"):  # too long for any line
-                            rest = file.readline(most)
-                        text = b""
-                    yield Line(number, _parsed(text))
-        except OSError as error:
-            raise refused(self.path, error) from None
-
-
-def _parsed(text: bytes) -> Content | None:
-    def refuse(_word: str) -> None:
-        raise ValueError
-
-    def once(pairs: list[tuple[str, Any]]) -> Content:
-        if len({key for key, _ in pairs}) < len(pairs):
-            raise ValueError
-        return dict(pairs)
-
-    try:
-        content = json.loads(text.decode("utf-8"), parse_constant=refuse, object_pairs_hook=once)
-    except (ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
+from tacit.runtime.reading import Content, Line, Reading, encoded, header, line_of, mean_line
 
 
 @final
@@ -188,12 +50,21 @@ class TranscriptWriter:
     durable : bool
         Whether every `take` waits for the disk. Without, a crash may lose the last lines; `take` of all of
         a ledger's records brings them back.
+    sign : callable, optional
+        The coordinator's: then the transcript of a session that it ended early says so, signed.
     """
 
     def __init__(
-        self, path: str | Path, session: Session, by: int = COORDINATOR, *, durable: bool = True
+        self,
+        path: str | Path,
+        session: Session,
+        by: int = COORDINATOR,
+        *,
+        durable: bool = True,
+        sign: Sign | None = None,
     ) -> None:
         self.path, self.session, self.by, self.durable = Path(path), session, by, durable
+        self._sign = sign
         self.rounds = 0
         """How many rounds are written to their end."""
         self._codec = Codec(session)
@@ -270,6 +141,8 @@ class TranscriptWriter:
                     lines += self._mean(record)
                 case Evidence():
                     lines += self._evidence(record)
+                case Ended():
+                    lines += self._end(record)
                 case _:
                     pass
         for send in messages:
@@ -307,6 +180,13 @@ class TranscriptWriter:
         frames = [frame for frame in (record.first, record.second) if frame]
         return [line for f in frames for line in self._note({"note": "evidence", "frame": encoded(f)})]
 
+    def _end(self, record: Ended) -> list[Content]:
+        if record.reason is None or self.by != COORDINATOR or self._sign is None:
+            return []
+        # Ed25519 has one signature for one message and key: these are the bytes that are sent.
+        frame = self._codec.seal(COORDINATOR, Stop(record.round, record.reason), self._sign)
+        return self._note(line_of(self._read(frame)))
+
     def _note(self, line: Content) -> list[Content]:
         if line["frame"] in self._noted:
             return []
@@ -342,31 +222,6 @@ class TranscriptWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def merge(paths: Iterable[str | Path], out: str | Path) -> Path:
-    """Put transcripts of one session together, in order of rounds, each frame once.
-
-    What several peers saw of one session becomes a file that `tacit audit` reads.
-    """
-    readings = [Reading(path) for path in paths]
-    if not readings or len({reading.session.id for reading in readings}) != 1:
-        raise FileError("transcripts to put together must be one or more, all of one session.")
-    lines: dict[str, Content] = {}
-    for reading in readings:
-        for line in reading:
-            if line.content is not None:
-                lines.setdefault(json.dumps(line.content), line.content)
-
-    def place(content: Content) -> tuple[int, int, int]:
-        t, agent = content.get("round", 1 << 31), content.get("agent", -1)
-        return t, "y" in content, agent
-
-    target = Path(out)
-    first = header(readings[0].session, readings[0].by)
-    with target.open("x", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in [first, *sorted(lines.values(), key=place)])
-    return target
 
 
 class _Book(Protocol):

@@ -23,7 +23,7 @@ from tacit.protocol.messages import Kind
 from tacit.protocol.session import Session
 from tacit.runtime.checking import Checker
 from tacit.runtime.findings import Finding
-from tacit.runtime.transcript import Reading
+from tacit.runtime.reading import Reading
 from tacit.theory import happened
 from tacit.theory.rounding import fraction_up
 
