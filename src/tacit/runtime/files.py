@@ -11,7 +11,7 @@ from pathlib import Path
 from tacit.errors import FileError
 
 PRIVATE, PUBLIC, CLOSED = 0o600, 0o644, 0o700
-LARGEST = 1 << 24
+LARGEST = 1 << 26
 """Nothing that is read whole is longer than this many bytes."""
 
 

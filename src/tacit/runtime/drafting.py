@@ -1,0 +1,159 @@
+"""Sessions from promises: a design, made for whole numbers and a roster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tacit.arrays import FloatArray, PerAgent
+from tacit.errors import InputError
+from tacit.graph import Graph
+from tacit.mechanism import Fading
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.session import MOST_ROUNDS, Deadlines, PerMember, Session
+from tacit.runtime.roster import COORDINATOR, Roster
+from tacit.theory.design import design
+from tacit.theory.promise import Promise
+
+_TRIES = 60
+
+
+def draft(
+    name: str,
+    roster: Roster,
+    *,
+    low: float,
+    high: float,
+    graph: Graph | None = None,
+    epsilon: float | None = None,
+    loss: float | None = None,
+    adjacency: float | None = None,
+    radius: float | None = None,
+    failure_probability: float = 0.05,
+    rounds: int | None = None,
+    tolerance: float | None = None,
+    mixing: PerAgent | None = None,
+    true_average: bool = False,
+    one_shot: bool = False,
+    components: int = 1,
+    outside: Literal["refuse", "clamp"] = "refuse",
+    deadlines: Deadlines | None = None,
+    quorum: int | None = None,
+    start: int | None = None,
+) -> Session:
+    """Make the session with the best noise for what is asked of it.
+
+    What it costs an agent, on the lattice, is at most what was asked for: a cap of just that much will do.
+
+    Parameters
+    ----------
+    graph : Graph, optional
+        Who talks to whom, agent i being the roster's i-th; without it there is a coordinator.
+    epsilon, loss, adjacency, radius, failure_probability, tolerance, mixing, true_average
+        As in `tacit.theory.design.design`. The adjacency covers the whole range unless given.
+    rounds : int, optional
+        As many as it takes to agree unless given.
+    one_shot : bool
+        Noise once instead of in every round.
+    """
+    n = len(roster.members)
+    _require_fitting(n, roster, graph)
+    span = _span(low, high)
+    delta = span * components if adjacency is None else adjacency
+    asked: dict[str, Any] = {
+        "agents": n if graph is None else None,
+        "graph": graph,
+        "epsilon": epsilon,
+        "loss": loss,
+        "adjacency": delta,
+        "radius": radius,
+        "failure_probability": failure_probability,
+        "tolerance": tolerance,
+        "spread": span,
+        "mixing": mixing,
+        "true_average": true_average,
+    }
+    promise = _promise(asked, rounds, one_shot=one_shot)
+    parameters = promise.mechanism.parameters
+    fixed: dict[str, Any] = {
+        "name": name,
+        "roster": roster.members,
+        "coordinator": roster.coordinator if graph is None else None,
+        "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
+        "noise_kind": "one-shot" if one_shot else "fading",
+        "mixing": _plain(parameters.sigma),
+        "decay": _plain(parameters.q) if isinstance(parameters, Fading) else None,
+        "rounds": promise.rounds,
+        "adjacency": delta,
+        "components": components,
+        "deadlines": deadlines or Deadlines(),
+        "quorum": quorum,
+        "start": start,
+    }
+
+    def session(c: float | FloatArray) -> Session:
+        noisy = replace(parameters, c=c)
+        lattice = Lattice.fitting(noisy, promise.rounds, low, high, outside=outside)
+        return Session(noise=_plain(c), lattice=lattice, **fixed)
+
+    return _within(session, parameters.c, promise.loss if loss is None else loss)
+
+
+def _promise(asked: dict[str, Any], rounds: int | None, *, one_shot: bool) -> Promise:
+    """Design for so many rounds; where they are open, for as many as agents need to agree."""
+    made = design(**asked, rounds=rounds)
+    if rounds is not None:
+        return made.baseline if one_shot else made.promise
+    needed = made.baseline.rounds if one_shot else made.promise.rounds
+    if needed > MOST_ROUNDS:
+        raise InputError(
+            f"agents would need {needed:,} rounds to agree, and a session has at most {MOST_ROUNDS:,}: ask "
+            "for more mixing or a wider tolerance."
+        )
+    # Noise for so many rounds is less than noise for an endless run.
+    return made.baseline if one_shot else design(**asked, rounds=needed).promise
+
+
+def _within(session: Callable[[float | FloatArray], Session], c: float | FloatArray, loss: float) -> Session:
+    """Widen the noise by the little that whole numbers cost, until the accounted loss is within bounds."""
+    for _ in range(_TRIES):
+        made = session(c)
+        accounted = worst_loss(made)
+        if accounted <= loss:
+            return made
+        c = c * (accounted / loss * (1 + 2.0**-50))
+    raise InputError(f"no noise keeps the loss within {loss:g} on whole numbers: ask for a larger loss.")
+
+
+def worst_loss(session: Session) -> float:
+    """Return what the session costs the agent it costs most, on the lattice; never too little."""
+    kinds = {session.lattice_agent(i): i for i in range(session.n)}
+    return max(session.account(i).total for i in kinds.values())
+
+
+def _require_fitting(n: int, roster: Roster, graph: Graph | None) -> None:
+    if graph is None and roster.coordinator is None:
+        raise InputError(
+            "a session without a graph needs a coordinator: put the certificate (or line) of one that is "
+            f"named {COORDINATOR!r} into the roster, or give a graph."
+        )
+    if graph is not None and graph.n != n:
+        raise InputError(
+            f"the graph must have one agent for each of the roster's {n:,}, and has {graph.n:,}."
+        )
+    if n == 0:
+        raise InputError("the roster must hold agents, and holds only a coordinator.")
+
+
+def _span(low: float, high: float) -> float:
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
+        raise InputError(f"the range must be finite with low < high, got {low} to {high}.")
+    return high - low
+
+
+def _plain(value: float | FloatArray) -> PerMember:
+    return tuple(value.tolist()) if isinstance(value, np.ndarray) else value

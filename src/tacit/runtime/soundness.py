@@ -1,0 +1,135 @@
+"""What a session promises an agent, what it costs, and whether it is sound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.session import Session, SessionPromise
+from tacit.runtime.drafting import worst_loss
+from tacit.theory.rounding import shown_up
+
+_COARSE = 1e-6
+"""An accounted loss may be so much above the loss on real numbers, relatively, before it is a fault."""
+_LITTLE = 5.0
+"""A loss above this makes one world more than a hundred times as likely as another."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What an agent should know of a session before it joins.
+
+    Attributes
+    ----------
+    faults : tuple of str
+        Why the session is not sound; empty if it is.
+    notes : tuple of str
+        What an owner may not expect.
+    """
+
+    session: Session
+    promise: SessionPromise
+    faults: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not self.faults
+
+    @cached_property
+    def loss(self) -> float:
+        """What the bytes cost the agent they cost most, for the session's adjacency; never too little."""
+        return worst_loss(self.session)
+
+    @property
+    def factor(self) -> float:
+        """e^loss: how much more likely anything seen can be under one value than under another."""
+        return math.nextafter(math.exp(self.loss), math.inf) if self.loss < 700 else math.inf
+
+    @property
+    def first_loss(self) -> float:
+        """What the first message alone costs the agent it costs most."""
+        return max(float(self.session.account(i).per_message[0]) for i in range(self.session.n))
+
+    @property
+    def longest(self) -> float:
+        """After so many seconds all rounds are over, if the quorum always speaks in time."""
+        return self.session.deadlines.start + self.session.rounds * self.session.deadlines.round
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        session, theory = self.session, self.promise.theory
+        lattice, deadlines = session.lattice, session.deadlines
+        return {
+            "sound": self.sound,
+            "faults": list(self.faults),
+            "notes": list(self.notes),
+            "id": session.id.hex(),
+            "name": session.name,
+            "topology": session.topology,
+            "edges": None if session.edges is None else len(session.edges),
+            **theory.as_dict(),
+            "accounted_loss": self.loss,
+            "first_message_loss": self.first_loss,
+            "likelihood_factor": self.factor,
+            "low": lattice.low,
+            "high": lattice.high,
+            "outside": lattice.outside,
+            "components": session.components,
+            "number_bytes": session.number_bytes * session.components,
+            "state_exponent": lattice.state_exponent,
+            "bits": lattice.bits,
+            "reach_exponent": lattice.reach_exponent,
+            "quorum": session.least_quorum,
+            "start": session.least_start,
+            "deadlines": {"round": deadlines.round, "start": deadlines.start, "repeat": deadlines.repeat},
+            "longest_seconds": self.longest,
+        }
+
+
+def explain(session: Session, failure_probability: float = 0.05) -> Explanation:
+    """Say what a session promises, what it costs and whether it is sound."""
+    promise = session.promise(failure_probability)
+    return Explanation(session, promise, tuple(_faults(session, promise)), tuple(_notes(session, promise)))
+
+
+def _faults(session: Session, promise: SessionPromise) -> list[str]:
+    """Name what makes a session unsound; a graph in parts and an impossible quorum cannot even be read."""
+    theory, accounted = promise.theory, worst_loss(session)
+    if accounted <= theory.loss * (1 + _COARSE):
+        return []
+    finer = Lattice.fitting(
+        session.mechanism.parameters, session.rounds, session.lattice.low, session.lattice.high
+    )
+    return [
+        f"The lattice is too coarse for {session.rounds} rounds: its whole numbers cost "
+        f"{shown_up(accounted)} where real numbers cost {shown_up(theory.loss)}. Take a state_exponent of {finer.state_exponent} "
+        f"(it is {session.lattice.state_exponent}) and {finer.bits} bits (it has {session.lattice.bits})."
+    ]
+
+
+def _notes(session: Session, promise: SessionPromise) -> list[str]:
+    span = (session.lattice.high - session.lattice.low) * session.components
+    notes = []
+    if session.adjacency < span:
+        notes.append(
+            f"The promise is for values that differ by at most {session.adjacency:g}, but the range allows "
+            f"{span:g}: two values further apart can be told apart more easily than the loss says."
+        )
+    if promise.loss > _LITTLE:
+        notes.append(f"A loss of {shown_up(promise.loss)} protects hardly anything.")
+    if promise.theory.target == "weighted":
+        notes.append("Agents head for a weighted average, in which those with more neighbours count more.")
+    if session.least_quorum < session.n and session.topology == "server":
+        notes.append(
+            f"A round may close with {session.least_quorum} of {session.n} messages; the radius is for all "
+            "of them, and the result will say what it was for those that came."
+        )
+    if session.lattice.outside == "clamp":
+        notes.append("A value outside the range is moved to its end, and nobody is told.")
+    return notes
