@@ -189,7 +189,6 @@ class Refusal(Enum):
     NOT_FOR_ME = "not for this role, or not from a neighbour"
     LATE = "for a round that is over"
     AHEAD = "for a round that cannot have begun, by what is known here"
-    TOO_FAR = "too many rounds ahead to be kept"
     REPLAY = "heard before"
     EQUIVOCATION = "contradicts what the same sender signed before"
     OTHER_HISTORY = "continues a history that is not the one known here"

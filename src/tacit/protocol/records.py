@@ -91,9 +91,11 @@ class Closed(_Record, frozen=True, tag="closed"):
 
 @final
 class Evidence(_Record, frozen=True, tag="evidence"):
-    """Two different messages that `sender` signed for one round.
+    """Two messages that `sender` signed and that cannot both be honest.
 
-    `first` is empty where the frame itself is in an earlier record; `first_digest` says which.
+    Either two for one round, or feedback of round `round` that does not follow the feedback this agent
+    was given for the round before. `first` is empty where the frame is in an earlier record;
+    `first_digest` says which.
     """
 
     sender: int

@@ -1,0 +1,243 @@
+"""An agent of the client-server mechanism (section 3 of the paper).
+
+It speaks when the coordinator has opened the round it is at, and moves by the feedback of every
+round in turn: its updates are the session's rounds. One that was away asks for the feedback it
+missed and moves through it without speaking, which costs nothing. Whatever the coordinator does,
+the agent's loss is the account of the messages it made, and stays within the cap.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+from tacit.errors import ParameterError
+from tacit.protocol.codec import Sign, digest
+from tacit.protocol.effects import (
+    Behind,
+    Finished,
+    Refused,
+    Updated,
+)
+from tacit.protocol.machine import AHEAD, BATCH
+from tacit.protocol.messages import (
+    COORDINATOR,
+    NOTHING_HEARD,
+    Ask,
+    Done,
+    Feedback,
+    Message,
+    Present,
+    Reason,
+    Refusal,
+    Stop,
+)
+from tacit.protocol.records import Evidence, Moved, Record
+from tacit.protocol.session import Session
+from tacit.protocol.speaker import Speaker
+from tacit.protocol.table_agent import AGENT
+from tacit.protocol.tables import AgentPhase, On, Table
+from tacit.protocol.voice import Voice
+
+
+@final
+class Agent(Speaker):
+    """One agent of a session with a coordinator; holds its private state. Parameters: `Speaker`."""
+
+    table: ClassVar[Table] = AGENT
+
+    def _set_up(self, session: Session, number: int, sign: Sign, voice: Voice) -> None:
+        if session.coordinator is None:
+            raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
+        super()._set_up(session, number, sign, voice)
+        self._parting: bytes | None = None
+        self._open = -1  # the newest round known to be open
+        self._asked = -BATCH  # the round from which feedback was asked for last
+        self._kept: dict[int, Message] = {}  # feedback from the own round on, at most AHEAD
+        self._applied: list[bytes] = []  # digests of the feedback of all rounds before
+
+    def _replay(self, record: Record) -> None:
+        super()._replay(record)
+        if isinstance(record, Moved):
+            self._applied.append(digest(record.heard[0]))
+
+    @property
+    def _others(self) -> tuple[int, ...]:
+        return (COORDINATOR,)
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        body, u = message.body, self.voice.update
+        match body:
+            case Feedback():
+                return self._sorted_feedback(message, body)
+            case Ask():
+                if body.round < u:
+                    return On.PAST, Refused(Refusal.LATE, COORDINATOR)
+                return On.ASKED, body.round
+            case Stop():
+                return On.STOP, body
+        return On.REFUSED, Refused(Refusal.NOT_FOR_ME, COORDINATOR)
+
+    def _sorted_feedback(self, message: Message, body: Feedback) -> tuple[On, Any]:
+        t, known = body.round, self._digest_of(body.round)
+        if known == message.digest:
+            return On.PAST, Refused(Refusal.REPLAY, COORDINATOR)
+        if known is not None:
+            first = self._kept[t].frame if t in self._kept else b""
+            return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
+        if t == self.voice.update and (forked := self._forked(message)):
+            return On.CONTRADICTED, forked
+        return On.FEEDBACK, message
+
+    def _digest_of(self, t: int) -> bytes | None:
+        if t < self.voice.update:
+            return self._applied[t]
+        return self._kept[t].digest if t in self._kept else None
+
+    def _forked(self, message: Message) -> Evidence | None:
+        """Return evidence if feedback of the own round does not follow the feedback applied before."""
+        body = message.body
+        assert isinstance(body, Feedback)
+        if body.before == self._heard:
+            return None
+        return Evidence(COORDINATOR, body.round, self._heard, b"", message.frame)
+
+    @property
+    def _heard(self) -> bytes:
+        return self._applied[-1] if self._applied else NOTHING_HEARD
+
+    def _due(self) -> On | None:
+        voice, here = self.voice, self.phase
+        if here is AgentPhase.DRAWING:
+            return On.READY if voice.has_draw else None
+        if here not in (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT):
+            return None
+        if voice.update == self.session.rounds:
+            return On.LAST
+        if voice.update in self._kept and not voice.lacks_shadow:
+            return On.FORKED if self._forked(self._kept[voice.update]) else On.MOVE
+        return self._turn() if here is AgentPhase.WAITING else None
+
+    def _turn(self) -> On | None:
+        voice = self.voice
+        if voice.silent:
+            return On.CAPPED
+        if voice.said is not None:
+            return On.SAID
+        # A shadow is needed to move at all: then it is drawn although the round is over.
+        if self._open == voice.update or (voice.lacks_shadow and self._open > voice.update):
+            return On.TURN if voice.affords_next else On.CAPPED
+        return None
+
+    # ---- what is done -------------------------------------------------------------------------------
+
+    def _enter(self, _: Any) -> None:
+        self._announce(COORDINATOR)
+
+    def _keep(self, message: Message) -> None:
+        body = message.body
+        assert isinstance(body, Feedback)
+        if body.round < self.voice.update + AHEAD:
+            self._kept[body.round] = message
+        self._learn(body.round + 1)
+
+    def _opened(self, t: int) -> None:
+        self._learn(t)
+
+    def _learn(self, t: int) -> None:
+        """Take note that round t is open; ask for what is missing on the way there."""
+        if t <= self._open:
+            return
+        self._open = t
+        if self._ask_for_missed():
+            self._notices.append(Behind(self.voice.update, t))
+
+    def _ask_for_missed(self) -> bool:
+        """Ask from the own round on, unless what was asked for may still be on its way."""
+        u = self.voice.update
+        if not u < self._open or u in self._kept or u < self._asked + BATCH:
+            return False
+        self._asked = u
+        self._say(COORDINATOR, Ask(u))
+        self._again(fresh=True)
+        return True
+
+    def _speak(self, _: Any) -> None:
+        self._make_message(self._heard)
+        self._say_again(None)
+
+    def _repeat(self, t: int) -> None:
+        if t > self.voice.update:
+            self._learn(t)
+        elif self._may_answer(COORDINATOR):
+            self._say_again(None)
+
+    def _say_again(self, _: Any) -> None:
+        """Repeat the very same bytes, or where there are none say where this agent is."""
+        self._say_once_more()
+        self._again(fresh=True)
+
+    def _say_once_more(self) -> None:
+        voice = self.voice
+        if voice.said is not None:
+            self._send(COORDINATOR, voice.said)
+        elif voice.update < self._open:
+            self._say(COORDINATOR, Ask(voice.update))
+        elif voice.silent:
+            self._say(COORDINATOR, Stop(voice.update, Reason.CAP))
+        else:
+            self._say(COORDINATOR, Present(voice.update))
+
+    def _repeat_is_due(self) -> None:
+        if self.phase in (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT):
+            self._say_once_more()
+        if self.phase not in (AgentPhase.FINISHED, AgentPhase.STOPPED):
+            self._again(fresh=False)
+
+    def _move(self, _: Any) -> None:
+        t = self.voice.update
+        message = self._kept.pop(t)
+        body = message.body
+        assert isinstance(body, Feedback)
+        used = self.codec.members(body.used)
+        self._records.append(self.voice.move(message.numbers, [message.frame], used))
+        self._applied.append(message.digest)
+        self._notices.append(Updated(t, body.count))
+        self._open = max(self._open, t + 1)
+        if t + 1 < self.session.rounds:
+            self._ask_for_missed()
+        self._again(fresh=True)
+
+    def _drop(self, _: Any) -> None:
+        message = self._kept.pop(self.voice.update)
+        evidence = self._forked(message)
+        assert evidence is not None
+        self._accuse(evidence)
+
+    def _fall_silent(self, _: Any) -> None:
+        self._silence()
+        self._say(COORDINATOR, Stop(self.voice.update, Reason.CAP))
+        self._again(fresh=True)
+
+    def _finish(self, _: Any) -> None:
+        self._record_end()
+        self._notices.append(Finished(self.session.rounds))
+        self._timers.off("repeat")
+        self._say(COORDINATOR, Done(self.session.rounds))
+
+    def _say_done(self, _: Any) -> None:
+        if self._may_answer(COORDINATOR):
+            self._say(COORDINATOR, Done(self.session.rounds))
+
+    def _end(self, stop: Stop) -> None:
+        self._record_stop(stop.reason)
+
+    def _leave(self, _: Any) -> None:
+        self._record_stop(Reason.OPERATOR)
+        self._parting = self.codec.seal(self.number, Stop(self.voice.update, Reason.OPERATOR), self._sign)
+        self._send(COORDINATOR, self._parting)
+
+    def _say_stopped(self, _: Any) -> None:
+        if self._parting is not None and self._may_answer(COORDINATOR):
+            self._send(COORDINATOR, self._parting)

@@ -1,0 +1,377 @@
+"""The coordinator of the client-server mechanism: gathers, averages, and says what it averaged.
+
+It is trusted with nothing private: agents check what they can of it and keep what it signed. Each
+round's feedback, the names of the messages used and their reports are recorded before it is sent, so a
+restarted coordinator repeats its very bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, final
+
+from tacit.errors import ParameterError, StateError
+from tacit.protocol.codec import Sign, as_numbers, combined, digest
+from tacit.protocol.effects import (
+    Finished,
+    LostHistory,
+    Quiet,
+    Refused,
+    RoundClosed,
+    RoundOpened,
+    Stopped,
+    Waiting,
+)
+from tacit.protocol.machine import BATCH, REMEMBERED, Machine
+from tacit.protocol.messages import (
+    COORDINATOR,
+    NOTHING_HEARD,
+    Ask,
+    Done,
+    Feedback,
+    Message,
+    Present,
+    Reason,
+    Refusal,
+    Report,
+    Stop,
+)
+from tacit.protocol.records import Closed, Ended, Evidence, Opened, Record
+from tacit.protocol.session import Session
+from tacit.protocol.table_coordinator import COORDINATOR as COORDINATOR_TABLE
+from tacit.protocol.tables import CoordinatorPhase, On, Table
+
+
+@final
+class Coordinator(Machine):
+    """The server. Holds nothing private.
+
+    Attributes
+    ----------
+    round : int
+        The round that is open, or would be.
+    present : set of int
+        Who is waited for. An agent becomes present by a valid signature, and absent when the network
+        loses it or when it misses a deadline, until it is heard again.
+    silent : set of int
+        Who has said that it will not speak any more.
+    """
+
+    table: ClassVar[Table] = COORDINATOR_TABLE
+
+    def __init__(self, session: Session, *, sign: Sign) -> None:
+        if session.coordinator is None:
+            raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
+        super().__init__(session, COORDINATOR, sign)
+        self.round = 0
+        self.present: set[int] = set()
+        self.silent: set[int] = set()
+        self.done: set[int] = set()
+        self._awaited: set[int] = set()  # present, not silent, not heard in this round
+        self._reports: dict[int, Message] = {}
+        self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
+        self._feedback: list[bytes] = []  # the frames of all rounds so far
+        self._stop: bytes | None = None
+        self._opened = self._ended = False
+        self._expired = False  # the deadline of this round, or of the start, or of the end
+
+    @classmethod
+    def resume(cls, session: Session, records: Iterable[Record], *, sign: Sign) -> Self:
+        """Rebuild a coordinator from its records; it repeats the feedback it had recorded."""
+        coordinator = cls(session, sign=sign)
+        for record in records:
+            coordinator._replay(record)
+        return coordinator
+
+    def _replay(self, record: Record) -> None:
+        match record:
+            case Opened():
+                if record.session != self.session.id:
+                    raise StateError("these records belong to another session.")
+                self._opened, self.present = True, set(record.present)
+            case Closed():
+                if not self._opened or record.round != self.round:
+                    raise StateError("the ledger's records must follow one another, and these do not.")
+                self._past.append(dict(zip(record.used, map(digest, record.reports), strict=True)))
+                self._feedback.append(record.frame)
+                self.present = set(record.used)
+                self.round += 1
+            case Ended():
+                self._ended = True
+                if record.reason is not None:
+                    self._stop = self._stop_frame(record.reason)
+            case Evidence():
+                self._evidence[record.sender, record.round] = record.second
+            case _:
+                raise StateError("these are not a coordinator's records.")
+
+    @property
+    def _others(self) -> range:
+        return range(self.session.n)
+
+    @property
+    def heard(self) -> int:
+        """How many messages of the open round have come."""
+        return len(self._reports)
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Whose message of the open round is waited for."""
+        return tuple(sorted(self._awaited))
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_start(self) -> On:
+        return On.START if self._stop is None else On.ENDED
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        body, t = message.body, self.round
+        if isinstance(body, Report):
+            return self._sorted_report(message, body)
+        if (body.round if isinstance(body, Ask) else getattr(body, "update", 0)) > t:
+            return On.LOST, message
+        kind = {Present: On.PRESENT, Ask: On.ASKED, Done: On.DONE, Stop: On.QUIET}[type(body)]
+        return kind, message
+
+    def _sorted_report(self, message: Message, body: Report) -> tuple[On, Any]:
+        u, sender = body.update, message.sender
+        if u > self.round:
+            return On.LOST, message
+        known = self._known(u, sender)
+        if known is not None and known != message.digest:
+            first = self._reports[sender].frame if u == self.round else b""
+            return On.CONTRADICTED, Evidence(sender, u, known, first, message.frame)
+        if u < self.round:
+            return (On.LATE if known is None else On.PAST), message
+        if known is not None:
+            return On.REFUSED, Refused(Refusal.REPLAY, sender)
+        if body.heard != self._before(u):
+            return On.REFUSED, Refused(Refusal.OTHER_HISTORY, sender)
+        return On.REPORT, message
+
+    def _known(self, u: int, sender: int) -> bytes | None:
+        """Return the digest of the report an agent gave for a round, as far back as is remembered."""
+        if u == self.round:
+            return self._reports[sender].digest if sender in self._reports else None
+        back = self.round - u
+        return self._past[-back].get(sender) if back <= len(self._past) else None
+
+    def _before(self, t: int) -> bytes:
+        return digest(self._feedback[t - 1]) if t else NOTHING_HEARD
+
+    def _due(self) -> On | None:
+        if self.phase is CoordinatorPhase.GATHERING:
+            return self._due_to_open()
+        if self.phase is CoordinatorPhase.COLLECTING:
+            return self._due_to_close()
+        if self.phase is CoordinatorPhase.SERVING:
+            return On.ALL_DONE if self._expired or len(self.done) == self.session.n else None
+        return None
+
+    def _due_to_open(self) -> On | None:
+        if self._opened:
+            return On.COMPLETE if self.round == self.session.rounds else On.RESUMED
+        here, n = len(self.present), self.session.n
+        enough = here == n or (self._expired and here >= self.session.least_start)
+        return On.ENOUGH if enough else None
+
+    def _due_to_close(self) -> On | None:
+        if len(self._reports) < self.session.least_quorum or (self._awaited and not self._expired):
+            return None
+        return On.LAST if self.round + 1 == self.session.rounds else On.MOVE
+
+    # ---- gathering ----------------------------------------------------------------------------------
+
+    def _enter(self, _: Any) -> None:
+        self._expired = False
+        self._timers.set("deadline", self.session.deadlines.start)
+
+    def _open_first(self, _: Any) -> None:
+        self._opened = True
+        self._records.append(Opened(self.session.id, tuple(sorted(self.present))))
+        self._open_round()
+        self._say(None, Ask(0))
+
+    def _reopen(self, _: Any) -> None:
+        """Go on after a restart: say again what was said last."""
+        self._open_round()
+        if self._feedback:
+            self._send(None, self._feedback[-1])
+        else:
+            self._say(None, Ask(0))
+
+    def _open_round(self) -> None:
+        self._reports = {}
+        self._awaited = self.present - self.silent
+        self._expired = False
+        self._timers.set("deadline", self.session.deadlines.round)
+        self._notices.append(RoundOpened(self.round, len(self.present)))
+
+    # ---- hearing ------------------------------------------------------------------------------------
+
+    def _see(self, who: int) -> None:
+        if who in self.present:
+            return
+        self.present.add(who)
+        if who not in self.silent and who not in self._reports:
+            self._awaited.add(who)
+
+    def _arrived(self, message: Message) -> None:
+        self._see(message.sender)
+        assert isinstance(message.body, Present | Ask)
+        if isinstance(message.body, Present) and message.body.update == self.session.rounds:
+            self.done.add(message.sender)
+        else:
+            self._bring_up(message)
+
+    def _take_report(self, message: Message) -> None:
+        self._see(message.sender)
+        self._reports[message.sender] = message
+        self._awaited.discard(message.sender)
+
+    def _early(self, message: Message) -> None:
+        """A report before round 0 was opened here: its sender is present, its message not asked for."""
+        self._see(message.sender)
+        self._refuse(Refused(Refusal.OUT_OF_PLACE, message.sender))
+
+    def _late(self, message: Message) -> None:
+        """A report for a closed round is not used, but answered with the feedback it waits for."""
+        self._refuse(Refused(Refusal.LATE, message.sender))
+        self._see(message.sender)
+        self._bring_up(message)
+
+    def _answer(self, message: Message) -> None:
+        self._see(message.sender)
+        self._bring_up(message)
+
+    def _bring_up(self, message: Message) -> None:
+        """Send what an agent at its update needs to come to the open round."""
+        body, who = message.body, message.sender
+        u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
+        if self.phase is CoordinatorPhase.GATHERING or not self._may_answer(who):
+            return
+        if u == self.round:
+            if u < self.session.rounds:
+                self._say(who, Ask(u))
+            return
+        if u + BATCH < self.round:  # first how far it is: it need not speak on the way there
+            self._send(who, self._feedback[-1])
+        for frame in self._feedback[u : u + BATCH]:
+            self._send(who, frame)
+
+    def _nudge(self, who: int) -> None:
+        """Tell one whom the network has just seen where the session is."""
+        if not self._may_answer(who):
+            return
+        if self._feedback:
+            self._send(who, self._feedback[-1])
+        else:
+            self._say(who, Ask(0))
+
+    def _left(self, who: int) -> None:
+        self.present.discard(who)
+        self._awaited.discard(who)
+
+    def _note_quiet(self, message: Message) -> None:
+        who, body = message.sender, message.body
+        assert isinstance(body, Stop)
+        self._see(who)
+        if who not in self.silent:
+            self.silent.add(who)
+            self._awaited.discard(who)
+            self._notices.append(Quiet(who, body.update))
+        if body.reason is Reason.OPERATOR:  # it has left for good
+            self._left(who)
+            self.done.add(who)
+        else:
+            self._bring_up(message)
+
+    def _note_done(self, message: Message) -> None:
+        self._see(message.sender)
+        self.done.add(message.sender)
+
+    def _lost(self, message: Message) -> None:
+        body = message.body
+        update = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
+        self._refuse(Refused(Refusal.AHEAD, message.sender))
+        self._notices.append(LostHistory(message.sender, update))
+
+    # ---- rounds -------------------------------------------------------------------------------------
+
+    def _close(self, _: Any) -> None:
+        """Phases (ii) and (iii): the mean of the messages used, recorded, then sent to all."""
+        used = tuple(sorted(self._reports))
+        reports = [self._reports[i] for i in used]
+        y = as_numbers(self.session.lattice.mean([self.codec.lifted(report) for report in reports]))
+        body = Feedback(
+            self.round,
+            self.codec.pack(y),
+            self.codec.bitmap(used),
+            len(used),
+            combined(report.digest for report in reports),
+            self._before(self.round),
+        )
+        frame = self.codec.seal(COORDINATOR, body, self._sign)
+        self._records.append(Closed(self.round, frame, used, tuple(report.frame for report in reports)))
+        self._send(None, frame)
+        self._notices.append(RoundClosed(self.round, used, self.missing))
+        self.present -= self._awaited
+        self._past.append({report.sender: report.digest for report in reports})
+        self._feedback.append(frame)
+        self.round += 1
+        if self.round < self.session.rounds:
+            self._open_round()
+        else:
+            self._serve(None)
+
+    def _serve(self, _: Any) -> None:
+        """All rounds are made: stay until everyone has heard."""
+        self._reports, self._awaited = {}, set()
+        self._expired = False
+        self._timers.set("deadline", self.session.deadlines.start)
+        self._again(fresh=True)
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.round, None))
+
+    def _finish(self, _: Any) -> None:
+        self._timers.off("deadline")
+        self._timers.off("repeat")
+        self._notices.append(Finished(self.session.rounds))
+
+    def _deadline_is_due(self) -> None:
+        self._expired = True
+        short = self.phase is CoordinatorPhase.COLLECTING and self.heard < self.session.least_quorum
+        if short or self.phase is CoordinatorPhase.GATHERING:
+            absent = (i for i in range(self.session.n) if i not in self._reports and i not in self.silent)
+            here = self.present if self.phase is CoordinatorPhase.GATHERING else set()
+            self._notices.append(Waiting(self.round, tuple(i for i in absent if i not in here)))
+
+    def _repeat_is_due(self) -> None:
+        """At the end: say the last feedback again to those who have not said that they are done."""
+        for who in sorted(self.present - self.done):
+            self._send(who, self._feedback[-1])
+        self._again(fresh=False)
+
+    # ---- stopping -----------------------------------------------------------------------------------
+
+    def _halt(self, _: Any) -> None:
+        self._stop = self._stop_frame(Reason.OPERATOR)
+        self._timers.off("deadline")
+        self._timers.off("repeat")
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.round, Reason.OPERATOR))
+        self._notices.append(Stopped(self.round, Reason.OPERATOR))
+        self._send(None, self._stop)
+
+    def _stop_frame(self, reason: Reason) -> bytes:
+        return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
+
+    def _say_stopped(self, about: Any) -> None:
+        """Tell one who asks, or at a restart all, that the session was stopped."""
+        assert self._stop is not None
+        who = about.sender if isinstance(about, Message) else about
+        if who is None or self._may_answer(who):
+            self._send(who, self._stop)

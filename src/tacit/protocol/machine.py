@@ -1,0 +1,185 @@
+"""What all three machines share: events in, a table that decides, one step out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Container
+from typing import Any, ClassVar
+
+from tacit.errors import ParameterError, TacitError
+from tacit.protocol.codec import Codec, Sign
+from tacit.protocol.effects import (
+    Equivocated,
+    Event,
+    Heard,
+    Joined,
+    Left,
+    NoiseReady,
+    Notice,
+    Refused,
+    Send,
+    Start,
+    Step,
+    Tick,
+)
+from tacit.protocol.messages import Body, Message, Refusal
+from tacit.protocol.records import Evidence, Record
+from tacit.protocol.session import Session
+from tacit.protocol.tables import On, Phase, Table
+from tacit.protocol.timers import MOST_BACKOFF, Timers
+
+BATCH = 16
+"""A request is answered with at most this many rounds, and the newest one."""
+AHEAD = 16
+"""Of each sender at most this many rounds from the own one on are kept."""
+REMEMBERED = 64
+"""For so many rounds back contradictions are noticed here; older ones by whoever reads the transcript."""
+ANSWERS_PER_TICK = 8
+"""So many requests of one sender are answered between two ticks."""
+MOST_EVIDENCE = 16
+"""So many contradictions are recorded; more are counted."""
+
+
+class Machine(ABC):
+    """A deterministic machine: the same events lead to the same steps.
+
+    Attributes
+    ----------
+    phase
+        Where it is in its table.
+    refused : Counter
+        How often each `Refusal` occurred.
+    """
+
+    table: ClassVar[Table]
+
+    def __init__(self, session: Session, number: int, sign: Sign) -> None:
+        self.session, self.number = session, number
+        self.codec = Codec(session)
+        self.phase: Phase = self.table.first
+        self.refused: Counter[Refusal] = Counter()
+        self._sign = sign
+        self._timers = Timers()
+        self._answered: Counter[int] = Counter()
+        self._evidence: dict[tuple[int, int], bytes] = {}
+        self._patience = 1
+        self._records: list[Record] = []
+        self._messages: list[Send] = []
+        self._notices: list[Notice] = []
+
+    def __repr__(self) -> str:
+        name = self.session.member_name(self.number)
+        return f"<{type(self).__name__} {name}, {self.phase.value}>"
+
+    @property
+    def wake(self) -> float | None:
+        """When the next `Tick` is due, −∞ for at once, None for never. Earlier ticks do no harm."""
+        return self._timers.wake
+
+    def handle(self, event: Event) -> Step:
+        """Take one event. Save what comes back, then send it; on failure throw the machine away."""
+        self._records, self._messages, self._notices = [], [], []
+        kind, subject = self._sorted(event)
+        self._take(kind, subject)
+        while (follows := self._due()) is not None:
+            self._take(follows, None)
+        return Step(tuple(self._records), tuple(self._messages), tuple(self._notices))
+
+    def _take(self, kind: On, subject: Any) -> None:
+        row = self.table.rows[self.phase, kind]
+        if row.action != "ignore":
+            getattr(self, f"_{row.action}")(subject)
+        self.phase = row.phase
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted(self, event: Event) -> tuple[On, Any]:
+        match event:
+            case Heard():
+                return self._sorted_frame(event.frame)
+            case Start():
+                return self._sorted_start(), None
+            case Joined() | Left():
+                return self._sorted_presence(event)
+            case NoiseReady() if On.NOISE not in self.table.events:
+                raise ParameterError("a coordinator adds no noise.")
+            case Tick():
+                return On.TICK, event
+        return (On.NOISE if isinstance(event, NoiseReady) else On.HALT), event
+
+    def _sorted_presence(self, event: Joined | Left) -> tuple[On, Any]:
+        if event.who not in self._others:
+            return On.REFUSED, Refused(Refusal.NOT_FOR_ME)
+        return (On.JOINED if isinstance(event, Joined) else On.LEFT), event.who
+
+    def _sorted_frame(self, frame: bytes) -> tuple[On, Any]:
+        message = self.codec.open(frame)
+        if isinstance(message, Refused):
+            return On.REFUSED, message
+        if message.sender not in self._others:
+            return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
+        return self._sorted_message(message)
+
+    @property
+    @abstractmethod
+    def _others(self) -> Container[int]:
+        """Whom this machine exchanges messages with."""
+
+    @abstractmethod
+    def _sorted_start(self) -> On: ...
+
+    @abstractmethod
+    def _sorted_message(self, message: Message) -> tuple[On, Any]: ...
+
+    @abstractmethod
+    def _due(self) -> On | None:
+        """Return what follows from the state alone, if anything does."""
+
+    # ---- what is done -------------------------------------------------------------------------------
+
+    def _say(self, to: int | None, body: Body) -> None:
+        self._send(to, self.codec.seal(self.number, body, self._sign))
+
+    def _send(self, to: int | None, frame: bytes) -> None:
+        self._messages.append(Send(to, frame))
+
+    def _may_answer(self, who: int) -> bool:
+        """Whether a request may be answered now; otherwise it is counted."""
+        if self._answered[who] >= ANSWERS_PER_TICK:
+            self._refuse(Refused(Refusal.TOO_OFTEN, who))
+            return False
+        self._answered[who] += 1
+        return True
+
+    def _refuse(self, why: Refused) -> None:
+        self.refused[why.reason] += 1
+        self._notices.append(why)
+
+    def _misplaced(self, _: Any) -> None:
+        self._refuse(Refused(Refusal.OUT_OF_PLACE))
+
+    def _impossible(self, _: Any) -> None:
+        raise TacitError(f"{self!r} came where its table says it cannot. This is a bug of tacit.")
+
+    def _accuse(self, evidence: Evidence) -> None:
+        """Keep a contradiction, once for each sender and round."""
+        self._refuse(Refused(Refusal.EQUIVOCATION, evidence.sender))
+        place = evidence.sender, evidence.round
+        if place in self._evidence or len(self._evidence) >= MOST_EVIDENCE:
+            return
+        self._evidence[place] = evidence.second
+        self._records.append(evidence)
+        self._notices.append(Equivocated(evidence.sender, evidence.round))
+
+    # ---- time ---------------------------------------------------------------------------------------
+
+    def _tick(self, tick: Tick) -> None:
+        self._answered.clear()
+        for name in self._timers.tick(tick.now):
+            getattr(self, f"_{name}_is_due")()
+
+    def _again(self, *, fresh: bool) -> None:
+        """Say it again after a while: soon at first, then ever more rarely."""
+        self._patience = 1 if fresh else min(2 * self._patience, MOST_BACKOFF)
+        self._timers.set("repeat", self._patience * self.session.deadlines.repeat)

@@ -1,0 +1,369 @@
+"""An agent of the distributed mechanism (section 4 of the paper): no server, only neighbours.
+
+It speaks to its neighbours, and moves when every live one's message of the round is in, or at the
+deadline with the quorum: towards the mean of its own message and theirs. What it missed it asks its
+neighbours for. Where all of them are already past a round its own message would be used by nobody, so
+it does not speak there and moves towards the mean of theirs: that costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, ClassVar, final
+
+from tacit.errors import ParameterError
+from tacit.protocol.codec import Sign, as_numbers, combined, digest
+from tacit.protocol.effects import (
+    Behind,
+    Finished,
+    Quiet,
+    Refused,
+    RoundClosed,
+    Updated,
+    Waiting,
+)
+from tacit.protocol.machine import AHEAD, BATCH, REMEMBERED
+from tacit.protocol.messages import (
+    NOTHING_HEARD,
+    Ask,
+    Done,
+    Message,
+    Present,
+    Reason,
+    Refusal,
+    Report,
+    Stop,
+)
+from tacit.protocol.records import Evidence, Moved, Record, Spoke
+from tacit.protocol.session import Session
+from tacit.protocol.speaker import Speaker
+from tacit.protocol.table_peer import PEER
+from tacit.protocol.tables import On, PeerPhase, Table
+from tacit.protocol.voice import Voice
+
+
+@final
+class Peer(Speaker):
+    """One agent of a graph; holds its private state. Parameters: `Speaker`.
+
+    Attributes
+    ----------
+    live : set of int
+        The neighbours that are waited for. One becomes live by a valid signature, and is not when the
+        network loses it or when it misses a deadline, until it is heard again.
+    done : set of int
+        The neighbours that have made all their updates.
+    """
+
+    table: ClassVar[Table] = PEER
+
+    def _set_up(self, session: Session, number: int, sign: Sign, voice: Voice) -> None:
+        if session.edges is None:
+            raise ParameterError(f"session {session.name} has a coordinator: its agents are not peers.")
+        super()._set_up(session, number, sign, voice)
+        self._neighbours = frozenset(session.neighbours(number))
+        self.live: set[int] = set()
+        self.done: set[int] = set()
+        self._expired = False  # the deadline of this round, or of the start, or of the end
+        self._at = dict.fromkeys(self._neighbours, -1)  # the furthest update each is known to be at
+        self._asked = dict.fromkeys(self._neighbours, -BATCH)  # from which round each was asked last
+        self._silent: dict[int, int] = {}  # since which update a neighbour says nothing
+        self._kept: dict[int, dict[int, Message]] = {}  # by round, from the own one on, at most AHEAD
+        self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
+        self._said: dict[int, bytes] = {}  # the own frames of all rounds
+        self._heard = NOTHING_HEARD
+
+    def _replay(self, record: Record) -> None:
+        super()._replay(record)
+        self.live = set(self._neighbours)  # they were there: wait for them
+        if isinstance(record, Spoke):
+            self._said[record.update] = record.frame
+        elif isinstance(record, Moved):
+            digests = [digest(frame) for frame in record.heard]
+            self._past.append(dict(zip(record.used, digests, strict=True)))
+            self._heard = combined(digests)
+
+    @property
+    def _others(self) -> frozenset[int]:
+        return self._neighbours
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Whose message of the own round is waited for."""
+        return tuple(sorted(filter(self._lacks, self.live)))
+
+    @property
+    def _now(self) -> dict[int, Message]:
+        return self._kept.get(self.voice.update, {})
+
+    def _speaks(self, j: int) -> bool:
+        return self.voice.update < self._silent.get(j, self.session.rounds)
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        body = message.body
+        if isinstance(body, Report):
+            return self._sorted_report(message, body)
+        kind = {Present: On.PRESENT, Ask: On.ASKED, Done: On.DONE, Stop: On.QUIET}[type(body)]
+        return kind, message
+
+    def _sorted_report(self, message: Message, body: Report) -> tuple[On, Any]:
+        known = self._known(body.update, message.sender)
+        if known == message.digest:
+            return On.PAST, Refused(Refusal.REPLAY, message.sender)
+        if known is not None:
+            kept = self._kept.get(body.update, {}).get(message.sender)
+            first = b"" if kept is None else kept.frame
+            return On.CONTRADICTED, Evidence(message.sender, body.update, known, first, message.frame)
+        if body.update < self.voice.update:
+            return On.PAST, Refused(Refusal.LATE, message.sender)
+        return On.REPORT, message
+
+    def _known(self, u: int, sender: int) -> bytes | None:
+        back = self.voice.update - u
+        if back <= 0:
+            kept = self._kept.get(u, {}).get(sender)
+            return None if kept is None else kept.digest
+        return self._past[-back].get(sender) if back <= len(self._past) else None
+
+    def _due(self) -> On | None:
+        match self.phase:
+            case PeerPhase.GATHERING:
+                return On.ENOUGH if self._enough() else None
+            case PeerPhase.CHOOSING:
+                return self._choice()
+            case PeerPhase.DRAWING:
+                return On.READY if self.voice.has_draw else None
+            case PeerPhase.COLLECTING | PeerPhase.FOLLOWING:
+                return On.MOVE if self._complete() else None
+            case PeerPhase.SERVING:
+                return On.ALL_DONE if self._expired or self._neighbours <= self.done else None
+        return None
+
+    def _enough(self) -> bool:
+        """Whether round 0 may begin: all are there, or enough after a while, or others have begun."""
+        if self.voice.update or self.voice.said is not None or self._kept or max(self._at.values()) > 0:
+            return True
+        here, all_of_them = len(self.live), len(self._neighbours)
+        return here == all_of_them or (
+            self._expired and here + 1 >= min(self.session.least_start, all_of_them + 1)
+        )
+
+    def _choice(self) -> On:
+        voice = self.voice
+        if voice.update == self.session.rounds:
+            return On.LAST
+        if voice.silent:
+            return On.CAPPED
+        if voice.said is not None:
+            return On.SAID
+        if self._all_beyond() and not voice.lacks_shadow:
+            return On.SKIP
+        return On.TURN if voice.affords_next else On.CAPPED
+
+    def _all_beyond(self) -> bool:
+        """Whether all neighbours have moved on from this round, so that none needs our message."""
+        beyond = all(at > self.voice.update for at in self._at.values())
+        return beyond and any(map(self._speaks, self._neighbours))
+
+    def _complete(self) -> bool:
+        own = self.voice.said is not None
+        needed = max(1, min(self.session.least_quorum, len(self._neighbours) + own))
+        return len(self._now) + own >= needed and (self._expired or not self.missing)
+
+    # ---- hearing ------------------------------------------------------------------------------------
+
+    def _see(self, who: int, update: int) -> None:
+        self.live.add(who)
+        self._at[who] = max(self._at[who], update)
+
+    def _enter(self, _: Any) -> None:
+        self._announce(None)
+        self._timers.set("deadline", self.session.deadlines.start)
+
+    def _keep(self, message: Message) -> None:
+        body = message.body
+        assert isinstance(body, Report)
+        behind = self._behind()
+        self._see(message.sender, body.update)
+        if body.update < self.voice.update + AHEAD:
+            self._kept.setdefault(body.update, {})[message.sender] = message
+        self._note_behind(behind)
+
+    def _behind(self) -> bool:
+        return max(self._at.values()) > self.voice.update
+
+    def _note_behind(self, before: bool) -> None:
+        """Ask at once for what is missing where neighbours turn out to be further."""
+        if not before and self._behind():
+            self._notices.append(Behind(self.voice.update, max(self._at.values())))
+            self._ask_for_missed()
+
+    def _ask_for_missed(self) -> None:
+        """Ask those who must have spoken, unless what they were asked for may still be on its way."""
+        u = self.voice.update
+        for j in sorted(self._neighbours):
+            if self._lacks(j) and self._at[j] >= u >= self._asked[j] + BATCH:
+                self._asked[j] = u
+                self._say(j, Ask(u))
+
+    def _lacks(self, j: int) -> bool:
+        return j not in self._now and self._speaks(j)
+
+    def _arrived(self, message: Message) -> None:
+        body, behind = message.body, self._behind()
+        assert isinstance(body, Present)
+        new = message.sender not in self.live
+        self._see(message.sender, body.update)
+        if body.update == self.session.rounds:
+            self.done.add(message.sender)
+        elif new:
+            self._greet(message.sender)
+        self._note_behind(behind)
+
+    def _greet(self, who: int) -> None:
+        """Tell one who has just come where this agent is."""
+        if not self._may_answer(who):
+            return
+        if self.phase in (PeerPhase.SERVING, PeerPhase.FINISHED):
+            self._say(who, Done(self.session.rounds))
+        elif self.voice.said is not None:
+            self._send(who, self.voice.said)
+        else:
+            self._say(who, Present(self.voice.update))
+
+    def _answer(self, message: Message) -> None:
+        """Say again what was said from a round on, and last what was said last."""
+        body, who, behind = message.body, message.sender, self._behind()
+        assert isinstance(body, Ask)
+        self._see(who, body.round)
+        if self._may_answer(who):
+            frames = [self._said[u] for u in range(body.round, body.round + BATCH) if u in self._said]
+            newest = self._said[max(self._said)] if self._said else None
+            if newest is not None and newest not in frames and max(self._said) > body.round:
+                self._send(who, newest)
+            for frame in frames:
+                self._send(who, frame)
+            if not frames:
+                self._say(who, self._position())
+        self._note_behind(behind)
+
+    def _position(self) -> Present | Stop:
+        if self.voice.silent:
+            return Stop(self.voice.update, Reason.CAP)
+        return Present(self.voice.update)
+
+    def _left(self, who: int) -> None:
+        self.live.discard(who)
+
+    def _note_quiet(self, message: Message) -> None:
+        body = message.body
+        assert isinstance(body, Stop)
+        self._see(message.sender, body.update)
+        if message.sender not in self._silent:
+            self._silent[message.sender] = body.update
+            self._notices.append(Quiet(message.sender, body.update))
+        if body.reason is Reason.OPERATOR:  # it has left for good
+            self.live.discard(message.sender)
+            self.done.add(message.sender)
+
+    def _note_done(self, message: Message) -> None:
+        behind = self._behind()
+        self._see(message.sender, self.session.rounds)
+        self.done.add(message.sender)
+        self._note_behind(behind)
+
+    # ---- speaking and moving ------------------------------------------------------------------------
+
+    def _speak(self, _: Any) -> None:
+        spoke = self._make_message(self._heard)
+        self._said[spoke.update] = spoke.frame
+        self._say_again(None)
+
+    def _say_again(self, _: Any) -> None:
+        """Send the very same bytes to all neighbours, and start to wait for theirs."""
+        assert self.voice.said is not None
+        self._send(None, self.voice.said)
+        self._follow(None)
+
+    def _follow(self, _: Any) -> None:
+        """Wait for the neighbours' messages of the own round."""
+        self._expired = False
+        self._timers.set("deadline", self.session.deadlines.round)
+        self._again(fresh=True)
+        if self._behind():
+            self._ask_for_missed()
+
+    def _fall_silent(self, _: Any) -> None:
+        if self._silence():
+            self._say(None, Stop(self.voice.update, Reason.CAP))
+        self._follow(None)
+
+    def _move(self, _: Any) -> None:
+        """Phases (ii) to (iv): the mean of the closed neighbourhood's messages, recorded with whose."""
+        t, missing = self.voice.update, self.missing
+        used = self._kept.pop(t, {})
+        if self.voice.said is not None:
+            own = self.codec.open(self.voice.said)
+            assert isinstance(own, Message)
+            used[self.number] = own
+        whose = tuple(sorted(used))
+        messages = [used[i] for i in whose]
+        y = as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in messages]))
+        self._records.append(self.voice.move(y, [m.frame for m in messages], whose))
+        self._heard = combined(m.digest for m in messages)
+        self._past.append({m.sender: m.digest for m in messages})
+        self.live -= set(missing)
+        self._notices += [RoundClosed(t, whose, missing), Updated(t, len(whose))]
+
+    # ---- time ---------------------------------------------------------------------------------------
+
+    def _deadline_is_due(self) -> None:
+        self._expired = True
+        if self.phase in (PeerPhase.GATHERING, PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
+            here = self.live if self.phase is PeerPhase.GATHERING else self._now
+            absent = tuple(sorted(j for j in self._neighbours if j not in here and self._speaks(j)))
+            if not (self._enough() if self.phase is PeerPhase.GATHERING else self._complete()):
+                self._notices.append(Waiting(self.voice.update, absent))
+
+    def _repeat_is_due(self) -> None:
+        if self.phase is PeerPhase.GATHERING:
+            self._say(None, Present(self.voice.update))
+        elif self.phase in (PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
+            for j in sorted(filter(self._lacks, self._neighbours)):
+                self._say(j, Ask(self.voice.update))
+        elif self.phase is PeerPhase.SERVING:
+            for j in sorted(self._neighbours - self.done):
+                self._say(j, Done(self.session.rounds))
+        if self.phase not in (PeerPhase.FINISHED, PeerPhase.STOPPED):
+            self._again(fresh=False)
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    def _serve(self, _: Any) -> None:
+        """All updates are made: stay until the neighbours have theirs."""
+        self._expired = False
+        self._timers.set("deadline", self.session.deadlines.start)
+        self._again(fresh=True)
+        self._record_end()
+        self._say(None, Done(self.session.rounds))
+
+    def _finish(self, _: Any) -> None:
+        self._timers.off("deadline")
+        self._timers.off("repeat")
+        self._notices.append(Finished(self.session.rounds))
+
+    def _leave(self, _: Any) -> None:
+        self._record_stop(Reason.OPERATOR)
+        self._say(None, Stop(self._silent_from, Reason.OPERATOR))
+
+    @property
+    def _silent_from(self) -> int:
+        return self.voice.update + (self.voice.said is not None)
+
+    def _say_stopped(self, about: Any) -> None:
+        """Tell one who speaks, or at a restart all, that this agent has left."""
+        who = about.sender if isinstance(about, Message) else None
+        if who is None or self._may_answer(who):
+            self._say(who, Stop(self._silent_from, Reason.OPERATOR))

@@ -1,0 +1,130 @@
+"""The transitions of the three machines, as data.
+
+A table says for every phase and everything that can happen in it what is done and which phase comes
+next. `machine` runs tables; docs/explanation/protocol.md draws them; a test holds them complete.
+Two actions are special: "refuse" counts and changes nothing, "impossible" is a bug of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias, final
+
+
+class On(Enum):
+    """What can happen. First what comes from outside, sorted by what it means here."""
+
+    START = "start"
+    OVER = "start, over the cap"
+    ENDED = "start, ended before"
+    FEEDBACK = "feedback, this round's or later"
+    REPORT = "report, this round's or later"
+    LATE = "report, a past round's"
+    PRESENT = "present"
+    ASKED = "asked"
+    DONE = "done"
+    QUIET = "someone falls silent"
+    STOP = "stop"
+    NOISE = "noise ready"
+    TICK = "tick"
+    JOINED = "joined"
+    LEFT = "left"
+    HALT = "halt"
+    PAST = "heard before or too late"
+    CONTRADICTED = "contradiction signed"
+    LOST = "someone is ahead"
+    REFUSED = "refused"
+    # What follows from the state alone, at once.
+    ENOUGH = "enough are present"
+    RESUMED = "was open before"
+    COMPLETE = "was complete before"
+    TURN = "my turn"
+    SAID = "said before"
+    SKIP = "all others are beyond"
+    CAPPED = "would pass the cap"
+    READY = "noise is there"
+    MOVE = "round is over"
+    FORKED = "another history"
+    LAST = "last round is over"
+    ALL_DONE = "all are done"
+
+
+class AgentPhase(Enum):
+    """Where an agent of the client-server mechanism is."""
+
+    IDLE = "idle"
+    WAITING = "waiting"
+    DRAWING = "drawing"
+    SPOKEN = "spoken"
+    SILENT = "silent"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    DECLINED = "declined"
+
+
+class CoordinatorPhase(Enum):
+    """Where the coordinator is."""
+
+    IDLE = "idle"
+    GATHERING = "gathering"
+    COLLECTING = "collecting"
+    SERVING = "serving"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+
+
+class PeerPhase(Enum):
+    """Where an agent of the distributed mechanism is."""
+
+    IDLE = "idle"
+    GATHERING = "gathering"
+    CHOOSING = "choosing"
+    DRAWING = "drawing"
+    COLLECTING = "collecting"
+    FOLLOWING = "following"
+    SERVING = "serving"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    DECLINED = "declined"
+
+
+Phase: TypeAlias = AgentPhase | CoordinatorPhase | PeerPhase
+
+
+class Row(NamedTuple):
+    """What is done, and the phase after it."""
+
+    action: str
+    phase: Phase
+
+
+@final
+@dataclass(frozen=True)
+class Table:
+    """All transitions of one machine."""
+
+    name: str
+    events: tuple[On, ...]
+    rows: Mapping[tuple[Phase, On], Row]
+
+    @property
+    def first(self) -> Phase:
+        """The phase a machine starts in."""
+        return next(iter(self.rows))[0]
+
+
+Rows: TypeAlias = Mapping[tuple[On, ...], Row]
+
+
+def table(name: str, events: Iterable[On], phases: Mapping[Phase, Rows]) -> Table:
+    """Spread groups of events out into rows; refuse what is written twice."""
+    rows: dict[tuple[Phase, On], Row] = {}
+    for phase, groups in phases.items():
+        for group, row in groups.items():
+            for event in group:
+                if (phase, event) in rows:
+                    raise ValueError(f"{name}: {phase.value} on {event.value} is written twice")
+                rows[phase, event] = row
+    return Table(name, tuple(events), rows)
