@@ -21,8 +21,9 @@ The first line says what was declared, each other line what was heard, in the or
 - ``{"round": 3, "agent": 1, "heard": false}`` says that agent 1 did not use the feedback of round 3.
   Needed only where its next message's ``update`` leaves open which feedback it missed.
 
-Other keys are ignored: a runtime may add signatures. A folder of such files, ``*.jsonl``, are sessions of one
-mechanism; if the auditor chose the values, ``inputs.json`` has them: ``{"values": [0, 1]}``.
+Other keys are ignored, and so are lines with a ``note``: `tacit.runtime.transcript` adds signatures. A folder of
+such files, ``*.jsonl``, are sessions of one mechanism; if the auditor chose the values, ``inputs.json`` has
+them: ``{"values": [0, 1]}``.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def read_folder(folder: Path | str) -> tuple[Transcripts, FloatArray | None]:
     declared: Declared | None = None
     for path in paths:
         found, events = read_lines(path)
-        if declared is not None and found != declared.header:
+        if declared is not None and not declared.same(found):
             raise FileError(
                 f"{path} declares another mechanism than {paths[0].name}: keep them in folders apart."
             )

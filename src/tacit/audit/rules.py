@@ -56,8 +56,10 @@ def _on_lattice(views: list[AgentTranscripts]) -> Finding:
         off += int(np.sum(ratio != np.rint(ratio)))
         if view.wholes is not None:
             agent = LatticeAgent(view.wholes.lattice, view.sigma, view.c, view.q)
+            said = ~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2)  # silence has no step
             for u in np.unique(view.update).tolist():
-                off += int(np.sum(view.exponent[view.update == u] != agent.message_exponent(u)))
+                wrong = (view.update == u) & (view.exponent != agent.message_exponent(u))
+                off += int(np.sum(wrong & said))
     return Finding(
         test, "alarm" if off else "pass", f"{off:,} numbers are off it" if off else "all messages are"
     )
