@@ -1,4 +1,4 @@
-"""What the long-running verbs share: signals, what is shown while running, and exit codes."""
+"""What the long-running verbs share: options, signals, what is shown while running, exit codes."""
 
 from __future__ import annotations
 
@@ -9,68 +9,130 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar, final
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
 import click
 
+from tacit.cli import options
 from tacit.errors import CapExceeded, LedgerError
 from tacit.runtime.transport import NetworkError
 
 if TYPE_CHECKING:
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
+    from tacit.runtime.member import Member, Taker
+    from tacit.runtime.status import Status
 
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
-EXIT_CODES = (
-    "Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or its "
-    "disk failed, 5 the session ended early, 130 stopped: run the same command again to resume."
-)
 T = TypeVar("T")
-_MEMBERS = {"who", "sender"}
-_MEMBER_LISTS = {"used", "missing"}
+F = TypeVar("F", bound=Callable[..., Any])
+_MEMBERS, _MEMBER_LISTS = {"who", "sender"}, {"used", "missing"}
+
+
+def common_options(command: F) -> F:
+    """Add what every long-running verb takes."""
+    existing = click.Path(exists=True, path_type=Path)
+    for option in (
+        options.json_option,
+        click.option("--timeout", type=options.NUMBER, help="Give up after so many seconds (exit code 5)."),
+        click.option("--pace", type=options.NUMBER, default=0.0, help="At least so many seconds per round."),
+        click.option(
+            "--status", type=click.IntRange(0, 65535), help="Show /status and /metrics at this port."
+        ),
+        click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here."),
+        click.option(
+            "--transcript",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Take down what an adversary could see.",
+        ),
+        click.option(
+            "--ledger",
+            type=click.Path(dir_okay=False, path_type=Path),
+            required=True,
+            help="What was said, durable before it is sent. Never restore it from a backup.",
+        ),
+        click.option("--keys", type=existing, required=True, help="Directory of keys (tacit keys)."),
+        click.argument("session_file", metavar="SESSION", type=existing),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The common options as they were given."""
+
+    ledger: Path
+    transcript: Path | None
+    log: Path | None
+    status: int | None
+    pace: float
+    timeout: float | None
 
 
 @final
 class Log:
-    """Tells what happens: a line for people on a terminal, JSON lines elsewhere and in the log file.
+    """Tells what happens: a line and a bar on a terminal, JSON lines elsewhere and in the log file.
 
     Nothing private is in notices, so nothing private is here.
     """
 
-    def __init__(self, session: Session, path: Path | None, people: Callable[[Notice], str | None]) -> None:
-        self._session, self._people = session, people
+    def __init__(self, session: Session, path: Path | None) -> None:
+        self._session = session
         self._file: IO[str] | None = None
         if path is not None:
             self._file = path.open("a", encoding="utf-8", buffering=1)
-        self._terminal = sys.stderr.isatty()
         self._bar: Any = None
+        if sys.stderr.isatty():
+            self._bar = _bar(session.rounds)
+            self._bar.start()
 
     def notice(self, notice: Notice) -> None:
         """Tell of a notice."""
-        self._tell(as_dict(notice, self._session), self._people(notice))
+        from tacit.cli.notices import progress, sentence
 
-    def say(self, event: str, sentence: str) -> None:
+        what = as_dict(notice, self._session)
+        self._write(what)
+        if self._bar is not None:
+            if (done := progress(notice, self._session)) is not None:
+                self._bar.update(self._bar.task_ids[0], completed=done[0], description=done[1])
+            if (line := sentence(notice, self._session)) is not None:
+                self._bar.console.print(line, markup=False, highlight=False)
+
+    def say(self, event: str, text: str) -> None:
         """Tell of something else in one sentence."""
-        self._tell({"event": event, "text": sentence}, sentence)
+        self._write({"event": event, "text": text})
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
 
-    def _tell(self, what: dict[str, Any], line: str | None) -> None:
-        text = json.dumps({"time": round(time.time(), 3)} | what, ensure_ascii=False)
+    def _write(self, what: dict[str, Any]) -> None:
+        line = json.dumps({"time": round(time.time(), 3)} | what, ensure_ascii=False)
         if self._file is not None:
-            self._file.write(text + "\n")
-        with suppress(BrokenPipeError):
-            if not self._terminal:
-                if self._file is None:
-                    click.echo(text, err=True)
-            elif line is not None:
+            self._file.write(line + "\n")
+        elif self._bar is None:
+            with suppress(BrokenPipeError):
                 click.echo(line, err=True)
 
     def close(self) -> None:
-        """Close the log file."""
+        """End the bar and the log file."""
+        if self._bar is not None:
+            self._bar.stop()
         if self._file is not None:
             self._file.close()
+
+
+def _bar(rounds: int) -> Any:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from tacit.cli.output import console
+
+    columns = (TextColumn("round"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
+    bar = Progress(*columns, console=console(stderr=True))
+    bar.add_task("waiting for the others", total=rounds)
+    return bar
 
 
 def as_dict(notice: Notice, session: Session) -> dict[str, Any]:
@@ -94,22 +156,68 @@ def _dashed(name: str) -> str:
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
 
+def drive(
+    session: Session,
+    who: int,
+    given: Options,
+    make: Callable[[list[Taker], Callable[[Notice], None], Log], Member],
+) -> Any:
+    """Run a member to its end with its log, transcript and status; return its result."""
+    from tacit.runtime.status import Status
+
+    with exits(), ExitStack() as stack:
+        log = Log(session, given.log)
+        stack.callback(log.close)
+        takers: list[Taker] = []
+        if given.transcript is not None:
+            from tacit.runtime.transcript import TranscriptWriter
+
+            # Not durable: the ledger is, and brings back at a restart what a crash may lose here.
+            takers.append(
+                stack.enter_context(TranscriptWriter(given.transcript, session, who, durable=False))
+            )
+        return run(lambda: _driven(Status(session, who), given, make, takers, log))
+
+
+async def _driven(status: Status, given: Options, make: Any, takers: list[Taker], log: Log) -> Any:
+    async with AsyncExitStack() as stack:
+        watch = log.notice
+        if given.status is not None:
+            from tacit.runtime.status_server import StatusServer
+
+            takers.append(status)
+            server = await stack.enter_async_context(StatusServer(status, given.status))
+            log.say("status", f"status at {server.url}/status and {server.url}/metrics")
+
+            def watch(notice: Notice) -> None:
+                status.notice(notice)
+                log.notice(notice)
+
+        member = await stack.enter_async_context(make(takers, watch, log))
+        try:
+            async with asyncio.timeout(given.timeout):
+                return await member.result()
+        except TimeoutError:
+            return None
+
+
 @contextmanager
 def exits() -> Iterator[None]:
     """Turn what ends a run into its sentence and exit code."""
     try:
         yield
     except CapExceeded as error:
-        _leave(f"Refused: {error}", REFUSED)
+        leave(f"Refused: {error}", REFUSED)
     except LedgerError as error:
-        _leave(f"Error: {error}", DISK)
+        leave(f"Error: {error}", DISK)
     except NetworkError as error:
-        _leave(f"Error: {error}", UNUSABLE)
+        leave(f"Error: {error}", UNUSABLE)
     except StoppedBySignal:
-        _leave("Stopped; run the same command again to resume.", STOPPED)
+        leave("Stopped; run the same command again to resume.", STOPPED)
 
 
-def _leave(sentence: str, code: int) -> None:
+def leave(sentence: str, code: int) -> NoReturn:
+    """Say one sentence and leave with an exit code."""
     click.echo(" ".join(sentence.split()), err=True)
     raise click.exceptions.Exit(code)
 

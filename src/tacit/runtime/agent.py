@@ -25,15 +25,14 @@ from tacit.protocol.voice import Budget
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
-from tacit.runtime.member import Member, loaded, number_of
-from tacit.runtime.node import Book, Node
+from tacit.runtime.member import Member, Taker, loaded, number_of
+from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
 from tacit.runtime.transport import Transport
 from tacit.theory.rounding import fraction_up
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
-    from tacit.runtime.transcript import TranscriptWriter
 
 Ends: TypeAlias = str | Sequence[str]
 __all__ = ["Agent", "AgentResult", "Peer"]
@@ -83,14 +82,14 @@ class _Speaker(Member):
         label: str = "value",
         connect: Ends = (),
         listen: Ends = (),
-        transcript: TranscriptWriter | None = None,
+        takers: Sequence[Taker] = (),
         transport: Transport | None = None,
         clock: Clock | None = None,
         pace: float = 0.0,
         watch: Callable[[Notice], None] | None = None,
         trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(session, ledger, watch)
+        super().__init__(session, ledger, takers, watch)
         if session.topology != self._topology:
             verb = "tacit peer" if session.topology == "graph" else "tacit join"
             raise InputError(f"session {session.name} runs with a {session.topology}: {verb} is for it.")
@@ -98,7 +97,7 @@ class _Speaker(Member):
         self.number = number_of(session, self.identity)
         self.name = session.member_name(self.number)
         self._value, self._cap, self._label = value, cap, label
-        self._transcript, self._clock, self._pace = transcript, clock or SystemClock(), pace
+        self._clock, self._pace = clock or SystemClock(), pace
         self._transport = transport or _zenoh(self, listen, connect, trouble)
 
     @property
@@ -122,19 +121,13 @@ class _Speaker(Member):
         else:
             self.machine = self._machine(session, self.number, self._value, sign=sign, budget=budget)
         self._value = None  # the state is the machine's now
-        book: Book = ledger
-        if self._transcript is not None:
-            from tacit.runtime.transcript import Recorded
-
-            self._transcript.take(records)
-            book = Recorded(ledger, self._transcript)
         noise = NoiseAhead(session, self.number, self._clock)
         machine, watch = self.machine, self._notice
         return Node(
             session.id,
             machine,
             self._transport,
-            book,
+            self._book(ledger, records),
             noise=noise,
             clock=self._clock,
             watch=watch,

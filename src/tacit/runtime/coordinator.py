@@ -16,13 +16,12 @@ from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
-from tacit.runtime.member import Member, loaded
-from tacit.runtime.node import Book, Node
+from tacit.runtime.member import Member, Taker, loaded
+from tacit.runtime.node import Node
 from tacit.runtime.transport import Transport
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
-    from tacit.runtime.transcript import TranscriptWriter
 
 
 @final
@@ -57,8 +56,8 @@ class Coordinator(Member):
         Where it keeps each round's feedback before it is sent.
     listen : str or sequence of str
         Where agents can connect, such as ``tls/0.0.0.0:7447``.
-    transcript : TranscriptWriter, optional
-        Takes down what everyone could see.
+    takers : sequence
+        Told of records once they are saved: a `TranscriptWriter`, a `Status`.
     pace : float
         Rounds are at least so many seconds apart.
     """
@@ -70,36 +69,30 @@ class Coordinator(Member):
         ledger: Ledger | Path | str,
         identity: Identity | Path | str,
         listen: str | Sequence[str] = (),
-        transcript: TranscriptWriter | None = None,
+        takers: Sequence[Taker] = (),
         transport: Transport | None = None,
         clock: Clock | None = None,
         pace: float = 0.0,
         watch: Callable[[Notice], None] | None = None,
     ) -> None:
-        super().__init__(session, ledger, watch)
+        super().__init__(session, ledger, takers, watch)
         self.identity = loaded(identity)
         if session.coordinator != self.identity.public_key:
             raise InputError(
                 f"the key of {self.identity.name} must be the coordinator's of session {session.name}, and "
                 "is not: use the coordinator's keys, or a session without one with `tacit peer`."
             )
-        self._transcript, self._pace, self._clock = transcript, pace, clock or SystemClock()
+        self._pace, self._clock = pace, clock or SystemClock()
         self._transport = transport or _zenoh(self, listen)
 
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
         self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
-        book: Book = ledger
-        if self._transcript is not None:
-            from tacit.runtime.transcript import Recorded
-
-            self._transcript.take(records)
-            book = Recorded(ledger, self._transcript)
         return Node(
             self.session.id,
             self.machine,
             self._transport,
-            book,
+            self._book(ledger, records),
             clock=self._clock,
             watch=self._notice,
             pace=self._pace,

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from tacit.errors import InputError
 from tacit.protocol.effects import Notice, Refused
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
-from tacit.runtime.node import Node
-from tacit.runtime.transport import Transport
+from tacit.runtime.node import Book, Node
 
 if TYPE_CHECKING:
     from tacit.protocol.messages import Refusal
+    from tacit.protocol.records import Record
     from tacit.protocol.session import Session
 
 _NOTICES = 10_000
 """So many notices are kept for whoever iterates; the oldest go first."""
+
+
+class Taker(Protocol):
+    """Told of records once they are saved: a `TranscriptWriter`, a `Status`."""
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take all records of the ledger at the start, then each step's."""
+        ...
 
 
 class Member:
@@ -33,9 +41,13 @@ class Member:
     """
 
     def __init__(
-        self, session: Session, ledger: Ledger | Path | str, watch: Callable[[Notice], None] | None
+        self,
+        session: Session,
+        ledger: Ledger | Path | str,
+        takers: Sequence[Taker],
+        watch: Callable[[Notice], None] | None,
     ) -> None:
-        self.session = session
+        self.session, self._takers = session, tuple(takers)
         self.refused: Counter[Refusal] = Counter()
         """How often something heard was refused, by reason."""
         self._ledger_at, self._watch = ledger, watch
@@ -94,6 +106,16 @@ class Member:
     def _made(self, ledger: Ledger) -> Node:
         raise NotImplementedError
 
+    def _book(self, ledger: Ledger, records: Sequence[Record]) -> Book:
+        """Return a ledger whose takers know what was recorded before, and are told what will be."""
+        if not self._takers:
+            return ledger
+        from tacit.runtime.transcript import Recorded
+
+        for taker in self._takers:
+            taker.take(records)
+        return Recorded(ledger, *self._takers)
+
     def _notice(self, notice: Notice) -> None:
         if isinstance(notice, Refused):
             self.refused[notice.reason] += 1
@@ -133,6 +155,3 @@ def number_of(session: Session, identity: Identity) -> int:
         f"the key of {identity.name} must be in the roster of session {session.name}, and is not: "
         "ask for a session with it, or use the keys that are in it."
     )
-
-
-__all__ = ["Member", "Transport", "loaded", "number_of"]

@@ -1,0 +1,80 @@
+"""`tacit coordinate`: be the coordinator of a session."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import output, running
+
+if TYPE_CHECKING:
+    from tacit.runtime.coordinator import CoordinatorResult
+
+EPILOG = """\b
+Example:
+  tacit coordinate meters.toml --keys keys/coordinator --listen tls/0.0.0.0:7447 --ledger coordinator.ledger
+\b
+Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk failed,
+5 the session ended early, 130 stopped: run the same command again to resume.
+"""
+
+
+@click.command(epilog=EPILOG)
+@running.common_options
+@click.option(
+    "--listen", multiple=True, help="Where agents connect, tls/host:port; else as the session says."
+)
+def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Be the coordinator of SESSION: hear all agents, answer with the mean, round by round.
+
+    It holds nothing private. What it answers is on the disk before it is sent: killed and started
+    again, it goes on where it was.
+    """
+    from tacit.protocol.roster import COORDINATOR
+    from tacit.runtime.coordinator import Coordinator
+    from tacit.runtime.session import read_addresses, read_session
+
+    session, options = read_session(session_file), running.Options(**given)
+    ends = listen or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
+    result = running.drive(
+        session,
+        COORDINATOR,
+        options,
+        lambda takers, watch, _: Coordinator(
+            session,
+            ledger=options.ledger,
+            identity=keys,
+            listen=ends,
+            takers=takers,
+            pace=options.pace,
+            watch=watch,
+        ),
+    )
+    if result is None:
+        running.leave(
+            "The session did not end in time; run the same command again to go on.", running.UNFINISHED
+        )
+    if as_json:
+        output.print_json(dataclasses.asdict(result))
+    else:
+        _report(result, session.n)
+    if not result.finished:
+        running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)
+
+
+def _report(result: CoordinatorResult, agents: int) -> None:
+    counts = [len(names) for names in result.used]
+    rows: list[output.Row] = [("rounds", str(result.rounds), "all" if result.finished else "ended early")]
+    if counts:
+        rows.append(
+            ("messages used", output.each([float(k) for k in counts]), f"per round, of {agents} agents")
+        )
+    if isinstance(result.feedback, float):
+        rows.append(("last feedback", f"{result.feedback:.6g}", "what everyone heard last; public"))
+    if result.refused:
+        refused = ", ".join(f"{count} {reason}" for reason, count in sorted(result.refused.items()))
+        rows.append(("refused", str(sum(result.refused.values())), refused))
+    output.print_report("The session is over" if result.finished else "Ended early", {"Session": rows})

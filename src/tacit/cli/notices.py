@@ -1,0 +1,74 @@
+"""Notices as people read them: a bar, and a line where something is worth one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tacit.cli import output
+from tacit.protocol.effects import (
+    Behind,
+    Cost,
+    Equivocated,
+    FellSilent,
+    LostHistory,
+    Notice,
+    Quiet,
+    RoundClosed,
+    Spoken,
+    Stopped,
+    Updated,
+    Waiting,
+)
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+
+_MOST_NAMES = 5
+
+
+def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
+    """Return how many rounds are over, and what to say beside the bar."""
+    match notice:
+        case RoundClosed():
+            return notice.round + 1, f"{len(notice.used)} of {session.n} messages used"
+        case Updated():
+            return notice.round + 1, f"{notice.count} of {session.n} messages used"
+        case Spoken():
+            return notice.update, f"message {notice.update} sent, loss so far {output.up(notice.spent)}"
+    return None
+
+
+def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
+    """Return a line for what people should know; None for the rest. One case for each kind."""
+    name = session.member_name
+    match notice:
+        case Cost():
+            return (
+                f"This session costs at most {output.up(notice.planned)}; other sessions on this value count "
+                f"for {output.up(notice.spent)}; the cap is {output.near(notice.cap)}."
+            )
+        case RoundClosed() if notice.missing:
+            return f"Round {notice.round} closed without {_names(notice.missing, session)}."
+        case Waiting():
+            return f"Round {notice.round} waits for {_names(notice.missing, session)}."
+        case Behind():
+            return f"Catching up from round {notice.round} to {notice.open}."
+        case FellSilent():
+            return (
+                f"Message {notice.update} would pass the cap of {output.near(notice.cap)}: silent from here."
+            )
+        case LostHistory():
+            return f"{name(notice.who)} knows of {notice.update} rounds: this ledger is not the newest."
+        case Equivocated():
+            return f"{name(notice.sender)} signed two different messages for round {notice.round}."
+        case Quiet():
+            return f"{name(notice.who)} says nothing from round {notice.update} on."
+        case Stopped():
+            return f"The session was ended at round {notice.round}."
+    return None
+
+
+def _names(who: Sequence[int], session: Session) -> str:
+    names = ", ".join(session.member_name(i) for i in who[:_MOST_NAMES])
+    return names if len(who) <= _MOST_NAMES else f"{names} and {len(who) - _MOST_NAMES} more"
