@@ -22,7 +22,7 @@ from typing import cast
 
 import numpy as np
 import opendp.prelude as dp
-from benchmarks.harness import Contestant, Goal, Question, race, save, show
+from benchmarks.harness import QUIET, Answer, Contestant, Goal, Question, race, save, show
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import mannwhitneyu
@@ -134,6 +134,28 @@ def show_attack(results: dict[str, dict[str, float]], trials: int, console: Cons
     console.print(table)
 
 
+def judged(answer: Answer) -> str:
+    """Say whether a long vector takes less than a second by the clock.
+
+    By the clock alone: processor time is told beside it, and is not the goal. Where other programs took
+    more than `QUIET` of the processors the clock measures them too, and the goal is left open.
+    """
+    wall, core = (
+        float(np.median([times["tacit"][i] for i in answer.counted]))
+        for times in (answer.seconds, answer.core_seconds)
+    )
+    if wall < SECOND:
+        verdict = "met"
+    elif float(np.median([answer.others[i] for i in answer.counted])) <= QUIET:
+        verdict = "MISSED"
+    else:
+        verdict = "NOT SHOWN, the machine was busy"
+    return (
+        f"a message of {LONG:,} components: {wall:.2f} s by the clock, goal below 1 s: {verdict}\n"
+        f"({core:.2f} s of processor time, {LONG / core:,.0f} numbers a second and core)"
+    )
+
+
 def main() -> None:
     """Ask all questions."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -145,14 +167,7 @@ def main() -> None:
     answers = [race(vectors(LONG), rounds), race(numbers(1000), rounds)]
     for answer in answers:
         show(answer, console)
-    wall, core = (
-        float(np.median([times["tacit"][i] for i in answers[0].counted]))
-        for times in (answers[0].seconds, answers[0].core_seconds)
-    )
-    console.print(
-        f"a message of {LONG:,} components: {wall:.2f} s, {core:.2f} s of one core ({LONG / core:,.0f} numbers a second "
-        f"and core). Goal below 1 s with one free core: {'met' if core < SECOND else 'MISSED'}\n"
-    )
+    console.print(judged(answers[0]) + "\n")
     measured = between_hearing_and_speaking(trials)
     results = {way: attack(*columns) for way, columns in measured.items()}
     show_attack(results, trials, console)
