@@ -264,12 +264,13 @@ class _File:
 
     def _mean_of(self, used: tuple[int, ...], message: Message, body: Feedback) -> None:
         checker = self.checker
+        checker.proved.add(body.round)
         if combined(self.reports[i].digest for i in used) != body.reports:
             checker.found("wrong-reports", self, round=body.round)
         if self._recomputed(used) != message.numbers:
             checker.found("wrong-mean", self, round=body.round)
-        checker.checked += 1
-        checker.proved.add(body.round)
+        else:
+            checker.checked += 1
 
     def _recomputed(self, used: tuple[int, ...]) -> tuple[int, ...]:
         """Phase (ii), exactly as the coordinator must do it."""

@@ -1,0 +1,196 @@
+"""`tacit verify`: judge a session from its transcripts, without any secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+
+if TYPE_CHECKING:
+    from tacit.runtime.verify import Verdict
+
+WRONG = 1
+"""Exit code where something is wrong."""
+
+_SHOWN = 20  # findings, and agents, for people
+
+EPILOG = """\b
+Examples:
+  tacit verify transcript.jsonl
+  tacit verify coordinator.jsonl agent-*.jsonl --json
+  tacit verify peer-*.jsonl --merge session.jsonl
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument(
+    "transcripts", nargs=-1, required=True, metavar="TRANSCRIPT...", type=click.Path(path_type=Path)
+)
+@click.option("--running", is_flag=True, help="Accept that the last rounds are missing: the session goes on.")
+@options.failure_option
+@click.option("--agent", metavar="NAME", help="How accurate this agent's own result is.")
+@click.option("--merge", type=options.OUT_FILE, help="Also write all transcripts as one file.")
+@options.force_option
+@options.json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    transcripts: tuple[Path, ...],
+    running: bool,
+    failure_probability: float,
+    agent: str | None,
+    merge: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Check what everyone could see of a session: who said what, and whether it adds up.
+
+    Signatures, order, means to the last bit, noise exponents, losses and contradictions are computed anew
+    from the public transcripts of one session, the coordinator's or several members'. Exit codes: 0 sound,
+    1 something is wrong, 2 the input cannot be read.
+    """
+    from tacit.runtime.verify import verify
+
+    if merge is not None:
+        output.require_writable(merge, force)
+    verdict = verify(transcripts, running=running, failure_probability=failure_probability, agent=agent)
+    if merge is not None:
+        _merge(transcripts, merge)
+    if as_json:
+        output.print_json({**_answer(verdict), "file": merge})
+    else:
+        _print(verdict)
+        if merge is not None:
+            click.echo(f"Written: {merge}")
+    ctx.exit(0 if verdict.sound else WRONG)
+
+
+def _merge(transcripts: tuple[Path, ...], out: Path) -> None:
+    from tacit.runtime.reading import merge
+
+    with output.whole_file(out) as part:
+        merge(transcripts, part)
+
+
+def _answer(verdict: Verdict) -> dict[str, Any]:
+    session = verdict.session
+    names = [member.name for member in session.roster]
+    accuracy = verdict.accuracy
+    return {
+        "sound": verdict.sound,
+        "session": session.name,
+        "id": session.id.hex(),
+        "topology": session.topology,
+        "rounds": verdict.rounds,
+        "rounds_declared": session.rounds,
+        "means_recomputed": verdict.means,
+        "result": verdict.result,
+        "equivocated": list(verdict.equivocators),
+        "findings": [
+            {
+                "name": finding.name,
+                "wrong": finding.wrong,
+                "sentence": finding.sentence,
+                "file": finding.file,
+                "line": finding.line,
+                "round": finding.round,
+                "sender": finding.sender,
+            }
+            for finding in verdict.findings
+        ],
+        "agents": {
+            name: {"messages": count, "loss": loss, "loss_declared": session.account(i).total}
+            for i, (name, count, loss) in enumerate(zip(names, verdict.messages, verdict.losses, strict=True))
+        },
+        "used": [_named(verdict, row, names) for row in verdict.used],
+        "accuracy": accuracy
+        and {
+            "of": accuracy.what,
+            "failure_probability": accuracy.failure_probability,
+            "radius": accuracy.radius,
+            "radius_met": accuracy.radius_met,
+            "shift": accuracy.shift,
+            "weights": dict(zip(names, accuracy.weights.tolist(), strict=True)),
+        },
+    }
+
+
+def _named(verdict: Verdict, row: tuple[Any, ...], names: list[str]) -> Any:
+    """Whose messages a round used; on a graph, by whom."""
+    if verdict.session.topology == "server":
+        return [names[i] for i in row]
+    by: dict[str, list[str]] = {}
+    for i, j in row:
+        by.setdefault(names[i], []).append(names[j])
+    return by
+
+
+def _print(verdict: Verdict) -> None:
+    session = verdict.session
+    word = "SOUND" if verdict.sound else "WRONG"
+    title = f"{word}: session {session.name}, {session.id.hex()[:16]}"
+    sections = {
+        "Session": _session_rows(verdict),
+        "Accuracy": _accuracy_rows(verdict),
+        "Loss": _loss_rows(verdict),
+    }
+    notes = [str(finding) for finding in verdict.findings[:_SHOWN]]
+    if len(verdict.findings) > _SHOWN:
+        notes.append(f"and {len(verdict.findings) - _SHOWN} more findings: see --json.")
+    output.print_report(title, {name: rows for name, rows in sections.items() if rows}, notes)
+
+
+def _session_rows(verdict: Verdict) -> list[output.Row]:
+    session = verdict.session
+    kind = "a coordinator" if session.topology == "server" else f"{len(session.edges or ()):,} edges"
+    rows = [
+        ("agents", f"{session.n:,}", f"on the roster, with {kind}"),
+        ("rounds", f"{verdict.rounds:,} of {session.rounds:,}", "over"),
+        ("means", f"{verdict.means:,}", "computed anew, right to the last bit"),
+    ]
+    if session.topology == "server" and verdict.used:
+        sizes = [len(row) for row in verdict.used]
+        full = sum(size == session.n for size in sizes)
+        rows.append(
+            ("used", f"{output.each(sizes)}", f"messages in a round; all {session.n:,} in {full:,} rounds")
+        )
+    if verdict.result is not None:
+        shown = ", ".join(output.near(value) for value in verdict.result[:4])
+        rows.append(("result", shown + (", …" if len(verdict.result) > 4 else ""), "the last feedback"))
+    if verdict.equivocators:
+        rows.append(
+            ("equivocated", ", ".join(verdict.equivocators[:4]), "signed two different messages for one")
+        )
+    return rows
+
+
+def _accuracy_rows(verdict: Verdict) -> list[output.Row]:
+    accuracy = verdict.accuracy
+    if accuracy is None:
+        return []
+    low, high = accuracy.weights.min(), accuracy.weights.max()
+    chance = f"but for a probability of {output.near(accuracy.failure_probability)}"
+    return [
+        ("radius", output.up(accuracy.radius), f"of {accuracy.what} around the declared target, {chance}"),
+        ("around what was met", output.up(accuracy.radius_met), "the average with the weights below"),
+        ("weights", f"{output.near(low, 4)} to {output.near(high, 4)}", "of the agents' values in it"),
+        ("shift", output.up(accuracy.shift), "at most, between the two targets"),
+    ]
+
+
+def _loss_rows(verdict: Verdict) -> list[output.Row]:
+    session = verdict.session
+    if not any(verdict.messages):
+        return []
+    loss, declared = max(verdict.losses), max(session.account(i).total for i in range(session.n))
+    apart = f"for values {output.near(session.adjacency)} apart"
+    return [
+        ("messages", output.each(list(verdict.messages)), "of each agent in these transcripts"),
+        ("loss", output.up(loss), f"at most, of any agent by them, {apart}"),
+        ("declared", output.up(declared), "if it speaks in every round"),
+    ]
