@@ -37,6 +37,7 @@ from tacit.theory.privacy import require_adjacency
 Progress: TypeAlias = Callable[[float, str], None]
 """Told the share of the work that is done, and what comes next."""
 
+_PART = 2000  # sessions between two words of progress
 _POINTS = 2**13  # of the grid on which thresholds are chosen
 _REAL_NUMBERS = "its promise is for real numbers, not for the bits it sends"
 
@@ -152,11 +153,23 @@ def _run(subject: Subject, made: Plan, start: FloatArray, seed: int, tell: Progr
     """Toss the coins and run the sessions."""
     heads, tails = coin(made.transcripts, np.random.default_rng([seed, made.transcripts]))
     moved = made.moved(start)
-    tell(0.0, "sessions from the first start")
-    first = subject(start, made.rounds, heads, 2 * seed)
-    tell(0.4, "sessions from the second start")
-    second = subject(moved, made.rounds, tails, 2 * seed + 1)
+    first = _sessions(subject, start, made.rounds, (heads, 2 * seed), lambda s: tell(0.4 * s, "first start"))
+    second = _sessions(
+        subject, moved, made.rounds, (tails, 2 * seed + 1), lambda s: tell(0.4 + 0.4 * s, "second start")
+    )
     return Evidence(made, first, second, start, moved, subject.low_bits)
+
+
+def _sessions(
+    subject: Subject, values: FloatArray, rounds: int, runs: tuple[int, int], tell: Callable[[float], None]
+) -> Transcripts:
+    """Run sessions, their number and seed given, in parts that can be told of."""
+    count, seed = runs
+    parts = []
+    for begin in range(0, count, _PART):
+        tell(begin / count)
+        parts.append(subject(values, rounds, min(_PART, count - begin), seed + begin * 2**20))
+    return Transcripts.join(parts)
 
 
 def judge_evidence(evidence: Evidence, *, seeds: Sequence[int], progress: Progress, subject: str) -> Report:
@@ -199,6 +212,7 @@ def _optimal(evidence: Evidence, share: float) -> tuple[Finding, Curve]:
     passes = bounds[worst].loss <= promised[worst]
     shown = made.rounds - 1 if passes else worst
     finding = _loss_finding("optimal distinguisher", bounds[shown], promised[shown])
+    finding = replace(finding, detail=f"round {shown + 1}: {finding.detail}")
     curve = Curve(tuple(range(1, made.rounds + 1)), promised, tuple(b.loss for b in bounds))
     return finding, curve
 

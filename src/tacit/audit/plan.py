@@ -60,7 +60,7 @@ class Plan:
             transcripts=self.transcripts,
             failure_probability=self.failure_probability,
             promised=curve.promised[-1],
-            measured=max(f.loss for f in findings if f.loss is not None),
+            measured=max(*curve.measured, *(f.loss for f in findings if f.loss is not None)),
             findings=tuple(findings),
             curve=curve,
             notes=self.notes,

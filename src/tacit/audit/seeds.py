@@ -67,7 +67,7 @@ def guessable(noise: Noise, seeds: Sequence[int] = COMMON) -> Iterator[Oddity]:
     table = few[:, :first].reshape(-1)
     order = np.argsort(table)
     for name in GENERATORS:
-        drawn = _first_draws(name, tuple(seeds))
+        drawn = np.stack([_first_draws(name, seed) for seed in seeds])
         runs, which = _matches(table, order, drawn)
         sessions = _confirmed(few, runs // first, drawn[which])
         p = _chance(len(seeds), table.size, width) if len(sessions) else 1.0
@@ -75,10 +75,10 @@ def guessable(noise: Noise, seeds: Sequence[int] = COMMON) -> Iterator[Oddity]:
         yield Oddity("guessable seed", name, p, seen)
 
 
-@lru_cache(maxsize=12)
-def _first_draws(generator: str, seeds: tuple[int, ...]) -> FloatArray:
-    """Magnitudes of the first draws of every seed; kept, for they take a second."""
-    return np.abs(np.stack([GENERATORS[generator](seed) for seed in seeds]))
+@lru_cache(maxsize=2**17)
+def _first_draws(generator: str, seed: int) -> FloatArray:
+    """Magnitudes of a seed's first draws; kept, for all of them take a second."""
+    return np.abs(GENERATORS[generator](seed))
 
 
 def _matches(table: FloatArray, order: IntArray, drawn: FloatArray) -> tuple[IntArray, IntArray]:

@@ -1,0 +1,247 @@
+"""`tacit audit`: try to break the promise, and say what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+from tacit.cli.progress import progress
+
+if TYPE_CHECKING:
+    from tacit.audit.examination import Progress
+    from tacit.audit.report import Finding, Report
+    from tacit.audit.subjects import Subject
+    from tacit.mechanism import Mechanism
+
+ALARM = 1
+"""Exit code where a test found something."""
+
+# The names of tacit.audit.BROKEN: help must not load it. A test holds the two together.
+BUGS = (
+    "redraw", "fades-by-round", "low-scale", "gaussian", "floating-point", "reused-noise", "raw-state",
+    "larger-mixing", "smaller-mixing", "guessable-seed",
+)  # fmt: skip
+
+_PAPER = {"agents": 3, "mixing": 0.8, "noise": 10.0, "decay": 0.6}
+_HOUR = 3600  # seconds
+
+EPILOG = """\b
+Examples:
+  tacit audit --agents 500 --mixing 0.8 --noise 10 --decay 0.6
+  tacit audit --broken redraw --out audit.svg
+  tacit audit --transcripts recorded/ --json
+"""
+
+
+@click.command(epilog=EPILOG)
+@options.size_options
+@options.parameter_options
+@click.option(
+    "--transcripts",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Audit recorded sessions: *.jsonl files, or two folders of them from known starts.",
+)
+@click.option(
+    "--broken",
+    type=click.Choice(BUGS),
+    metavar="BUG",
+    help=f"Audit a mechanism with a known bug, to see it caught: {', '.join(BUGS)}.",
+)
+@click.option("--simulated", is_flag=True, help="Take noise from --seed instead of exact noise: repeatable.")
+@click.option(
+    "--sessions", type=options.Whole(200), default=20_000, show_default=True, help="Sessions to run."
+)
+@click.option("--rounds", type=options.Whole(), help="Rounds of a session (T).  [default: enough]")
+@click.option("--agent", type=options.Whole(0), help="Whose start is varied.  [default: largest epsilon]")
+@click.option(
+    "--distance", type=options.NUMBER, help="How far apart the two starts are.  [default: the best]"
+)
+@options.adjacency_option
+@click.option(
+    "--failure-probability",
+    type=options.NUMBER,
+    default=1e-6,
+    show_default=True,
+    help="How likely any alarm may be if all is as declared, in (0, 1).",
+)
+@options.seed_option
+@click.option("--out", type=options.OUT_FILE, help="Draw the result: .svg, .png or .pdf.")
+@options.force_option
+@options.json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    transcripts: Path | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Try to break the promise: tests of the loss, of the noise and of its lowest bits.
+
+    Parameters are audited as they are deployed, on the lattice with exact noise. The same start is
+    run many times, and another one at a distance; every test then tries to tell them apart, or the
+    noise from what it should be. Exit codes: 0 no alarm, 1 alarm, 2 the input cannot be used.
+    """
+    if out is not None:
+        output.require_writable(out, force)
+        _require_drawable(out)
+    with _told() as tell:
+        report = _from_folder(transcripts, asked, tell) if transcripts else _from_running(asked, tell)
+    if out is not None:
+        _draw(report, out)
+    if as_json:
+        output.print_json({**report.as_dict(), "file": out})
+    else:
+        _print(report)
+        if out is not None:
+            click.echo(f"Drawn: {out}")
+    ctx.exit(0 if report.passed else ALARM)
+
+
+@contextmanager
+def _told() -> Iterator[Progress | None]:
+    """Turn shares of work into a bar."""
+    with progress("audit", "% done") as tell:
+        yield None if tell is None else lambda share, _what: tell(round(100 * share), 100)
+
+
+def _from_folder(folder: Path, asked: dict[str, Any], tell: Progress | None) -> Report:
+    from tacit.audit.recorded import examine_folder
+
+    clash = [f"--{name.replace('_', '-')}" for name in _running_options() if asked[name] not in (None, False)]
+    if clash:
+        raise click.UsageError(f"--transcripts says all of the sessions: leave {', '.join(clash)} out.")
+    return examine_folder(
+        folder,
+        adjacency=asked["adjacency"],
+        failure_probability=asked["failure_probability"],
+        seed=asked["seed"],
+        seeds=_likely_seeds(),
+        progress=tell,
+    )
+
+
+def _running_options() -> tuple[str, ...]:
+    size = ("agents", "graph", "mixing", "noise", "decay", "one_shot")
+    return (*size, "broken", "simulated", "rounds", "agent", "distance")
+
+
+def _from_running(asked: dict[str, Any], tell: Progress | None) -> Report:
+    from tacit.audit.examination import examine
+
+    subject, agent = _subject(asked)
+    return examine(
+        subject,
+        agent=agent,
+        distance=asked["distance"],
+        adjacency=asked["adjacency"],
+        rounds=asked["rounds"],
+        transcripts=asked["sessions"],
+        failure_probability=asked["failure_probability"],
+        seed=asked["seed"],
+        seeds=_likely_seeds(),
+        progress=tell,
+    )
+
+
+def _subject(asked: dict[str, Any]) -> tuple[Mechanism | Subject, int | None]:
+    """What to run, and whose start to vary in it."""
+    mechanism, agent = _mechanism(asked), asked["agent"]
+    if asked["broken"] is None and not asked["simulated"]:
+        return mechanism, agent
+    from tacit.audit import Simulated, broken
+    from tacit.audit.plan import stand_in, weakest
+
+    whose = weakest(mechanism) if agent is None else agent
+    small, members = stand_in(mechanism, min(whose, mechanism.n - 1))
+    subject = Simulated(small) if asked["broken"] is None else broken(asked["broken"], small)
+    return subject, members.index(whose) if whose in members else whose
+
+
+def _mechanism(asked: dict[str, Any]) -> Mechanism:
+    given = {name: asked[name] for name in ("agents", "graph", "mixing", "noise", "decay")}
+    if (
+        asked["broken"] is not None
+        and all(value is None for value in given.values())
+        and not asked["one_shot"]
+    ):
+        given |= _PAPER  # a demonstration needs no parameters
+    parameters = options.read_parameters(given["mixing"], given["noise"], given["decay"], asked["one_shot"])
+    return options.build_mechanism(options.read_size(given["agents"], given["graph"]), parameters)
+
+
+def _likely_seeds() -> tuple[int, ...]:
+    """Seeds that people use, and the seconds of the last hour."""
+    from tacit.audit.seeds import COMMON
+
+    now = int(time.time())
+    return (*COMMON, *range(now - _HOUR, now + 1))
+
+
+def _require_drawable(out: Path) -> None:
+    from tacit.plots.style import FORMATS
+
+    if out.suffix.lower() not in FORMATS:
+        raise click.BadParameter(
+            f"a picture ends in {', '.join(FORMATS)}, got {out.name}.", param_hint="--out"
+        )
+
+
+def _draw(report: Report, out: Path) -> None:
+    from tacit.plots.audit import draw_audit
+    from tacit.plots.style import save
+
+    with output.whole_file(out) as part:
+        save(draw_audit(report), part)
+
+
+def _print(report: Report) -> None:
+    from tacit.audit.report import NOT_PROVED
+
+    sections = {"Loss": _loss_rows(report), "Tests": [_row(finding) for finding in report.findings]}
+    verdict = "PASS" if report.passed else "ALARM"
+    title = f"{verdict}: {report.subject} ({report.declared})"
+    notes = [*report.notes]
+    if report.passed:
+        notes += NOT_PROVED
+    else:
+        rate = f"{report.failure_probability:g}"
+        notes.append(f"If all were as declared, an alarm would have a probability of at most {rate}.")
+    output.print_report(title, {name: rows for name, rows in sections.items() if rows}, notes)
+
+
+def _loss_rows(report: Report) -> list[output.Row]:
+    if report.promised is None or report.measured is None or not report.distance:
+        return []
+    near = output.near
+    apart = f"starts {near(report.distance)} apart, {report.rounds} rounds"
+    share = report.adjacency / report.distance
+    return [
+        ("promised", output.up(report.promised), f"at most, {apart}"),
+        ("measured", near(report.measured, 4), f"at least, {report.transcripts:,} sessions"),
+        (
+            "per adjacency",
+            near(report.measured * share, 4),
+            f"at least, of {output.up(report.promised * share)} promised for {near(report.adjacency)}",
+        ),
+    ]
+
+
+def _row(finding: Finding) -> output.Row:
+    word = {"pass": "pass", "alarm": "ALARM", "skipped": "skipped"}[finding.verdict]
+    detail = finding.detail
+    if finding.loss is not None:
+        detail += f"; loss at least {output.near(finding.loss, 4)} of {output.near(finding.promised or 0, 4)}"
+    elif finding.p_value is not None:
+        detail += f"; probability {finding.p_value:.2g}"
+    return finding.test, word, detail
