@@ -23,6 +23,7 @@ VERBS = {
     "sweep": "Simulate a grid of parameters; a stopped sweep resumes.",
     "graph": "Shape, degrees, spectrum and target weights of a graph.",
     "figure": "Draw the paper's figure and others, or print their numbers.",
+    "audit": "Try to break the promise: loss, noise and low bits.",
     "demo": "One simulated session from private values to agreement.",
 }
 
