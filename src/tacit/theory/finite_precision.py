@@ -75,7 +75,7 @@ def lattice_loss(
 
     Examples
     --------
-    >>> round(lattice_loss(Fading(0.8, 10, 0.6), 50).total, 9)
+    >>> round(lattice_loss(Fading(0.8, 10, 0.6), 50, state_step=2.0**-90).total, 9)
     0.15
     """
     require_adjacency(adjacency)

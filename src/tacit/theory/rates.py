@@ -145,7 +145,8 @@ def _slowest_noise(mechanism: Mechanism) -> float | None:
 
 
 def _equal(values: FloatArray) -> bool:
-    return bool(values.min() == values.max())
+    # a value that all agents share is broadcast, not stored: nothing to look through
+    return values.strides == (0,) or bool(values.min() == values.max())
 
 
 def _one_minus(small: float, exact: bool) -> float:
