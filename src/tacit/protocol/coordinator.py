@@ -241,6 +241,11 @@ class Coordinator(Machine):
         self._see(message.sender)
         self._bring_up(message)
 
+    def _past_report(self, message: Message) -> None:
+        """A report that was used before: its sender may have missed the feedback. It may be a replay too."""
+        self._refuse(Refused(Refusal.REPLAY, message.sender))
+        self._bring_up(message)
+
     def _answer(self, message: Message) -> None:
         self._see(message.sender)
         self._bring_up(message)

@@ -72,6 +72,7 @@ class Peer(Speaker):
         self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
         self._said: dict[int, bytes] = {}  # the own frames of all rounds
         self._heard = NOTHING_HEARD
+        self._greeted = self._graced = False
 
     def _replay(self, record: Record) -> None:
         super()._replay(record)
@@ -142,13 +143,12 @@ class Peer(Speaker):
         return None
 
     def _enough(self) -> bool:
-        """Whether round 0 may begin: all are there, or enough after a while, or others have begun."""
-        if self.voice.update or self.voice.said is not None or self._kept or max(self._at.values()) > 0:
+        """Whether round 0 may begin: all are there, or enough at the deadline, or others have begun."""
+        if self.voice.update or self.voice.said is not None:
             return True
         here, all_of_them = len(self.live), len(self._neighbours)
-        return here == all_of_them or (
-            self._expired and here + 1 >= min(self.session.least_start, all_of_them + 1)
-        )
+        least = min(self.session.least_start, all_of_them + 1)
+        return here == all_of_them or self._graced or (self._expired and here + 1 >= least)
 
     def _choice(self) -> On:
         voice = self.voice
@@ -177,6 +177,13 @@ class Peer(Speaker):
     def _see(self, who: int, update: int) -> None:
         self.live.add(who)
         self._at[who] = max(self._at[who], update)
+        if update > 0 and self.phase is PeerPhase.GATHERING and not self._greeted:
+            # Others have begun. Hear from all before speaking: where they are beyond it is not needed.
+            self._greeted = True
+            self._timers.set("grace", 2 * self.session.deadlines.repeat)
+
+    def _grace_is_due(self) -> None:
+        self._graced = True
 
     def _enter(self, _: Any) -> None:
         self._announce(None)
@@ -273,6 +280,8 @@ class Peer(Speaker):
         self._see(message.sender, self.session.rounds)
         self.done.add(message.sender)
         self._note_behind(behind)
+        if self.phase is PeerPhase.FINISHED and self._may_answer(message.sender):
+            self._say(message.sender, Present(self.session.rounds))  # it has not heard that we are done
 
     # ---- speaking and moving ------------------------------------------------------------------------
 

@@ -32,7 +32,8 @@ def _coordinator() -> Table:
     def serving(phase: CoordinatorPhase) -> dict[tuple[On, ...], Row]:
         return running(phase) | {
             (On.PRESENT,): Row("arrived", phase),
-            (On.LATE, On.PAST): Row("late", phase),
+            (On.LATE,): Row("late", phase),
+            (On.PAST,): Row("past_report", phase),
             (On.ASKED,): Row("answer", phase),
             (On.DONE,): Row("note_done", phase),
             (On.JOINED,): Row("nudge", phase),
@@ -67,7 +68,8 @@ def _coordinator() -> Table:
             | {
                 (On.PRESENT,): Row("arrived", P.COLLECTING),
                 (On.REPORT,): Row("take_report", P.COLLECTING),
-                (On.LATE, On.PAST): Row("late", P.COLLECTING),
+                (On.LATE,): Row("late", P.COLLECTING),
+                (On.PAST,): Row("past_report", P.COLLECTING),
                 (On.ASKED,): Row("answer", P.COLLECTING),
                 (On.JOINED,): Row("nudge", P.COLLECTING),
                 (On.MOVE,): Row("close", P.COLLECTING),

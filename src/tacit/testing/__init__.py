@@ -1,0 +1,33 @@
+"""For tests of anything built on tacit: a clock, a network and noise that do what they are told.
+
+Nothing here protects anyone: keys are known, noise is given.
+
+- `clock`: `ManualClock`, moved by hand.
+- `network`: `FaultyNetwork`, in memory: loses, duplicates, delays, reorders and cuts as told.
+- `noise`: `ScriptedNoise`, the given draws.
+- `ledger`: `ListLedger`, a list of records that can be told to fail.
+- `harness`: `Harness`, machines, ledgers and network wired together, with crashes between any two acts.
+- `sessions`: `known_key`, `known_session`: small sessions whose keys everyone knows.
+"""
+
+from tacit.testing.clock import ManualClock
+from tacit.testing.harness import Crashed, Harness, Point
+from tacit.testing.ledger import ListLedger, SaveFailed
+from tacit.testing.network import Faults, FaultyNetwork, Packet
+from tacit.testing.noise import ScriptedNoise
+from tacit.testing.sessions import known_key, known_session
+
+__all__ = [
+    "Crashed",
+    "Faults",
+    "FaultyNetwork",
+    "Harness",
+    "ListLedger",
+    "ManualClock",
+    "Packet",
+    "Point",
+    "SaveFailed",
+    "ScriptedNoise",
+    "known_key",
+    "known_session",
+]

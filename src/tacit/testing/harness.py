@@ -1,0 +1,231 @@
+"""Machines, ledgers, a clock and a network wired together, with a crash wherever one is wanted.
+
+The harness is the smallest correct driver of the machines, and its order is the order every driver
+must keep: handle, save, then send. Between any two acts it asks whether to crash.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, final
+
+from tacit.errors import StateError, TacitError
+from tacit.protocol.agent import Agent
+from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.effects import Event, Heard, Joined, Left, NoiseReady, Notice, Send, Start, Tick
+from tacit.protocol.machine import Machine
+from tacit.protocol.peer import Peer
+from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.session import Session
+from tacit.protocol.speaker import Speaker
+from tacit.protocol.tables import AgentPhase, CoordinatorPhase, PeerPhase
+from tacit.protocol.voice import Budget
+from tacit.testing.clock import ManualClock
+from tacit.testing.ledger import ListLedger, SaveFailed
+from tacit.testing.network import Faults, FaultyNetwork
+from tacit.testing.noise import ScriptedNoise
+from tacit.testing.sessions import known_key
+
+FINISHED = {AgentPhase.FINISHED, CoordinatorPhase.FINISHED, PeerPhase.FINISHED}
+MADE = FINISHED | {CoordinatorPhase.SERVING, PeerPhase.SERVING}
+"""Phases in which all rounds are made."""
+
+
+class Point(Enum):
+    """Where a node can crash: after it has heard, handled, saved, or sent some of its messages."""
+
+    HEARD = "heard"
+    HANDLED = "handled"
+    SAVED = "saved"
+    SENT = "sent"
+
+
+class Crashed(TacitError):
+    """A node was told to crash here."""
+
+
+@final
+class Harness:
+    """All nodes of a session in one place.
+
+    Parameters
+    ----------
+    session : Session
+        With known keys (`known_session`).
+    values : sequence
+        One private value per agent.
+    noise : ScriptedNoise
+        What is drawn.
+    budgets : Budget or mapping by agent
+        By default without an end.
+    faults, seed
+        What the network does.
+    crash : callable
+        Asked at every point, with the node's number and the point; True crashes it there.
+    liveliness : bool
+        Whether nodes are told who joins and leaves.
+
+    Attributes
+    ----------
+    machines : dict
+        By number, `COORDINATOR` included; None while a node is down.
+    ledgers, notices : dict
+        What each node saved, and what it told its owner over all its lives.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        values: Sequence[Any],
+        noise: ScriptedNoise,
+        *,
+        budgets: Budget | Mapping[int, Budget] | None = None,
+        faults: Faults | None = None,
+        seed: int = 0,
+        crash: Callable[[int, Point], bool] = lambda _number, _point: False,
+        liveliness: bool = True,
+    ) -> None:
+        self.session, self.values, self.noise = session, values, noise
+        self.clock = ManualClock()
+        self.network = FaultyNetwork(self.clock, faults, seed=seed)
+        self.crash, self.liveliness = crash, liveliness
+        self._budgets = budgets if budgets is not None else Budget(math.inf)
+        server = () if session.coordinator is None else (COORDINATOR,)
+        self.numbers: tuple[int, ...] = (*server, *range(session.n))
+        self.machines: dict[int, Machine | None] = dict.fromkeys(self.numbers)
+        self.ledgers = {number: ListLedger() for number in self.numbers}
+        self.notices: dict[int, list[Notice]] = {number: [] for number in self.numbers}
+
+    # ---- nodes --------------------------------------------------------------------------------------
+
+    def budget(self, number: int) -> Budget:
+        """Return what an agent's owner allows."""
+        return self._budgets if isinstance(self._budgets, Budget) else self._budgets[number]
+
+    def start(self, *numbers: int) -> None:
+        """Start nodes, from their ledgers where these hold anything; all unless given."""
+        for number in numbers or self.numbers:
+            self.machines[number] = self._made(number)
+            self._tell_others(number, Joined(number))
+            self.process(number, Start())
+
+    def _made(self, number: int) -> Machine:
+        session, sign, records = self.session, known_key(number).sign, self.ledgers[number].records()
+        if number == COORDINATOR:
+            return Coordinator.resume(session, records, sign=sign)
+        kind: type[Speaker] = Agent if session.edges is None else Peer
+        budget = self.budget(number)
+        if records:
+            return kind.resume(session, number, records, sign=sign, budget=budget)
+        return kind(session, number, self.values[number], sign=sign, budget=budget)
+
+    def stop(self, number: int) -> None:
+        """Kill a node: only its ledger is left."""
+        if self.machines[number] is not None:
+            self.machines[number] = None
+            self._tell_others(number, Left(number))
+
+    def _tell_others(self, number: int, event: Joined | Left) -> None:
+        if not self.liveliness:
+            return
+        for other in self.session.neighbours(number):
+            if self.machines[other] is not None and self.network.reaches(number, other):
+                self.process(other, event)
+                if isinstance(event, Joined) and self.machines[number] is not None:
+                    self.process(number, Joined(other))
+
+    def machine(self, number: int) -> Machine:
+        """Return a running machine."""
+        machine = self.machines[number]
+        if machine is None:
+            raise StateError(f"node {number} is down.")
+        return machine
+
+    def speaker(self, number: int) -> Speaker:
+        """Return a running agent or peer."""
+        machine = self.machine(number)
+        assert isinstance(machine, Speaker)
+        return machine
+
+    # ---- what drives them -----------------------------------------------------------------------------
+
+    def process(self, number: int, event: Event) -> None:
+        """Let a node handle an event: handle, save, then send. It may crash on the way."""
+        try:
+            self._process(number, event)
+            machine = self.machines[number]
+            while isinstance(machine, Speaker) and (u := machine.wants_noise) is not None:
+                self._process(number, NoiseReady(u, self.noise.draw(number, u)))
+        except (Crashed, SaveFailed):
+            self.stop(number)
+
+    def _process(self, number: int, event: Event) -> None:
+        machine = self.machines[number]
+        if machine is None:
+            return
+        self._pass(number, Point.HEARD)
+        step = machine.handle(event)
+        self._pass(number, Point.HANDLED)
+        self.ledgers[number].save(step.records)
+        self._pass(number, Point.SAVED)
+        for message in step.messages:
+            self._send(number, message)
+            self._pass(number, Point.SENT)
+        self.notices[number] += step.notices
+
+    def _pass(self, number: int, point: Point) -> None:
+        if self.crash(number, point):
+            raise Crashed(f"node {number} crashed: {point.value}")
+
+    def _send(self, number: int, message: Send) -> None:
+        to = self.session.neighbours(number) if message.to is None else (message.to,)
+        for other in to:
+            self.network.send(number, other, message.frame)
+
+    def deliver(self, index: int) -> None:
+        """Deliver any packet that is on its way, now."""
+        packet = self.network.take(index)
+        self.process(packet.to, Heard(packet.frame, packet.source))
+
+    def tick(self, seconds: float = 0.0) -> None:
+        """Let time pass and tell everyone."""
+        self.clock.advance(seconds)
+        for number in self.numbers:
+            self.process(number, Tick(self.clock.now))
+
+    def run(self, until: Callable[[Harness], bool] | None = None, *, most: int = 200_000) -> bool:
+        """Deliver and tick until all rounds are made (or `until` says so); False if that never happens."""
+        done = until or Harness.made
+        for _ in range(most):
+            if done(self):
+                return True
+            packet = self.network.next()
+            if packet is not None:
+                self.process(packet.to, Heard(packet.frame, packet.source))
+            elif not self._wait():
+                return done(self)
+        return False
+
+    def _wait(self) -> bool:
+        """Move to whatever is next: a packet or a deadline. False if there is nothing."""
+        wakes = {n: m.wake for n, m in self.machines.items() if m is not None and m.wake is not None}
+        times = [*wakes.values(), *([] if self.network.next_at is None else [self.network.next_at])]
+        if not times:
+            return False
+        self.clock.advance_to(min(times))
+        for number, wake in wakes.items():
+            if wake <= self.clock.now:
+                self.process(number, Tick(self.clock.now))
+        return True
+
+    # ---- what came of it ------------------------------------------------------------------------------
+
+    def made(self) -> bool:
+        """Whether every node runs and has made all rounds."""
+        return all(m is not None and m.phase in MADE for m in self.machines.values())
+
+    def finished(self) -> bool:
+        """Whether every node runs and has finished."""
+        return all(m is not None and m.phase in FINISHED for m in self.machines.values())

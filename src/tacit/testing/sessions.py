@@ -1,0 +1,58 @@
+"""Small sessions whose keys everyone knows. For tests only."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from tacit.graph import Graph
+from tacit.mechanism import Fading, OneShot
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import Session
+
+
+def known_key(number: int, salt: str = "tacit") -> Ed25519PrivateKey:
+    """Return the key of agent `number` (or of the coordinator) that everyone knows."""
+    return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"{salt} {number}".encode()).digest())
+
+
+def known_session(
+    agents: int = 3,
+    rounds: int = 4,
+    *,
+    graph: str | Graph | None = None,
+    noise_kind: Literal["fading", "one-shot"] = "fading",
+    mixing: float | tuple[float, ...] = 0.5,
+    noise: float | tuple[float, ...] = 2.0,
+    decay: float | tuple[float, ...] = 0.75,
+    low: float = 0.0,
+    high: float = 1.0,
+    **more: Any,
+) -> Session:
+    """Return a session with known keys: with a server, or on a graph (a `Graph` or the name of one)."""
+    on = Graph.from_name(graph) if isinstance(graph, str) else graph
+    n = agents if on is None else on.n
+    fading = noise_kind == "fading"
+    sigma, c, q = (np.array(v)[()] for v in (mixing, noise, decay))
+    parameters = Fading(sigma, c, q) if fading else OneShot(sigma, c)
+    more.setdefault("lattice", Lattice.fitting(parameters, rounds, low, high))
+    return Session(
+        name="known",
+        roster=tuple(Member(f"agent-{i}", _public(i)) for i in range(n)),
+        coordinator=_public(COORDINATOR) if on is None else None,
+        edges=None if on is None else tuple((int(i), int(j)) for i, j in on.edges()),
+        noise_kind=noise_kind,
+        mixing=mixing,
+        noise=noise,
+        decay=decay if fading else None,
+        rounds=rounds,
+        **more,
+    )
+
+
+def _public(number: int) -> bytes:
+    return known_key(number).public_key().public_bytes_raw()
