@@ -8,14 +8,16 @@ The map of the package, from the ground up:
 - `tacit.theory`: what is claimed and proved of them; closed forms, no sampling.
 - `tacit.noise`: where randomness comes from.
 - `tacit.simulate`: what would happen.
+- `tacit.audit`: what an adversary could learn, and testers that try to break the promise.
 - `tacit.plots`: data in, Figure out.
 - `tacit.cli`: the command line, one file per verb.
 
 The names below load their module when first used, so that ``import tacit`` costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tacit.lazy import exports
 
 if TYPE_CHECKING:
     from tacit.errors import Infeasible, InputError, TacitError
@@ -37,19 +39,11 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = {
-    "tacit.errors": ("Infeasible", "InputError", "TacitError"),
-    "tacit.graph": ("Graph",),
-    "tacit.mechanism": ("ClientServer", "Distributed", "Execution", "Fading", "OneShot"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module 'tacit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "errors": ("Infeasible", "InputError", "TacitError"),
+        "graph": ("Graph",),
+        "mechanism": ("ClientServer", "Distributed", "Execution", "Fading", "OneShot"),
+    },
+)

@@ -67,6 +67,8 @@ def test_each_agent_has_its_own_epsilon_and_the_least_mixing_decides():
 def test_the_border_names_the_agent_that_breaks_it():
     with pytest.raises(ParameterError, match=r"= \(0.5, 1\), got 0.4 for agent 1"):
         epsilon(Fading([0.8, 0.5], 10, 0.4))
+    with pytest.raises(ParameterError, match=r"= \(0.9, 1\), got 0.5 for agent 0"):
+        epsilon(Fading([0.1, 0.1, 0.1], 1, [0.5, 0.95, 0.95]))
 
 
 def test_one_shot_noise_costs_the_same_whatever_the_rounds():

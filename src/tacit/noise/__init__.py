@@ -4,8 +4,9 @@
 The names below load their module when first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tacit.lazy import exports
 
 if TYPE_CHECKING:
     from tacit.noise.accounting import Account, account, horizon
@@ -28,22 +29,14 @@ __all__ = [
     "horizon",
 ]
 
-_HOMES = {
-    "tacit.noise.accounting": ("Account", "account", "horizon"),
-    "tacit.noise.ahead": ("DrawnAhead",),
-    "tacit.noise.approximate": ("delta_for_epsilon", "epsilon_delta"),
-    "tacit.noise.base": ("NoiseSource",),
-    "tacit.noise.safe": ("SafeNoise", "WholeNoise"),
-    "tacit.noise.simulated": ("SimulatedNoise",),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module 'tacit.noise' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "accounting": ("Account", "account", "horizon"),
+        "ahead": ("DrawnAhead",),
+        "approximate": ("delta_for_epsilon", "epsilon_delta"),
+        "base": ("NoiseSource",),
+        "safe": ("SafeNoise", "WholeNoise"),
+        "simulated": ("SimulatedNoise",),
+    },
+)

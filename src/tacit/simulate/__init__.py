@@ -4,14 +4,14 @@ Noise here is seedable and therefore not private: never for real values that oth
 The names below load their module when first used.
 """
 
-import sys
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from tacit.lazy import exports
 
 if TYPE_CHECKING:
     from tacit.simulate._kept import executions
     from tacit.simulate.engine import simulate
+    from tacit.simulate.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
     from tacit.simulate.outcome import sample_agent, sample_average, sample_outcome
     from tacit.simulate.record import Record
     from tacit.simulate.reference import reference
@@ -20,50 +20,31 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Record",
+    "SimulatedWholeNoise",
     "executions",
     "load",
     "load_sweep",
     "reference",
+    "rounding_bound",
     "sample_agent",
     "sample_average",
     "sample_outcome",
     "save",
     "simulate",
+    "simulate_on_lattice",
     "sweep",
 ]
 
-_HOMES = {
-    "tacit.simulate._kept": ("executions",),
-    "tacit.simulate.engine": ("simulate",),
-    "tacit.simulate.outcome": ("sample_agent", "sample_average", "sample_outcome"),
-    "tacit.simulate.record": ("Record",),
-    "tacit.simulate.reference": ("reference",),
-    "tacit.simulate.results": ("load", "save"),
-    "tacit.simulate.sweep": ("load_sweep", "sweep"),
-}
-
-
-class _Package(ModuleType):
-    """Keeps `reference` and `sweep` the functions, also after their modules are imported.
-
-    The import system binds a loaded module in its package; without this, what ``tacit.simulate.sweep``
-    is would depend on who imported what before.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in __all__ and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module 'tacit.simulate' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "_kept": ("executions",),
+        "engine": ("simulate",),
+        "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
+        "outcome": ("sample_agent", "sample_average", "sample_outcome"),
+        "record": ("Record",),
+        "reference": ("reference",),
+        "results": ("load", "save"),
+        "sweep": ("load_sweep", "sweep"),
+    },
+)

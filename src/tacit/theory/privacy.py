@@ -103,8 +103,9 @@ def require_adjacency(adjacency: float) -> float:
 
 def _require_gap(parameters: Fading, private: np.ndarray) -> None:
     if not np.all(private):
-        where = int(np.argmin(np.broadcast_to(private, (parameters.agents or 1,))))
-        sigma, q = (float(np.broadcast_to(v, (where + 1,))[where]) for v in (parameters.sigma, parameters.q))
+        n = parameters.agents or 1
+        where = int(np.argmin(np.broadcast_to(private, (n,))))
+        sigma, q = (float(np.broadcast_to(v, (n,))[where]) for v in (parameters.sigma, parameters.q))
         agent = f" for agent {where}" if parameters.agents else ""
         raise ParameterError(
             f"decay must be in (1 - mixing, 1) = ({1 - sigma:.6g}, 1), got {q:.6g}{agent}: the noise would "
