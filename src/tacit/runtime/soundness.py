@@ -108,8 +108,8 @@ def _faults(session: Session, promise: SessionPromise) -> list[str]:
     )
     return [
         f"The lattice is too coarse for {session.rounds} rounds: its whole numbers cost "
-        f"{shown_up(accounted)} where real numbers cost {shown_up(theory.loss)}. Take a state_exponent of {finer.state_exponent} "
-        f"(it is {session.lattice.state_exponent}) and {finer.bits} bits (it has {session.lattice.bits})."
+        f"{shown_up(accounted)} where real numbers cost {shown_up(theory.loss)}. Take a "
+        f"state_exponent of {finer.state_exponent} (it is {session.lattice.state_exponent}) and {finer.bits} bits (it has {session.lattice.bits})."
     ]
 
 

@@ -1,0 +1,274 @@
+"""`tacit keys`: keys and certificates; a private key never leaves the machine it was made on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+
+if TYPE_CHECKING:
+    from tacit.runtime.certificates import Certificate, Subject
+
+EPILOG = """\b
+Examples:
+  tacit keys authority --out authority              once, whoever runs the session
+  tacit keys new alice --out alice                  each agent, on its own machine
+  tacit keys sign alice/request.pem --authority authority --out alice.crt
+  tacit keys install alice.crt --keys alice         back on the agent's machine
+  tacit keys show alice
+"""
+
+DIRECTORY = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group("keys", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Make, sign, renew and show the keys of agents and of their authority.
+
+    Each agent makes its own keys. Only two files travel: its request to the authority, and the
+    certificate back. Both are public. Directories of keys have mode 700, private files 600.
+    """
+
+
+@command.command(epilog="\b\nExample:\n  tacit keys authority --out authority --name plant-7 --days 365\n")
+@click.option("--out", type=DIRECTORY, default="authority", show_default=True, help="Directory to make.")
+@click.option("--name", default="authority", show_default=True, help="What it is called in certificates.")
+@click.option("--days", type=options.NUMBER, default=365.0, show_default=True, help="How long it counts.")
+@options.force_option
+@options.json_option
+def authority(*, out: Path, name: str, days: float, force: bool, as_json: bool) -> None:
+    """Make an authority, which decides who may connect.
+
+    Compare its fingerprint over another channel with what agents see when they install.
+    """
+    from tacit.runtime.identity import new_authority
+
+    made = new_authority(name, out, days=days, force=force)
+    _report(
+        "Authority", out, _certificate(made.certificate), as_json, [f"Keep {out} where only you can read it."]
+    )
+
+
+@command.command(
+    epilog="\b\nExample:\n  tacit keys new alice --out alice\n  tacit keys new coordinator --host 192.0.2.1\n"
+)
+@click.argument("name")
+@click.option("--out", type=DIRECTORY, help="Directory to make.  [default: NAME]")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    help="A host name or address where it listens; may be given again. Only a coordinator and peers on a "
+    "graph listen.  [for `coordinator`: this machine]",
+)
+@options.force_option
+@options.json_option
+def new(*, name: str, out: Path | None, hosts: tuple[str, ...], force: bool, as_json: bool) -> None:
+    """Make an agent's keys, and a request for the authority to sign.
+
+    Run it on the agent's own machine. A server's coordinator has the name `coordinator`.
+    """
+    from tacit.runtime.certificates import LOOPBACK, Request
+    from tacit.runtime.identity import new_agent
+
+    folder = Path(name) if out is None else out
+    if not hosts and name == "coordinator":
+        hosts = LOOPBACK
+    request = new_agent(name, folder, hosts=hosts, force=force)
+    subject = Request.parse(request.read_bytes(), str(request)).subject
+    notes = [
+        f"Send {request} to the authority: it is public. Nothing else in {folder} may leave this machine."
+    ]
+    _report("Keys", folder, {**_subject(subject), "request": request}, as_json, notes)
+
+
+@command.command(
+    epilog="\b\nExample:\n  tacit keys sign alice/request.pem --authority authority --out alice.crt\n"
+)
+@click.argument("request", type=FILE)
+@click.option(
+    "--authority", "home", type=DIRECTORY, default="authority", show_default=True, help="Its directory."
+)
+@click.option("--out", type=FILE, help="Where to write the certificate.  [default: NAME.crt]")
+@click.option("--days", type=options.NUMBER, default=90.0, show_default=True, help="How long it counts.")
+@click.option("--listen", is_flag=True, help="Let the agent listen at the hosts that it asks for.")
+@click.option("--key", help="Refuse if the request is not for this public key, which you know otherwise.")
+@options.force_option
+@options.json_option
+def sign(
+    *,
+    request: Path,
+    home: Path,
+    out: Path | None,
+    days: float,
+    listen: bool,
+    key: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Sign an agent's request, and write the certificate to give back.
+
+    First make sure, over another channel, that the name and the key belong together.
+    """
+    from tacit.errors import InputError
+    from tacit.runtime.certificates import Request
+    from tacit.runtime.files import PUBLIC, read_public, write_whole
+    from tacit.runtime.identity import bundle, load_authority
+
+    asked = Request.parse(read_public(request), str(request))
+    if key is not None and key != asked.subject.key:
+        raise InputError(
+            f"{request} is for the key {asked.subject.key}, and you know another: do not sign it."
+        )
+    signer = load_authority(home)
+    made = signer.sign(asked, days, listen=listen)
+    path = Path(f"{asked.subject.name}.crt") if out is None else out
+    write_whole(path, bundle(made, signer), mode=PUBLIC, force=force)
+    notes = [f"Give {path} back to {made.name}: it is public. Collect these files for the session's roster."]
+    _report("Certificate", path, _certificate(made), as_json, notes)
+
+
+@command.command(epilog="\b\nExample:\n  tacit keys install alice.crt --keys alice\n")
+@click.argument("certificate", type=FILE)
+@click.option("--keys", "home", type=DIRECTORY, required=True, help="The agent's directory.")
+@click.option("--new-authority", is_flag=True, help="Trust another authority than before.")
+@options.json_option
+def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool) -> None:
+    """Put a certificate that came back from the authority in its place.
+
+    The first authority is trusted from then on: compare its fingerprint over another channel.
+    """
+    from tacit.runtime.files import read_public
+    from tacit.runtime.identity import install as put
+
+    made = put(read_public(certificate), home, new_authority=new_authority)
+    facts = {**_certificate(made.certificate), "authority": made.authority.fingerprint}
+    _report("Keys", home, facts, as_json, [f"{made.name} is ready to join."])
+
+
+RENEWALS = """\b
+Examples:
+  tacit keys renew alice                  then sign and install as for new keys
+  tacit keys renew authority --days 365
+"""
+
+
+@command.command(epilog=RENEWALS)
+@click.argument("directory", type=DIRECTORY)
+@click.option(
+    "--days",
+    type=options.NUMBER,
+    default=365.0,
+    show_default=True,
+    help="For an authority: how long it counts.",
+)
+@options.json_option
+def renew(*, directory: Path, days: float, as_json: bool) -> None:
+    """Renew before a certificate expires.
+
+    For an agent: makes a new TLS key and a request to be signed; the old ones serve until the new
+    certificate is installed, and the signing key stays as it is in rosters. For an authority: lets it
+    count for longer; what it signed still counts, and agents get its new certificate with their next.
+    """
+    from tacit.runtime.certificates import Request
+    from tacit.runtime.identity import is_authority, renew_agent, renew_authority
+
+    if is_authority(directory):
+        made = renew_authority(directory, days=days)
+        _report("Authority", directory, _certificate(made.certificate), as_json)
+        return
+    request = renew_agent(directory)
+    subject = Request.parse(request.read_bytes(), str(request)).subject
+    notes = [f"Send {request} to the authority, then `tacit keys install` what comes back."]
+    _report("Keys", directory, {**_subject(subject), "request": request}, as_json, notes)
+
+
+@command.command(epilog="\b\nExample:\n  tacit keys show alice --json\n")
+@click.argument("path", type=click.Path(path_type=Path))
+@options.json_option
+def show(*, path: Path, as_json: bool) -> None:
+    """Show a directory of keys, a certificate or a request: only what is public."""
+    title, facts, notes = _found(path)
+    _report(title, path, facts, as_json, notes)
+
+
+def _found(path: Path) -> tuple[str, dict[str, Any], list[str]]:
+    from tacit.runtime.certificates import Request, read_certificates
+    from tacit.runtime.files import read_public
+    from tacit.runtime.identity import NEXT, REQUEST, TLS, Identity, is_authority, load_authority
+
+    if is_authority(path):
+        made = load_authority(path).certificate
+        return "Authority", _certificate(made), _expiry([made])
+    if path.is_dir():
+        waiting = (path / NEXT).exists()
+        note = [f"{path / REQUEST} waits to be signed."] if waiting else []
+        if waiting and not (path / TLS).exists():
+            subject = Request.parse(read_public(path / REQUEST), str(path / REQUEST)).subject
+            return "Keys", _subject(subject), note
+        identity = Identity.load(path)
+        facts = {**_certificate(identity.certificate), "authority": identity.authority.fingerprint}
+        return "Keys", facts, note + _expiry([identity.certificate, identity.authority])
+    data = read_public(path)
+    if b"CERTIFICATE REQUEST" in data:
+        return "Request", _subject(Request.parse(data, str(path)).subject), []
+    found = read_certificates(data, str(path))
+    return "Certificate", _certificate(found[0]), _expiry(found[:1])
+
+
+def _expiry(certificates: list[Certificate]) -> list[str]:
+    now = datetime.now(UTC)
+    return [
+        f"The certificate of {made.name} has expired: `tacit keys renew` it."
+        if made.expires <= now
+        else f"The certificate of {made.name} expires in {(made.expires - now).days} days: renew it soon."
+        for made in certificates
+        if (made.expires - now).days < min(14, (made.expires - made.begins).days / 3)
+    ]
+
+
+def _subject(subject: Subject) -> dict[str, Any]:
+    return {"name": subject.name, "key": subject.key, "hosts": list(subject.hosts)}
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    about = {"name": certificate.name} if certificate.subject is None else _subject(certificate.subject)
+    return {
+        **about,
+        "begins": certificate.begins.isoformat(),
+        "expires": certificate.expires.isoformat(),
+        "expired": certificate.expires <= datetime.now(UTC),
+        "fingerprint": certificate.fingerprint,
+    }
+
+
+_MEANING = {
+    "name": "",
+    "key": "public signing key, for rosters",
+    "hosts": "where it may listen",
+    "expires": "",
+    "fingerprint": "SHA-256",
+    "authority": "its SHA-256",
+    "request": "to be signed",
+}
+
+
+def _report(
+    title: str, path: Path, facts: dict[str, Any], as_json: bool, notes: list[str] | None = None
+) -> None:
+    if as_json:
+        output.print_json({"path": path, **facts})
+        return
+    shown = {name: value for name, value in facts.items() if name in _MEANING and value != []}
+    if "expires" in shown:
+        shown["expires"] = f"{datetime.fromisoformat(shown['expires']):%Y-%m-%d %H:%M} UTC"
+    rows = [
+        (name, ", ".join(value) if isinstance(value, list) else str(value), _MEANING[name])
+        for name, value in shown.items()
+    ]
+    output.print_report(f"{title} in {path}", {"": rows}, notes or [])

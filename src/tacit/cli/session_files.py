@@ -1,0 +1,253 @@
+"""`tacit session`: write a session file from a promise, or explain one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import failures, options, output
+
+if TYPE_CHECKING:
+    from tacit.runtime.soundness import Explanation
+
+EPILOG = """\b
+Examples:
+  tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8 --out session.toml
+  tacit session new --roster certificates --graph ring:20 --epsilon 0.1 --low 0 --high 10 --true-average
+  tacit session check session.toml
+"""
+
+NEW_EPILOG = """\b
+Examples:
+  tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8
+  tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --low 0 --high 10 --one-shot
+"""
+
+CHECK_EPILOG = """\b
+Example:
+  tacit session check session.toml --json
+"""
+
+
+@click.group("session", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Write a session file from a promise, or say what one promises and costs.
+
+    A session file is public, and the same for all agents and the coordinator: who has a file that
+    differs in one number is in another session.
+    """
+
+
+@command.command(epilog=NEW_EPILOG)
+@click.option(
+    "--roster",
+    "roster_path",
+    type=click.Path(exists=True, path_type=Path),
+    required=True,
+    help="A directory of certificates (or requests), or a file with lines of NAME KEY. Who is named "
+    "`coordinator` is the coordinator.",
+)
+@click.option("--name", default="session", show_default=True, help="What the session is called.")
+@options.size_options
+@click.option("--low", type=options.NUMBER, required=True, help="No value is below this.")
+@click.option("--high", type=options.NUMBER, required=True, help="No value is above this.")
+@click.option("--epsilon", type=options.NUMBER, help="Privacy per unit of adjacency (ε).")
+@click.option("--loss", type=options.NUMBER, help="Privacy as epsilon × adjacency, instead of --epsilon.")
+@click.option("--radius", type=options.NUMBER, help="How far from the target agents may end (r).")
+@options.failure_option
+@options.mixing_option
+@click.option(
+    "--adjacency",
+    type=options.NUMBER,
+    help="By how much one value may differ between worlds that must look alike (δ).  "
+    "[default: the whole range]",
+)
+@click.option("--rounds", type=options.Whole(), help="How many rounds.  [default: until agents agree]")
+@click.option("--tolerance", type=options.NUMBER, help="How close is agreed.  [default: range / 1000]")
+@click.option(
+    "--true-average", is_flag=True, help="On a graph: mixing per agent that reaches the true average."
+)
+@click.option("--one-shot", is_flag=True, help="Noise once, at the start, instead of in every round.")
+@click.option(
+    "--components", type=options.Whole(), default=1, show_default=True, help="How many numbers a value has."
+)
+@click.option(
+    "--outside",
+    type=click.Choice(["refuse", "clamp"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with a value off the range.",
+)
+@click.option(
+    "--quorum", type=options.Whole(), help="Least messages a round closes with.  [default: over half]"
+)
+@click.option("--start", type=options.Whole(), help="Least agents present at the start.  [default: all]")
+@click.option(
+    "--round-deadline",
+    type=options.NUMBER,
+    default=30.0,
+    show_default=True,
+    help="Seconds until a round closes without those who are late.",
+)
+@click.option(
+    "--start-deadline",
+    type=options.NUMBER,
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for all before the least number will do.",
+)
+@click.option(
+    "--repeat",
+    type=options.NUMBER,
+    default=1.0,
+    show_default=True,
+    help="Seconds until something unanswered is said again.",
+)
+@click.option(
+    "--address",
+    "places",
+    metavar="NAME=ENDPOINT",
+    multiple=True,
+    help="Where a member listens, like coordinator=tls/192.0.2.1:7447; may be given again.",
+)
+@click.option(
+    "--out", type=options.OUT_FILE, default="session.toml", show_default=True, help="File to write."
+)
+@options.force_option
+@options.json_option
+def new(
+    *,
+    roster_path: Path,
+    agents: int | None,
+    graph: str | None,
+    round_deadline: float,
+    start_deadline: float,
+    repeat: float,
+    places: tuple[str, ...],
+    out: Path,
+    force: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Write the session with the best noise for what is asked, and explain it.
+
+    Give --epsilon or --loss, or --radius. What it costs an agent, whole numbers included, is at
+    most what was asked for.
+    """
+    from tacit.protocol.session import Deadlines
+    from tacit.runtime.drafting import draft
+    from tacit.runtime.roster import read_roster
+    from tacit.runtime.session import write_session
+    from tacit.runtime.soundness import explain
+
+    if agents is not None and graph is not None:
+        raise click.UsageError("Give --agents (around a server) or --graph (without one), not both.")
+    output.require_writable(out, force)
+    roster = read_roster(roster_path)
+    if agents is not None and agents != len(roster.members):
+        raise click.UsageError(f"--agents is {agents}, but {roster_path} names {len(roster.members)} agents.")
+    addresses = _addresses(places, {member.name for member in roster.members})
+    session = draft(
+        roster=roster,
+        graph=None if graph is None else options.load_graph(graph),
+        deadlines=Deadlines(round_deadline, start_deadline, repeat),
+        **asked,
+    )
+    write_session(session, out, addresses=addresses, force=force)
+    _tell(explain(session, asked["failure_probability"]), out, as_json)
+
+
+def _addresses(places: tuple[str, ...], names: set[str]) -> dict[str, str]:
+    found = {}
+    for place in places:
+        name, equals, address = place.partition("=")
+        if not equals or name not in names | {"coordinator"}:
+            raise click.UsageError(
+                f"--address must be NAME=ENDPOINT with a name of the roster or coordinator, got {place!r}."
+            )
+        found[name] = address
+    return found
+
+
+@command.command(epilog=CHECK_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+@options.failure_option
+@options.json_option
+@click.pass_context
+def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json: bool) -> None:
+    """Say what a session promises an agent and what it costs, and whether it is sound.
+
+    Exit code 2 if the file cannot be used, or the session is not sound.
+    """
+    from tacit.runtime.session import read_session
+    from tacit.runtime.soundness import explain
+
+    found = explain(read_session(file), failure_probability)
+    _tell(found, file, as_json)
+    if not found.sound:
+        ctx.exit(failures.UNUSABLE)
+
+
+def _tell(found: Explanation, path: Path, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"file": path, **found.as_dict()})
+        return
+    from tacit.cli.promises import accuracy_rows, describe
+
+    session, made = found.session, found.promise.theory
+    title = f"{path}: {describe(session.mechanism)}"
+    sections = {
+        "Session": [
+            ("name", session.name, f"{session.rounds:,} rounds"),
+            ("id", session.id.hex()[:16], "the same for everyone who has this very session"),
+        ],
+        "Promise": _promise_rows(found),
+        "Accuracy": accuracy_rows(made),
+        "Rules": _rule_rows(found),
+    }
+    faults = [f"NOT SOUND: {fault}" for fault in found.faults]
+    output.print_report(title, sections, [*faults, *found.notes])
+
+
+def _promise_rows(found: Explanation) -> list[output.Row]:
+    session = found.session
+    factor = output.up(found.factor)
+    return [
+        ("loss", output.up(found.loss), "all that an agent's messages can cost it; the cap must allow it"),
+        ("first", output.up(found.first_loss), "of which its first message costs this"),
+        (
+            "factor",
+            factor,
+            f"nothing seen is over {factor} times as likely as with a value up to "
+            f"{output.near(session.adjacency)} away",
+        ),
+        (
+            "range",
+            f"{output.near(session.lattice.low)} to {output.near(session.lattice.high)}",
+            _values(found),
+        ),
+    ]
+
+
+def _values(found: Explanation) -> str:
+    session = found.session
+    what = "a number" if session.components == 1 else f"{session.components:,} numbers"
+    off = "is refused" if session.lattice.outside == "refuse" else "counts as its end"
+    return f"every value is {what} in it; one off it {off}"
+
+
+def _rule_rows(found: Explanation) -> list[output.Row]:
+    session = found.session
+    of = f"of {session.n:,}" if session.topology == "server" else "of an agent and its neighbours"
+    return [
+        ("start", f"{session.least_start:,}", f"agents at least, all within {session.deadlines.start:g} s"),
+        ("quorum", f"{session.least_quorum:,}", f"messages {of} at least close a round"),
+        (
+            "deadline",
+            f"{session.deadlines.round:g} s",
+            f"for a round; {found.longest:,.0f} s at most for all",
+        ),
+        ("message", f"{session.number_bytes * session.components:,}", "bytes of numbers, sent once a round"),
+    ]
