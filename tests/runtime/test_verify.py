@@ -1,0 +1,404 @@
+"""A judge of transcripts is only as good as what it catches: each lie, by its name."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import FileError, ParameterError
+from tacit.noise.accounting import account
+from tacit.protocol.codec import as_array, combined, digest
+from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Report, Stop
+from tacit.protocol.records import Closed, Ended, Evidence
+from tacit.runtime.findings import NOTES, WRONG, Finding
+from tacit.runtime.reading import Reading, encoded, merge
+from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.verify import verify
+from tacit.theory import happened
+
+PATH = ((0, 1), (1, 2), (2, 3))
+ABSENT = {1: [2], 2: [0, 1]}
+
+
+def write(path, game, records=None, by=COORDINATOR, **how):
+    with TranscriptWriter(path, game.session, by, durable=False, **how) as writer:
+        writer.take(game.kept[by] if records is None else records)
+    return path
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def save(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def names(verdict):
+    return {finding.name for finding in verdict.findings}
+
+
+@pytest.fixture(scope="module")
+def game(played):
+    return played(absent=ABSENT)
+
+
+@pytest.fixture
+def path(game, tmp_path):
+    return write(tmp_path / "coordinator.jsonl", game)
+
+
+# ---- honest sessions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one_shot", [False, True])
+@pytest.mark.parametrize("components", [1, 3])
+def test_an_honest_session_is_sound(played, tmp_path, one_shot, components):
+    game = played(one_shot=one_shot, components=components, absent=ABSENT)
+    verdict = verify(write(tmp_path / "t.jsonl", game), failure_probability=0.1)
+    assert verdict.findings == ()
+    assert verdict.sound
+    assert verdict.rounds == verdict.means == 4
+    assert verdict.used == tuple(tuple(sorted(reports)) for reports in game.reports)
+    last = game.codec.open(game.feedback[-1]).numbers
+    np.testing.assert_array_equal(verdict.result, np.atleast_1d(game.session.lattice.value(as_array(last))))
+    for i in range(4):
+        spoke = [t for t, reports in enumerate(game.reports) if i in reports]
+        each = account(game.session.lattice_agent(i), 4, components=components).per_message
+        assert verdict.messages[i] == len(spoke)
+        assert verdict.losses[i] == pytest.approx(each[spoke].sum(), rel=1e-12)
+    run = happened.server(game.session.mechanism, verdict.used, lattice=game.session.lattice)
+    assert verdict.accuracy.radius == run.feedback().radius(0.1, spread=1.0, components=components)
+    assert verdict.accuracy.radius_met == run.feedback().radius(0.1, components=components)
+    assert verdict.accuracy.shift == pytest.approx(run.feedback().bias)
+
+
+def test_what_was_met_is_within_its_radius(game, path):
+    """The weights belong to the agents they are given for: the values that were played are known here."""
+    accuracy = verify(path, failure_probability=1e-9).accuracy
+    met = accuracy.weights @ game.values[:, 0]
+    assert abs(verify(path).result[0] - met) < accuracy.radius_met
+
+
+def test_members_are_judged_together(game, path, tmp_path):
+    agents = [write(tmp_path / f"{i}.jsonl", game, by=i) for i in range(4)]
+    assert verify([path, *agents]).findings == ()
+    assert names(verify(agents)) == {"means-unchecked"}
+    alone = verify(agents[2])
+    assert alone.sound
+    assert names(alone) == {"means-unchecked"}
+    assert alone.messages == (0, 0, 3, 0)
+    assert alone.accuracy.radius == verify(path).accuracy.radius  # whose messages were used is signed
+    own = verify(path, agent="agent2").accuracy
+    run = happened.server(game.session.mechanism, alone.used, lattice=game.session.lattice)
+    assert own.radius == run.agent(2).radius(0.05, spread=1.0)
+    with pytest.raises(ParameterError, match="no agent"):
+        verify(path, agent="nobody")
+
+
+@pytest.mark.parametrize("one_shot", [False, True])
+def test_a_graph_is_judged_from_its_peers(played, tmp_path, one_shot):
+    game = played(edges=PATH, one_shot=one_shot, absent={1: [2]})
+    peers = [write(tmp_path / f"{i}.jsonl", game, by=i) for i in range(4)]
+    together = verify(peers)
+    assert together.sound
+    assert names(together) == {"means-unproved"}  # nobody signs what the last means were taken of
+    assert together.means == 16
+    assert together.result is None
+    run = happened.graph(game.session.mechanism, together.used, lattice=game.session.lattice)
+    assert together.accuracy.radius == run.average().radius(0.05, spread=1.0)
+    merged = verify(merge(peers, tmp_path / "m.jsonl"))
+    assert merged.used == together.used
+    assert merged.sound
+    alone = verify(peers[1])
+    assert alone.sound
+    assert alone.accuracy is None  # one peer cannot know what all others used
+    # what a neighbour used can be told from what its next report commits to
+    assert {(0, 0), (0, 1)} <= set(alone.used[0])
+
+
+def test_a_session_that_was_ended_says_so(game, tmp_path):
+    records = game.kept[COORDINATOR][:2]
+    unfinished = verify(write(tmp_path / "a", game, records))
+    assert names(unfinished) == {"unfinished"}
+    assert not unfinished.sound
+    assert verify(tmp_path / "a", running=True).sound
+    sign = game.keys[-1].sign
+    assert verify(write(tmp_path / "b", game, [*records, Ended(2, Reason.OPERATOR)], sign=sign)).sound
+    # an agent's word does not end a session
+    stop = game.codec.seal(1, Stop(2, Reason.OPERATOR), game.keys[1].sign)
+    lines = [*lines_of(tmp_path / "a"), {"note": "stop", "frame": encoded(stop)}]
+    assert names(verify(save(tmp_path / "c", lines))) == {"unfinished"}
+    after = lines_of(tmp_path / "b") + lines_of(write(tmp_path / "d", game))[8:9]
+    assert "after-the-end" in names(verify(save(tmp_path / "e", after)))
+
+
+# ---- changed files ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_changed_byte_of_a_frame_is_found(path, data):
+    lines = lines_of(path)
+    line = data.draw(st.integers(1, len(lines) - 1))
+    frame = bytearray(base64.b64decode(lines[line]["frame"]))
+    where, by = data.draw(st.integers(0, len(frame) - 1)), data.draw(st.integers(1, 255))
+    frame[where] ^= by
+    lines[line]["frame"] = encoded(bytes(frame))
+    verdict = verify(save(path.with_name("changed.jsonl"), lines))
+    assert not verdict.sound
+    assert line + 1 in {finding.line for finding in verdict.findings}
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_changed_byte_of_the_file_is_found(path, data):
+    """Words beside frames too: what people and the auditor read is what was signed."""
+    whole = bytearray(path.read_bytes())
+    where = data.draw(st.integers(0, len(whole) - 1))
+    new = data.draw(st.integers(0x21, 0x7E).filter(lambda b: b != whole[where]))
+    whole[where] = new
+    changed = path.with_name("changed.jsonl")
+    changed.write_bytes(whole)
+    try:
+        verdict = verify(changed)
+    except FileError:
+        return  # no transcript any more
+    assert not verdict.sound or json.loads(whole.splitlines()[0]) == lines_of(path)[0]
+    assert not verdict.sound or lines_of(changed) == lines_of(path)
+
+
+def test_lines_left_out_are_found(game, path):
+    lines = lines_of(path)
+    for k in range(1, len(lines) - 1):
+        verdict = verify(save(path.with_name("less.jsonl"), lines[:k] + lines[k + 1 :]))
+        assert names(verdict) & {"missing-report", "missing-round"}, k
+        assert not verdict.sound
+    assert "unfinished" in names(verify(save(path.with_name("less.jsonl"), lines[:-1])))
+
+
+def test_lines_in_another_order_are_found(path):
+    lines = lines_of(path)
+    first, last = 5, len(lines) - 1  # feedback of round 0, and of the last round
+    swapped = list(lines)
+    swapped[first], swapped[last] = swapped[last], swapped[first]
+    assert not verify(save(path.with_name("o.jsonl"), swapped)).sound
+    late = [*lines[:4], *lines[5:], lines[4]]
+    assert "out-of-order" in names(verify(save(path.with_name("o.jsonl"), late)))
+    twice = [*lines, lines[first]]
+    assert names(verify(save(path.with_name("o.jsonl"), twice))) == {"out-of-order"}
+    extra = [*lines[:9], lines[1], *lines[9:]]
+    assert "out-of-order" in names(verify(save(path.with_name("o.jsonl"), extra)))
+
+
+def test_a_torn_end_is_told_and_nothing_else(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"round": 4, "agent"')
+    verdict = verify(path)
+    assert verdict.sound
+    assert names(verdict) == {"torn"}
+    path.write_bytes(whole[:-1])  # even where only its end is missing, a line does not count
+    assert names(verify(path)) == {"torn", "unfinished"}
+
+
+def test_unreadable_lines_are_told(path, tmp_path):
+    lines = path.read_text().splitlines()
+    for bad in ("", "{", "[]", "{}", '{"round": 0, "round": 1}', '{"frame": 3}', '{"frame": "!"}', "NaN"):
+        path.write_text("\n".join([*lines[:3], bad, *lines[3:]]) + "\n")
+        assert names(verify(path)) == {"unreadable-line"}, bad
+    with pytest.raises(FileError):
+        verify(tmp_path / "none")
+    with pytest.raises(FileError):
+        verify([])
+
+
+def test_words_that_differ_from_the_session_are_told(path, played, tmp_path):
+    lines = lines_of(path)
+    for word, value in (("noise", 2.0), ("by", "agent1x"), ("id", "00"), ("more", 1)):
+        changed = [{**lines[0], word: value}, *lines[1:]]
+        assert names(verify(save(path.with_name("w.jsonl"), changed))) == {"altered-header"}, word
+    other = write(tmp_path / "other.jsonl", played(rounds=2))
+    assert "other-session" in names(verify([path, other]))
+    frames = [lines[0], *lines_of(other)[1:]]
+    assert "wrong-session" in names(verify(save(path.with_name("w.jsonl"), frames)))
+
+
+# ---- lying members ---------------------------------------------------------------------------------
+
+
+def closed(game, t, *, before=None, y=None, used=None, reports=None, quorum_of=None):
+    """Round t as a coordinator that holds its key could sign it."""
+    truth = game.kept[COORDINATOR][t]
+    body = game.codec.open(truth.frame).body
+    used = truth.used if used is None else used
+    frames = tuple(game.reports[t][i] for i in used) if reports is None else reports
+    changed = Feedback(
+        t,
+        body.numbers if y is None else game.codec.pack(y),
+        game.codec.bitmap(used),
+        len(used),
+        combined(map(digest, frames)) if quorum_of is None else quorum_of,
+        body.before if before is None else before,
+    )
+    return Closed(t, game.codec.seal(COORDINATOR, changed, game.keys[-1].sign), tuple(used), frames)
+
+
+def judged(tmp_path, game, records):
+    return verify(write(tmp_path / "lie.jsonl", game, records), running=True)
+
+
+def test_a_wrong_mean_is_found_to_the_last_bit(game, tmp_path):
+    y = game.codec.open(game.feedback[0]).numbers
+    for off in (1, -1, 10**6):
+        verdict = judged(tmp_path, game, [closed(game, 0, y=(y[0] + off,))])
+        assert names(verdict) == {"wrong-mean"}
+        assert verdict.means == 0
+        (tmp_path / "lie.jsonl").unlink()
+
+
+def test_messages_left_out_of_a_mean_are_found(game, tmp_path):
+    """It names three agents and shows their messages, but commits to four."""
+    commits = game.codec.open(game.feedback[0]).body.reports
+    messages = [game.codec.lifted(game.codec.open(game.reports[0][i])) for i in (0, 1, 2)]
+    y = (int(game.session.lattice.mean(messages)),)
+    assert names(judged(tmp_path, game, [closed(game, 0, y=y, used=(0, 1, 2), quorum_of=commits)])) == {
+        "wrong-reports"
+    }
+
+
+def test_reports_that_no_feedback_names_are_told(game, tmp_path):
+    lines = lines_of(write(tmp_path / "t", game))
+    body = [closed(game, 0, used=(0, 1, 2))]
+    short = lines_of(write(tmp_path / "s", game, body))
+    mixed = [*short[:4], lines[4], *short[4:]]
+    assert "unused-report" in names(verify(save(tmp_path / "u", mixed), running=True))
+
+
+def test_a_history_that_forks_is_found(game, tmp_path):
+    records = [game.kept[COORDINATOR][0], closed(game, 1, before=bytes(range(32)))]
+    assert names(judged(tmp_path, game, records)) == {"broken-chain"}
+
+
+def test_an_agent_that_was_told_something_else_shows_it(game, tmp_path):
+    """The report of round 1 commits to the feedback it heard, and the transcript has another one."""
+    y = game.codec.open(game.feedback[0]).numbers
+    lie = closed(game, 0, y=(y[0] + 1,))
+    second = closed(game, 1, before=digest(lie.frame))
+    found = names(judged(tmp_path, game, [lie, second]))
+    assert found == {"wrong-mean", "other-history"}
+
+
+def test_two_stories_of_a_coordinator_are_equivocation(game, path, tmp_path):
+    """What an agent kept convicts the coordinator, in whatever order it is read."""
+    y = game.codec.open(game.feedback[1]).numbers
+    lie = closed(game, 1, y=(y[0] + 1,))
+    moved = game.kept[1]
+    heard = [*moved[:3], type(moved[3])(1, (lie.frame,), (), b"", b"", b"")]
+    agent = write(tmp_path / "agent1.jsonl", game, heard, by=1)
+    for several in ([path, agent], [agent, path]):
+        verdict = verify(several)
+        assert not verdict.sound
+        assert verdict.equivocators == ("coordinator",)
+        (proof,) = (f for f in verdict.findings if f.name == "equivocation")
+        assert (proof.round, proof.sender, proof.file) == (1, "coordinator", several[1].name)
+
+
+def test_two_draws_for_one_update_are_equivocation_and_cost_twice(game, path, tmp_path):
+    body = game.codec.open(game.reports[3][2]).body
+    second = game.codec.seal(
+        2, Report(3, body.exponent, game.codec.pack((7,)), body.heard), game.keys[2].sign
+    )
+    first = game.reports[3][2]
+    for evidence in (
+        Evidence(2, 3, digest(first), first, second),
+        Evidence(2, 3, digest(first), b"", second),
+    ):
+        target = tmp_path / f"e{len(evidence.first)}.jsonl"
+        verdict = verify(write(target, game, [*game.kept[COORDINATOR], evidence]))
+        assert "equivocation" in names(verdict)
+        assert verdict.equivocators == ("agent2",)
+        each = game.session.account(2).per_message
+        assert verdict.losses[2] == pytest.approx(each[0] + each[2] + 2 * each[3])
+        assert verify(path).losses[2] == pytest.approx(each[0] + each[2] + each[3])
+
+
+def test_evidence_of_a_forked_history_convicts(game, path, tmp_path):
+    """Feedback that denies the feedback signed for the round before."""
+    lie = closed(game, 2, before=bytes(32))
+    kept = game.kept[1][:4]
+    records = [*kept, Evidence(COORDINATOR, 2, digest(game.feedback[1]), b"", lie.frame)]
+    verdict = verify(write(tmp_path / "a.jsonl", game, records, by=1), running=True)
+    assert verdict.equivocators == ("coordinator",)
+    assert verify([path, tmp_path / "a.jsonl"]).equivocators == ("coordinator",)
+
+
+def test_evidence_that_proves_nothing_is_told(game, tmp_path):
+    records = [*game.kept[COORDINATOR], Evidence(2, 3, bytes(32), b"", game.reports[3][2])]
+    verdict = verify(write(tmp_path / "t", game, records))
+    assert verdict.sound
+    assert names(verdict) == {"evidence-alone"}
+
+
+def test_nobody_speaks_for_another(game, path):
+    """A frame of agent 1, signed by agent 2."""
+    body = game.codec.open(game.reports[0][1]).body
+    lines = lines_of(path)
+    lines[2]["frame"] = encoded(game.codec.seal(1, body, game.keys[2].sign))
+    assert {"bad-signature", "missing-report"} <= names(verify(save(path, lines)))
+    lines[2]["frame"] = encoded(
+        game.codec.seal(1, Report(0, body.exponent + 1, body.numbers, body.heard), game.keys[1].sign)
+    )
+    assert "off-lattice" in names(verify(save(path, lines)))
+    ask = game.codec.seal(1, Ask(0), game.keys[1].sign)
+    lines[2] = {"frame": encoded(ask)}
+    assert "wrong-sender" in names(verify(save(path, lines)))
+
+
+def test_a_false_start_is_found(game, tmp_path):
+    body = game.codec.open(game.reports[0][1]).body
+    first = game.codec.seal(1, Report(0, body.exponent, body.numbers, bytes(range(32))), game.keys[1].sign)
+    reports = tuple(first if i == 1 else game.reports[0][i] for i in range(4))
+    assert names(judged(tmp_path, game, [closed(game, 0, reports=reports)])) == {"other-history"}
+    assert NOTHING_HEARD != bytes(range(32))
+
+
+def test_a_peer_that_lies_about_its_mean_is_found(played, tmp_path):
+    game = played(edges=PATH)
+    peers = [write(tmp_path / f"{i}.jsonl", game, by=i) for i in range(4)]
+    lines = lines_of(peers[1])
+    place = next(k for k, line in enumerate(lines) if "used" in line)
+    for change, finding in (
+        ({"y": lines[place]["y"] + 1}, "wrong-mean"),
+        ({"used": [1, 2]}, "wrong-mean"),
+        ({"used": [2, 1, 0]}, "unreadable-line"),
+        ({"used": [0, 1, 3]}, "unreadable-line"),
+        ({"agent": 9}, "unreadable-line"),
+        ({"round": 1}, "out-of-order"),
+    ):
+        changed = [*lines]
+        changed[place] = {**lines[place], **change}
+        assert finding in names(verify(save(tmp_path / "lie.jsonl", changed))), change
+    # a mean of fewer messages, computed right: its next report commits to what it really used
+    messages = [game.codec.lifted(game.codec.open(game.reports[0][i])) for i in (1, 2)]
+    changed = [*lines]
+    changed[place] = {**lines[place], "used": [1, 2], "y": int(game.session.lattice.mean(messages))}
+    assert "other-history" in names(verify(save(tmp_path / "lie.jsonl", changed)))
+    without = [line for line in lines if not (line.get("agent") == 2 and line["round"] == 0)]
+    assert "missing-report" in names(verify(save(tmp_path / "lie.jsonl", without)))
+
+
+def test_findings_have_names_and_sentences():
+    assert not set(NOTES) & set(WRONG)
+    found = Finding("torn", NOTES["torn"], "a.jsonl", 7, 3, "agent1")
+    assert str(found) == f"torn: {NOTES['torn']} (a.jsonl, line 7, round 3, agent1)"
+    assert not found.wrong
+
+
+def test_nothing_private_is_asked_for(path):
+    reading = Reading(path)
+    assert reading.by == COORDINATOR
+    assert not any("theta" in json.dumps(line.content) for line in reading)
