@@ -25,6 +25,7 @@ FIGURES = {
     "trajectories.svg": "tacit figure trajectories",
     "radius.svg": "tacit figure radius",
     "smoothness.svg": "tacit figure smoothness",
+    "audit.svg": "tacit audit --agents 3 --mixing 0.8 --noise 10 --decay 0.6 --simulated",
 }
 
 BLOCK = re.compile(r"^```console\n\$ (?P<command>.+)\n(?P<output>(?:(?!```).*\n)*)```$", re.MULTILINE)
