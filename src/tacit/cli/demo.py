@@ -1,8 +1,9 @@
-"""`tacit demo`: one simulated session, from private values to agreement."""
+"""`tacit demo`: real agents over mutual TLS on this machine, killed half-way, and what came of it."""
 
 from __future__ import annotations
 
-import time
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,128 +14,138 @@ from tacit.cli import options, output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tacit.cli.session import Session
+    from tacit.cli.performance import Line, Performance
 
 EPILOG = """\b
 Examples:
   tacit demo
-  tacit demo --agents 100 --epsilon 0.5 --seed 7
-  tacit demo --json
+  tacit demo --topology ring --agents 50
+  tacit demo --no-faults --json
 """
 
-_LOW, _HIGH, _UNIT = 15.0, 25.0, "°C"
+LOW, HIGH, UNIT = 15.0, 25.0, "°C"
 _STRIP = 41  # characters that the span of values takes
-_PAUSE = 0.07  # seconds between rounds on a terminal: slow enough to follow
-_MOST_ROUNDS_SHOWN = 40
-_NOT_PRIVATE = (
-    "This is a simulation with made-up values. Its noise follows from the seed, so it protects nobody: "
-    "it is not a private deployment."
+_MOST_LINES = 40
+_NOISE_IS_REAL = (
+    "The values are made up and follow from the seed. The noise is real: exact, cryptographic, "
+    "never the same."
 )
 
 
 @click.command(epilog=EPILOG)
 @click.option("--agents", type=options.Whole(2), default=20, show_default=True, help="Number of agents (N).")
+@click.option(
+    "--topology", default="server", show_default=True, help="server, or a graph such as ring or star."
+)
 @click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy per °C (ε).")
 @click.option("--mixing", type=options.NUMBER, default=0.5, show_default=True, help="Mixing (σ).")
+@click.option("--rounds", type=options.Whole(1), help="How many rounds; until they agree unless given.")
+@click.option("--faults/--no-faults", default=True, help="Kill an agent and the coordinator, or not.")
+@click.option(
+    "--pace", type=options.NUMBER, default=0.25, show_default=True, help="At least so long a round, s."
+)
+@click.option(
+    "--processes", type=options.Whole(1), help="Share so few processes; one per agent unless given."
+)
 @options.seed_option
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default="out",
     show_default=True,
-    help="Directory for demo.svg, demo.png and demo.nc, which are overwritten.",
+    help="Directory for the demo's session, transcript and picture, which are overwritten.",
 )
 @options.json_option
-def command(*, agents: int, epsilon: float, mixing: float, seed: int, out: Path, as_json: bool) -> None:
-    """Play one session: agents agree on the average of temperatures they keep to themselves.
+def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
+    """Let agents agree on the average of temperatures they keep to themselves, over a real network.
 
-    Every agent has a made-up value between 15 and 25 °C. The parameters are the best for the
-    privacy asked; two values that differ by 1 °C cannot be told apart beyond it. Then the
-    mechanism runs round by round.
+    Makes keys and a session, starts a coordinator and every agent as a process of its own, connected by
+    mutual TLS on this machine, kills one agent and the coordinator half-way (kill -9) and lets them resume.
+    Then it shows what came of it beside what was promised, and verifies the transcript.
     """
-    from tacit.cli.session import play
+    from tacit.cli.performance import Performance
 
-    session = play(agents, epsilon=epsilon, mixing=mixing, source=f"uniform:{_LOW:g}:{_HIGH:g}", seed=seed)
-    if not as_json:
-        _introduce(session)
-        _show_rounds(session)
-    files = _write(session, out)
-    if as_json:
-        output.print_json(result(session, seed) | {"files": files})
-    else:
-        _conclude(session, files)
-
-
-def result(session: Session, seed: int) -> dict[str, Any]:
-    """Return what the session led to, beside what was promised."""
-    final, target = session.execution.theta[-1], session.target
-    return {
-        "simulation": _NOT_PRIVATE,
-        "seed": seed,
-        **session.design.promise.as_dict(),
-        "average": target,
-        "agreed_on": float(final.mean()),
-        "error": abs(float(final.mean()) - target),
-        "disagreement": float(final.max() - final.min()),
-        "final": final,
-    }
+    out.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="tacit-demo-"))
+    try:
+        performance = Performance.prepare(folder, agents, **asked)
+        if not as_json:
+            _introduce(performance)
+        _watch(performance, quiet=as_json)
+        files = performance.keep(out)
+        found = performance.result()
+        if as_json:
+            output.print_json(found | {"files": files})
+        else:
+            _conclude(performance, found, files)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # keys and ledgers: what was private in it
 
 
-def _introduce(session: Session) -> None:
+def _introduce(performance: Performance) -> None:
     from rich.text import Text
 
-    made, parameters = session.design.promise, session.design.promise.as_dict()
-    mixing, noise, decay = (output.near(parameters[name]) for name in ("mixing", "noise", "decay"))
-    who = f"{session.mechanism.n:,} agents agree on the average of temperatures they keep to themselves."
-    asked = (
-        f"\nAsked     epsilon {output.up(made.epsilon)} per {_UNIT}, mixing {mixing}\n"
-        f"Designed  noise {noise}, decay {decay}\n"
-        f"Promised  within {output.up(made.radius)} {_UNIT} of the true average, but for probability "
-        f"{output.near(made.failure_probability)};\n"
-        f"          agreement within {output.near(made.tolerance)} {_UNIT} after {made.rounds} rounds\n"
-        f"Run       {session.rounds} rounds, until the noise has faded too\n"
+    session, made = performance.session, performance.promise
+    parameters = made.as_dict()
+    mixing, noise, decay = (output.each(parameters[name]) for name in ("mixing", "noise", "decay"))
+    where = "a coordinator" if session.edges is None else f"{len(session.edges):,} edges, no server"
+    told = (
+        f"\nNetwork   {session.n:,} agents and {where}, {len(performance.crew.units):,} processes, mutual "
+        f"TLS on loopback\nAsked     epsilon {output.up(made.epsilon)} per {UNIT}, mixing {mixing}\n"
+        f"Designed  noise {noise}, decay {decay}, {session.rounds} rounds\n"
+        f"Promised  within {output.up(made.radius)} {UNIT} of the true average, but for probability "
+        f"{output.near(made.failure_probability)}\n"
+        f"Costs     each agent at most {output.up(performance.loss)} for values that differ by "
+        f"{output.near(session.adjacency)} {UNIT}; its cap is {output.near(performance.crew.cap)}\n"
     )
-    output.emit(Text(who, style="bold"), Text(_NOT_PRIVATE, style="yellow"), Text(asked))
+    who = f"{session.n:,} agents agree on the average of temperatures they keep to themselves."
+    output.emit(Text(who, style="bold"), Text(_NOISE_IS_REAL, style="yellow"), Text(told))
 
 
-def _show_rounds(session: Session) -> None:
-    """Show the rounds as they pass on a terminal, and all at once elsewhere."""
+def _watch(performance: Performance, *, quiet: bool) -> None:
+    """Run it; show the rounds as they pass on a terminal, and all at once elsewhere."""
     from rich.live import Live
 
+    lines: list[Line] = []
     out = output.console()
-    shown = range(0, session.rounds + 1, -(-(session.rounds + 1) // _MOST_ROUNDS_SHOWN))
-    if out.is_terminal:
-        room = max(4, out.height - 4)
+    if quiet or not out.is_terminal:
+        lines = list(performance.play())
+    else:
         with Live(console=out, auto_refresh=False, transient=True) as live:
-            for k in range(len(shown)):
-                live.update(_table(session, list(shown[: k + 1])[-room:]), refresh=True)
-                time.sleep(_PAUSE)
-    output.emit(_table(session, list(shown)))
+            for line in performance.play():
+                lines.append(line)
+                live.update(_table(performance, lines[-max(4, out.height - 4) :]), refresh=True)
+    if not quiet:
+        output.emit(_table(performance, _thinned(lines)))
 
 
-def _table(session: Session, rounds: list[int]) -> Table:
+def _thinned(lines: list[Line]) -> list[Line]:
+    step = -(-len(lines) // _MOST_LINES)
+    return [line for k, line in enumerate(lines) if line.event or k % step == 0]
+
+
+def _table(performance: Performance, lines: list[Line]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from tacit.theory import privacy
-
     table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False)
-    for heading in ("round", "feedback", "spread", "ε so far"):
+    for heading in ("round", "feedback", "used", "ε so far"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(scale(session.target), no_wrap=True)
-    execution = session.execution
-    for t in rounds:
-        theta = execution.theta[t]
-        heard = "" if t == 0 else f"{execution.y[t - 1]:.3f}"
-        spent = output.up(privacy.epsilon(session.mechanism.parameters, t))
-        row = (str(t), heard, f"{theta.max() - theta.min():.3g}", spent)
-        table.add_row(*row, Text(strip(theta.tolist()), style="cyan"))
+    table.add_column(scale(performance.average), no_wrap=True)
+    for line in lines:
+        if line.event:
+            table.add_row("", "", "", "", Text(line.event, style="yellow"))
+            continue
+        heard = "" if line.feedback is None else f"{line.feedback:.3f}"
+        place = "" if line.feedback is None else strip([line.feedback])
+        row = (str(line.round), heard, line.used, output.up(line.epsilon))
+        table.add_row(*row, Text(place, style="cyan"))
     return table
 
 
 def scale(target: float) -> str:
     """Return the ends of the strip, and a mark where the true average is."""
-    low, high = f"{_LOW:g}", f"{_HIGH:g} {_UNIT}"
+    low, high = f"{LOW:g}", f"{HIGH:g} {UNIT}"
     marks = list(low + " " * (_STRIP - len(low)) + high)
     marks[_place(target)] = "▼"
     return "".join(marks) + "  (▼ true average)"
@@ -150,69 +161,54 @@ def strip(states: list[float]) -> str:
 
 
 def _place(value: float) -> int:
-    share = (value - _LOW) / (_HIGH - _LOW)
+    share = (value - LOW) / (HIGH - LOW)
     return min(_STRIP - 1, max(0, round(share * (_STRIP - 1))))
 
 
-def _write(session: Session, out: Path) -> dict[str, Path]:
-    from tacit.plots.style import save
-    from tacit.plots.trajectories import draw_trajectories
-    from tacit.simulate.results import save as save_results
-
-    out.mkdir(parents=True, exist_ok=True)
-    files = {kind: out / f"demo.{kind}" for kind in ("svg", "png", "nc")}
-    figure = draw_trajectories(session.execution, session.fan, f"temperature ({_UNIT})")
-    for kind in ("svg", "png"):
-        with output.whole_file(files[kind]) as part:
-            save(figure, part)
-    save_results(session.dataset, files["nc"])
-    return files
-
-
-def _conclude(session: Session, files: dict[str, Path]) -> None:
-    made = session.design.promise
-    final, target = session.execution.theta[-1], session.target
-    agreed = float(final.mean())
-    error = abs(agreed - target)
-    verdict = (
-        "kept"
-        if error <= made.radius
-        else f"missed: it may be, with probability {made.failure_probability:g}"
-    )
-    apart = output.near(float(final.max() - final.min()), 3)
-    sections = {
+def _conclude(performance: Performance, found: dict[str, Any], files: dict[str, Path]) -> None:
+    kept = found["error"] <= found["radius"]
+    verdict = "kept" if kept else f"missed: it may be, with probability {found['failure_probability']:g}"
+    apart = output.near(found["disagreement"], 3)
+    sections: dict[str, list[output.Row]] = {
         "Result": [
-            ("true average", f"{target:.4f}", f"of the made-up values, in {_UNIT}"),
-            ("agreed on", f"{agreed:.4f}", f"all {len(final):,} agents within {apart} of each other"),
-            ("error", f"{error:.4f}", f"promised at most {output.up(made.radius)}: {verdict}"),
+            ("true average", f"{found['average']:.4f}", f"of the made-up values, in {UNIT}"),
+            ("agreed on", f"{found['agreed_on']:.4f}", f"all {found['agents']:,} agents within {apart}"),
+            ("error", f"{found['error']:.4f}", f"promised at most {output.up(found['radius'])}: {verdict}"),
         ],
         "Privacy": [
-            ("epsilon", output.up(made.epsilon), f"ε per {_UNIT}, were the run endless"),
-            ("loss", output.up(made.loss), f"ε × adjacency {output.near(made.adjacency)} {_UNIT}"),
+            ("epsilon", output.up(found["epsilon"]), f"ε per {UNIT}, for these rounds"),
+            ("loss", output.up(found["loss"]), "the most that any agent's own ledger says it lost"),
         ],
-        "One-shot": [
-            (
-                "radius",
-                output.up(session.design.baseline.radius),
-                "with noise once instead of in every round",
-            ),
-        ],
+        "Transcript": _verdict_rows(found["transcript"]),
         "Files": [
             ("picture", str(files["svg"]), f"also {files['png']}"),
-            ("results", str(files["nc"]), "every state, noise and message: tacit.simulate.load(…)"),
+            (
+                "transcript",
+                str(files["transcript"]),
+                "what an adversary could see: tacit verify, tacit audit",
+            ),
+            ("session", str(files["session"]), "what all agreed on: tacit session check"),
         ],
     }
     click.echo()
     output.print_report("What came of it", sections)
-    output.print_table(
-        ("agent", "started", "ended") * 4, _endings(session), title="Each agent, in made-up " + _UNIT
-    )
+    title = "Each agent, in made-up " + UNIT
+    output.print_table(("agent", "started", "ended") * 4, _endings(performance, found["final"]), title=title)
 
 
-def _endings(session: Session) -> list[list[str]]:
+def _verdict_rows(verdict: dict[str, Any]) -> list[output.Row]:
+    what = "signatures, order, means to the last bit, losses; nobody said two things at once"
+    rows: list[output.Row] = [("verdict", "sound" if verdict["sound"] else "NOT SOUND", what)]
+    rows += [("means", f"{verdict['means']:,}", "recomputed from the signed messages, and right")]
+    if verdict["radius"] is not None:
+        rows.append(("radius", output.up(verdict["radius"]), "for whose messages were really used"))
+    return rows
+
+
+def _endings(performance: Performance, final: list[float]) -> list[list[str]]:
     """Return where each agent started and ended, four agents to a row, the first forty at most."""
-    theta = session.execution.theta
-    cells = [[f"{i}", f"{theta[0, i]:.3f}", f"{theta[-1, i]:.3f}"] for i in range(min(len(theta[0]), 40))]
+    pairs = list(zip(performance.values, final, strict=True))[:40]
+    cells = [[f"{i}", f"{start:.3f}", f"{end:.3f}"] for i, (start, end) in enumerate(pairs)]
     rows = -(-len(cells) // 4)
     cells += [["", "", ""]] * (4 * rows - len(cells))
     return [[cell for column in range(4) for cell in cells[column * rows + row]] for row in range(rows)]

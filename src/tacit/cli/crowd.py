@@ -1,0 +1,58 @@
+"""Many agents in one process, for demos with more agents than a machine has room for processes.
+
+``FOLDER CAP NAME...``, as `tacit.cli.crew` lays it out. It shows how the library is used, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from tacit.cli import output, running
+from tacit.protocol.session import Session
+from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.session import read_addresses, read_session
+from tacit.runtime.workers import in_worker
+
+_AT_ONCE = 64
+"""So many ledgers and connections are opened at the same time."""
+
+
+def main() -> None:
+    """Run the agents named on the command line to their end."""
+    folder, cap, *names = sys.argv[1:]
+    session = read_session(Path(folder) / "session.toml")
+    with running.exits():
+        running.run(lambda: _all(session, Path(folder), float(cap), names))
+
+
+async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> None:
+    addresses, turn = read_addresses(folder / "session.toml"), asyncio.Semaphore(_AT_ONCE)
+
+    async def one(name: str) -> None:
+        near = [
+            session.member_name(j) for j in session.neighbours(session.index(name)) if j < session.index(name)
+        ]
+        kind = Agent if session.topology == "server" else Peer
+        member = kind(
+            session,
+            float((folder / f"{name}.value").read_text(encoding="ascii")),
+            ledger=folder / f"{name}.ledger",
+            identity=folder / "keys" / name,
+            cap=cap,
+            connect=[addresses[other] for other in near],
+            listen=[addresses[name]] if session.topology == "graph" else (),
+        )
+        async with turn:
+            await member.__aenter__()
+        try:
+            result = dataclasses.asdict(await member.result())
+        finally:
+            await member.__aexit__(*sys.exc_info())
+        text = json.dumps(output.jsonable(result))
+        await in_worker(lambda: (folder / f"{name}.result").write_text(text, encoding="utf-8"))
+
+    await asyncio.gather(*(one(name) for name in names))
