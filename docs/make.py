@@ -30,6 +30,7 @@ FIGURES = {
 
 BLOCK = re.compile(r"^```console\n\$ (?P<command>.+)\n(?P<output>(?:(?!```).*\n)*)```$", re.MULTILINE)
 SHOWN_AS = {"make run": "tacit demo"}
+"""Its noise is real, so no two runs print the same: refreshed here, not compared by the test."""
 
 
 def pages() -> list[Path]:
@@ -57,7 +58,7 @@ def runs_here(command: str) -> bool:
 def shown(page: Path) -> Iterator[tuple[str, str]]:
     """Commands and outputs that a page shows."""
     for block in BLOCK.finditer(page.read_text()):
-        if runs_here(block["command"]):
+        if runs_here(block["command"]) and block["command"] not in SHOWN_AS:
             yield block["command"], block["output"]
 
 
