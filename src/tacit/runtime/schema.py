@@ -35,7 +35,7 @@ CREATE TABLE record (
     -- One message per update and one feedback per round, ever; the rest once per session.
     UNIQUE (session, kind, number)
 );
-CREATE TRIGGER reserve_before_speaking BEFORE INSERT ON record WHEN NEW.kind IN ('began', 'spoke')
+CREATE TRIGGER reserve_before_beginning BEFORE INSERT ON record WHEN NEW.kind = 'began'
     AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'reserved')
     BEGIN SELECT RAISE(ABORT, 'loss not reserved'); END;
 CREATE TRIGGER begin_before_speaking BEFORE INSERT ON record WHEN NEW.kind = 'spoke'
@@ -51,7 +51,7 @@ CREATE TRIGGER one_identity BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'a
 
 COMPLAINTS = {
     "record.number": "it has one of this kind already, and a second must never exist. Repeat the first",
-    "loss not reserved": "the loss of a session must be reserved before anything is said in it",
+    "loss not reserved": "the loss of a session must be reserved before it begins",
     "session not begun": "a session must begin before anything is said in it",
     "session is settled": "the agent has said its last word in this session, and its loss is settled",
 }
