@@ -39,11 +39,9 @@ _NOISE_IS_REAL = (
 )
 @click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy per °C (ε).")
 @click.option("--mixing", type=options.NUMBER, default=0.5, show_default=True, help="Mixing (σ).")
-@click.option("--rounds", type=options.Whole(1), help="How many rounds; until they agree unless given.")
+@click.option("--rounds", type=options.Whole(1), help="How many; until they agree, or 150, unless given.")
 @click.option("--faults/--no-faults", default=True, help="Kill an agent and the coordinator, or not.")
-@click.option(
-    "--pace", type=options.NUMBER, default=0.25, show_default=True, help="At least so long a round, s."
-)
+@click.option("--pace", type=options.NUMBER, help="Seconds per round, at least; slow enough to follow.")
 @click.option(
     "--processes", type=options.Whole(1), help="Share so few processes; one per agent unless given."
 )
@@ -98,6 +96,8 @@ def _introduce(performance: Performance) -> None:
         f"Costs     each agent at most {output.up(performance.loss)} for values that differ by "
         f"{output.near(session.adjacency)} {UNIT}; its cap is {output.near(performance.crew.cap)}\n"
     )
+    if performance.needed > session.rounds:
+        told += f"Note      this graph needs {performance.needed:,} rounds to agree; the demo stops before\n"
     who = f"{session.n:,} agents agree on the average of temperatures they keep to themselves."
     output.emit(Text(who, style="bold"), Text(_NOISE_IS_REAL, style="yellow"), Text(told))
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _BACK_AFTER = 0.5  # seconds a killed process stays dead
 _PATIENCE = 300.0
+_PACE, _SHOW = 0.25, 5.0  # seconds a round, and all of them, should take to be followed
+_ANY = 1000 * (HIGH - LOW)  # no agreement is asked for
+_MOST_ROUNDS = 150  # a ring of 50 needs thousands to agree: too long for a demo
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Performance:
     crew: Crew
     values: list[float]
     faults: bool
+    needed: int
+    """How many rounds it would take to agree."""
     _due: list[tuple[float, str]] = field(default_factory=list)
     _hit: set[str] = field(default_factory=set)
 
@@ -65,17 +70,22 @@ class Performance:
         mixing: float,
         rounds: int | None,
         faults: bool,
-        pace: float,
+        pace: float | None,
         processes: int | None,
         seed: int,
     ) -> Performance:
         """Make keys, a session and made-up values."""
         from tacit.runtime.drafting import draft
         from tacit.runtime.session import write_session
+        from tacit.theory.design import design
 
         graph = _graph(topology, agents)
         names = [f"agent-{i}" for i in range(agents)]
         roster = make_roster(folder, names, graph=graph is not None)
+        size: dict[str, Any] = {"agents": agents} if graph is None else {"graph": graph}
+        asked = design(**size, epsilon=epsilon, mixing=mixing, spread=HIGH - LOW)
+        needed = asked.promise.rounds
+        chosen = rounds or min(needed, _MOST_ROUNDS)
         session = draft(
             "demo",
             roster,
@@ -85,7 +95,8 @@ class Performance:
             epsilon=epsilon,
             adjacency=1.0,
             mixing=mixing,
-            rounds=rounds,
+            rounds=chosen,
+            tolerance=_ANY if chosen < needed else None,
             deadlines=Deadlines(round=10.0, start=120.0, repeat=1.0),
         )
         write_session(session, folder / "session.toml", addresses=make_addresses(session))
@@ -93,8 +104,9 @@ class Performance:
         values = np.random.default_rng(seed).uniform(LOW, HIGH, agents).tolist()
         together = 1 if processes is None else -(-agents // processes)
         cap = float(f"{1.005 * session.promise().loss:.2g}")
-        crew = Crew(folder, session, dict(zip(names, values, strict=True)), cap, together, pace)
-        return cls(session, crew, values, faults)
+        slow = min(_PACE, _SHOW / session.rounds) if pace is None else pace
+        crew = Crew(folder, session, dict(zip(names, values, strict=True)), cap, together, slow)
+        return cls(session, crew, values, faults, needed)
 
     @cached_property
     def promise(self) -> Promise:
@@ -237,6 +249,7 @@ class Performance:
             "loss": max(self.final[name]["loss"] for name in self.crew.values),
             "cap": self.crew.cap,
             "killed": sorted(self._hit),
+            "rounds_per_second": self._speed(),
             "final": final,
             "transcript": {
                 "sound": verdict.sound,
@@ -245,6 +258,13 @@ class Performance:
                 "radius": None if accuracy is None else accuracy.radius,
             },
         }
+
+    def _speed(self) -> float | None:
+        """Rounds per second, with all pauses and faults; None on a graph, which has no common clock."""
+        if self.session.topology == "graph" or self.session.rounds < 2:
+            return None
+        closed = [e["time"] for e in Tail(self.crew.path(COORDINATOR, "log")) if e["event"] == "round-closed"]
+        return float((self.session.rounds - 1) / max(closed[-1] - closed[0], 1e-3))
 
     def keep(self, out: Path) -> dict[str, Path]:
         """Write what may be seen: the session, its transcript, and the picture of made-up values."""
