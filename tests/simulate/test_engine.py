@@ -105,6 +105,15 @@ def test_it_is_the_reference_across_blocks_of_agents(n):
         assert_same(executions(data, mechanism, 2), mechanism.execute(values, noise))
 
 
+@pytest.mark.parametrize("parameters", [Fading(0.3, 2, 0.8), OneShot(0.3, 2)])
+@pytest.mark.parametrize("kind", [ClientServer, Distributed])
+def test_one_agent_alone_hears_itself(kind, parameters):
+    mechanism = kind(parameters, 1 if kind is ClientServer else Graph.from_edges([], 1))
+    data = simulate(mechanism, [5.0], 4)
+    noise = SimulatedNoise(0).draw(parameters, 4, 1)
+    assert data.theta.values.item() == pytest.approx(reference(mechanism, [5.0], noise).theta[-1].item())
+
+
 # ---------------------------------------------------------------- the same bits, however computed
 
 

@@ -14,8 +14,8 @@ OOPSLA 2014), so two of them can share a word but never a stretch of them.
 Everything here is free of branches and of calls, so that loops over it run on vector units.
 Only IEEE operations and explicit fused ones are used: any machine gives the same bits.
 
-numba caches compiled code by the *calling* file: after a change here, touch
-simulate/_kernels.py too.
+numba keeps compiled code until the file that *calls* it changes: after a change here or in
+simulate/_rows.py, touch the files in simulate/ whose names end in kernels.py.
 """
 
 # ruff: noqa: ARG001 - the arguments of an intrinsic are types, and their count is its signature

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -46,19 +46,18 @@ class Crew:
         return self._pool.submit(work)
 
     def dismiss(self) -> None:
-        """Let the threads end, when what they are at is done."""
+        """Let the threads end, and return when what they are at is done."""
         self._pool.shutdown(cancel_futures=True)
 
 
 def finish(futures: Sequence[Future[Any]]) -> None:
-    """Wait for all; on an interrupt or error cancel what has not begun, and wait for the rest."""
+    """Wait for all; on an interrupt or error cancel what has not begun."""
     try:
         for future in futures:
             future.result()
     finally:
         for future in futures:
             future.cancel()
-        wait(futures)
 
 
 def even_shares(count: int, crew: Crew | None) -> IntArray:
