@@ -1,0 +1,139 @@
+"""What the protocol's tests share: runs with scripted noise, a watch over them, a look into machines."""
+
+import copy
+import math
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pytest
+
+from tacit.mechanism.on_lattice import OnLattice
+from tacit.protocol.messages import Kind
+from tacit.protocol.records import Closed, Spoke
+from tacit.testing import Harness, ScriptedNoise
+
+NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
+NOT_STATE |= {"_notices", "budget", "voice", "_timers"}
+
+
+def draws_for(session, seed=1):
+    """Noise as wide as the session's, and values, both decided by a seed."""
+    rng = np.random.default_rng(seed)
+    shape = (session.rounds, session.n, *([] if session.components == 1 else [session.components]))
+    draws = np.zeros(shape, dtype=object)
+    for u in range(session.rounds if session.noise_kind == "fading" else 1):
+        for i in range(session.n):
+            scale = session.lattice_agent(i).draw_scale(u)
+            part = np.rint(rng.laplace(scale=scale, size=shape[2:] or None))
+            draws[u, i] = int(part) if len(shape) == 2 else [int(v) for v in part]
+    return draws, rng.uniform(session.lattice.low, session.lattice.high, size=shape[1:]).tolist()
+
+
+def read(frame):
+    """The sender, kind, and first field (update or round) of a frame, without the codec."""
+    _, _, sender, kind, body = msgspec.msgpack.decode(frame[:-64])
+    return sender, Kind(kind), msgspec.msgpack.decode(body)[0]
+
+
+class Watch:
+    """Holds a harness to what must hold at every moment, whatever happens.
+
+    - Nobody ever signs two different messages for one update or round.
+    - What is sent is in the sender's ledger already.
+    - What an agent's messages cost never passes its owner's cap.
+    """
+
+    def __init__(self, harness):
+        self.harness, self.said = harness, {}
+        self._send = harness.network.send
+        harness.network.send = self.send
+
+    def send(self, source, to, frame):
+        sender, kind, number = read(frame)
+        assert sender == source, "a node speaks for itself"
+        if kind in (Kind.REPORT, Kind.FEEDBACK):
+            new = (sender, number) not in self.said
+            first = self.said.setdefault((sender, number), frame)
+            assert first == frame, f"{sender} said two things in round {number}"
+            records = self.harness.ledgers[source].records() if new else ()
+            saved = any(frame == r.frame for r in records if isinstance(r, Spoke | Closed))
+            assert saved or not new, "sent, but not saved"
+        self._send(source, to, frame)
+
+    def check(self):
+        for number, ledger in self.harness.ledgers.items():
+            records = ledger.records()
+            spoke = [r.update for r in records if isinstance(r, Spoke)]
+            closed = [r.round for r in records if isinstance(r, Closed)]
+            assert len(spoke) == len(set(spoke))
+            assert closed == list(range(len(closed)))
+            if number >= 0:
+                budget = self.harness.budget(number)
+                lost = sum(Fraction(r.loss) for r in records if isinstance(r, Spoke))
+                assert Fraction(budget.spent) + lost <= budget.cap
+                account = self.harness.session.account(number).per_message
+                assert all(r.loss == account[r.update] for r in records if isinstance(r, Spoke))
+                assert {u for s, u in self.said if s == number} <= set(spoke)
+
+
+@pytest.fixture
+def script():
+    return draws_for
+
+
+@pytest.fixture
+def play():
+    """Make a watched harness with scripted noise, and what the mechanism does on the same noise."""
+
+    def made(session, *, seed=1, fresh=True, **more):
+        draws, values = draws_for(session, seed)
+        harness = Harness(session, values, ScriptedNoise(draws, fresh=fresh), seed=seed, **more)
+        harness.expected = OnLattice(session.mechanism, session.lattice).execute(values, draws)
+        harness.watch = Watch(harness)
+        return harness
+
+    return made
+
+
+@pytest.fixture
+def equals_the_mechanism():
+    """Check that a run is the mechanism's own execution, bit for bit: states, messages, feedback."""
+
+    def check(harness):
+        expected, session = harness.expected, harness.session
+        for i in range(session.n):
+            assert harness.speaker(i).voice._state == _numbers(expected.theta[-1][i])
+            codec = harness.speaker(i).codec
+            records = harness.ledgers[i].records()
+            spoke = [codec.open(r.frame) for r in records if isinstance(r, Spoke)]
+            assert [m.numbers for m in spoke] == [_numbers(x[i]) for x in expected.x]
+            assert [m.body.exponent for m in spoke] == expected.exponents[:, i].tolist()
+            moved = [codec.unpack(r.y) for r in records if hasattr(r, "y")]
+            y = [row if session.edges is None else row[i] for row in expected.y]
+            assert moved == [_numbers(v) for v in y]
+
+    return check
+
+
+def _numbers(value):
+    return (int(value),) if np.ndim(value) == 0 else tuple(int(v) for v in value)
+
+
+def everything(machine):
+    """All that a machine holds, but for counters and what its last step said."""
+    found = {k: copy.deepcopy(v) for k, v in vars(machine).items() if k not in NOT_STATE}
+    found["timers"] = copy.deepcopy(vars(machine._timers))
+    if hasattr(machine, "voice"):
+        found["voice"] = {k: copy.deepcopy(v) for k, v in vars(machine.voice).items() if k not in NOT_STATE}
+    return found
+
+
+@pytest.fixture
+def state_of():
+    return everything
+
+
+@pytest.fixture
+def no_end():
+    return math.inf
