@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, final
 from urllib.parse import quote
 
-from tacit.errors import LedgerError
+from tacit.errors import FileError, LedgerError
 from tacit.runtime import schema
 from tacit.runtime.files import PRIVATE, refused, require_private, sync_directory
 from tacit.runtime.mark import Mark, Position
@@ -61,8 +61,12 @@ class Store:
             except BaseException:
                 mark.close()
                 raise
+        except FileError:
+            raise
         except sqlite3.Error as error:
             raise LedgerError(f"{path} {complaint(error)}") from None
+        except (UnicodeError, TypeError, ValueError):  # what was read is not of the kind it must be
+            raise LedgerError(f"{path} {_DAMAGED}") from None
         except OSError as error:
             raise LedgerError(f"{refused(path, error)} Without its ledger an agent cannot speak.") from None
 
@@ -104,7 +108,8 @@ class Store:
 
     def _verify(self, learn: Callable[[Row], None], position: Position | None) -> None:
         """Read everything once: each row must follow from the one before."""
-        if self._ask("PRAGMA quick_check(1)") != "ok":
+        # Not quick_check: it passes over the index that keeps messages unique.
+        if self._ask("PRAGMA integrity_check(1)") != "ok":
             raise self._damaged()
         self._generation = self._ask("SELECT generation FROM ledger")
         head, count = schema.first_digest(self._generation), 0
@@ -281,8 +286,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(
         f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=0
     )
-    for setting in _SETTINGS:
-        database.execute(setting)
+    try:
+        for setting in _SETTINGS:
+            database.execute(setting)
+    except BaseException:
+        database.close()
+        raise
     return database
 
 
