@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -56,6 +55,7 @@ class Member:
         self._task: asyncio.Task[None] | None = None
         self._notices: deque[Notice] = deque(maxlen=_NOTICES)
         self._news: asyncio.Event | None = None
+        self._raised = False
 
     async def __aenter__(self) -> Self:
         self._news = asyncio.Event()
@@ -75,12 +75,10 @@ class Member:
     ) -> None:
         assert self._task is not None
         self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            if kind is None:
-                await self._task
-            else:
-                await asyncio.wait([self._task])
+        await asyncio.wait([self._task])
         self._close_ledger()
+        if kind is None and not self._task.cancelled() and not self._raised:
+            self._task.result()  # what went wrong, if nobody was told
 
     async def __aiter__(self) -> AsyncIterator[Notice]:
         assert self._news is not None
@@ -89,6 +87,7 @@ class Member:
             while self._notices:
                 yield self._notices.popleft()
             if self._task.done():
+                await self.ended()
                 return
             self._news.clear()
             await self._news.wait()
@@ -101,7 +100,11 @@ class Member:
     async def ended(self) -> None:
         """Wait until the machine is over, and raise what went wrong."""
         assert self._task is not None
-        await asyncio.shield(self._task)
+        try:
+            await asyncio.shield(self._task)
+        except Exception:
+            self._raised = True
+            raise
 
     def _made(self, ledger: Ledger) -> Node:
         raise NotImplementedError
