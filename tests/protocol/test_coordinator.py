@@ -1,0 +1,453 @@
+"""The coordinator: starts with enough, closes with the quorum, and never says two things."""
+
+import math
+
+import pytest
+
+from tacit.errors import ParameterError, StateError
+from tacit.protocol.codec import Codec, combined, digest
+from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.effects import (
+    Equivocated,
+    Finished,
+    Halt,
+    Heard,
+    Joined,
+    Left,
+    LostHistory,
+    NoiseReady,
+    Quiet,
+    Refused,
+    RoundClosed,
+    RoundOpened,
+    Send,
+    Start,
+    Step,
+    Stopped,
+    Tick,
+    Waiting,
+)
+from tacit.protocol.machine import ANSWERS_PER_TICK, BATCH, REMEMBERED
+from tacit.protocol.messages import (
+    COORDINATOR,
+    NOTHING_HEARD,
+    Ask,
+    Done,
+    Feedback,
+    Present,
+    Reason,
+    Refusal,
+    Report,
+    Stop,
+)
+from tacit.protocol.records import Began, Closed, Ended, Evidence, Opened
+from tacit.protocol.session import Deadlines
+from tacit.protocol.tables import CoordinatorPhase as P
+from tacit.testing import known_key, known_session
+
+
+class Server:
+    """A coordinator, and the keys of all its agents."""
+
+    def __init__(self, session=None):
+        self.session = session or known_session(4, 3, quorum=2, start=3)
+        self.codec = Codec(self.session)
+        self.machine = Coordinator(self.session, sign=known_key(COORDINATOR).sign)
+        self.records, self.sent, self.now = [], [], 0.0
+
+    def __call__(self, event):
+        step = self.machine.handle(event)
+        self.records += step.records
+        self.sent += step.messages
+        return step
+
+    def hear(self, sender, body):
+        return self(Heard(self.frame(sender, body)))
+
+    def frame(self, sender, body):
+        return self.codec.seal(sender, body, known_key(sender).sign)
+
+    def report(self, sender, u=None, numbers=None, heard=None):
+        u = self.machine.round if u is None else u
+        heard = self.before(u) if heard is None else heard
+        numbers = [10 * sender + u] * self.session.components if numbers is None else numbers
+        body = Report(u, self.session.exponent(sender, u), self.codec.pack(numbers), heard)
+        return self(Heard(self.frame(sender, body)))
+
+    def before(self, u):
+        closed = [r for r in self.records if isinstance(r, Closed)]
+        return digest(closed[u - 1].frame) if u else NOTHING_HEARD
+
+    def says(self, step):
+        return [(m.to, self.codec.open(m.frame).body) for m in step.messages]
+
+    def tick(self, seconds):
+        self(Tick(self.now))
+        self.now += seconds
+        return self(Tick(self.now))
+
+    def begin(self, *agents):
+        self(Start())
+        for i in agents or range(self.session.n):
+            step = self.hear(i, Present(0))
+        return step
+
+    def again(self):
+        self.machine = Coordinator.resume(self.session, self.records, sign=known_key(COORDINATOR).sign)
+        return self
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+def test_it_opens_when_all_are_there(server):
+    server(Start())
+    for i in range(3):
+        assert server.hear(i, Present(0)) == Step()
+    step = server.hear(3, Present(0))
+    assert step.records == (Opened(server.session.id, (0, 1, 2, 3)),)
+    assert server.says(step) == [(None, Ask(0))]
+    assert step.notices == (RoundOpened(0, 4),)
+
+
+def test_it_does_not_open_with_too_few_ever(server):
+    server.begin(0, 1)
+    step = server.tick(1e6)
+    assert step.notices == (Waiting(0, (2, 3)),)
+    assert server.machine.phase is P.GATHERING
+    step = server.hear(2, Present(0))  # now there are enough, and the deadline has passed
+    assert server.machine.phase is P.COLLECTING
+    assert step.records == (Opened(server.session.id, (0, 1, 2)),)
+
+
+def test_it_waits_for_the_rest_until_the_deadline(server):
+    server.begin(0, 1, 2)
+    assert server.tick(59).records == ()
+    assert server.tick(1.1).records == (Opened(server.session.id, (0, 1, 2)),)
+
+
+def test_who_is_seen_by_the_network_is_not_present_before_it_has_signed(server):
+    server(Start())
+    for i in range(4):
+        server(Joined(i))
+    assert server.machine.present == set()
+
+
+def test_a_round_closes_when_all_present_have_spoken(server):
+    server.begin()
+    for i in range(3):
+        assert server.report(i) == Step()
+    step = server.report(3)
+    (closed,) = step.records
+    feedback = server.codec.open(closed.frame).body
+    frames = [server.codec.open(f) for f in closed.reports]
+    expected = server.session.lattice.mean([(m.numbers[0], m.body.exponent) for m in frames])
+    assert feedback == Feedback(
+        0, server.codec.pack([expected]), b"\x0f", 4, combined(m.digest for m in frames), NOTHING_HEARD
+    )
+    assert closed.used == (0, 1, 2, 3)
+    assert step.messages == (Send(None, closed.frame),)
+    assert step.notices == (RoundClosed(0, (0, 1, 2, 3), ()), RoundOpened(1, 4))
+    for i in range(4):
+        step = server.report(i)
+    assert server.codec.open(step.records[0].frame).body.before == digest(closed.frame)
+
+
+def test_at_the_deadline_the_quorum_suffices_and_who_was_late_is_not_waited_for_again(server):
+    server.begin()
+    server.report(0)
+    server.report(1)
+    assert server.tick(29.9).records == ()
+    step = server.tick(0.2)
+    assert step.records[0].used == (0, 1)
+    assert step.notices[0] == RoundClosed(0, (0, 1), (2, 3))
+    assert server.machine.present == {0, 1}
+    server.report(0)
+    assert server.report(1).records[0].used == (0, 1)  # at once: nobody else is waited for
+    server.hear(3, Present(2))  # heard again, so waited for again
+    server.report(0)
+    assert server.report(1).records == ()
+    assert server.report(3).records[0].used == (0, 1, 3)
+
+
+def test_without_the_quorum_it_waits_and_says_for_whom(server):
+    server.begin()
+    server.report(2)
+    step = server.tick(31)
+    assert step.records == ()
+    assert step.notices == (Waiting(0, (0, 1, 3)),)
+    assert server.report(0).records[0].used == (0, 2)  # the deadline has passed: the quorum closes it
+
+
+def test_who_leaves_is_not_waited_for(server):
+    server.begin()
+    server.report(0)
+    server.report(1)
+    server.report(2)
+    assert server.machine.missing == (3,)
+    assert server(Left(3)).records[0].used == (0, 1, 2)
+    assert server.machine.present == {0, 1, 2}
+
+
+def test_leaving_below_the_quorum_does_not_close(server):
+    server.begin()
+    server.report(0)
+    for i in (1, 2, 3):
+        assert server(Left(i)).records == ()
+
+
+def test_who_has_reached_its_cap_is_not_waited_for_but_answered(server):
+    server.begin()
+    step = server.hear(3, Stop(0, Reason.CAP))
+    assert step.notices == (Quiet(3, 0),)
+    for i in range(3):
+        step = server.report(i)
+    assert step.records[0].used == (0, 1, 2)
+    assert [to for to, _ in server.says(server.hear(3, Ask(0)))] == [3]
+    server.report(0)
+    server.report(1)
+    assert server.report(2).records[0].used == (0, 1, 2)
+
+
+def test_a_late_report_is_not_used_but_answered_with_what_it_missed(server):
+    server.begin()
+    server.report(0)
+    server.report(1)
+    server.tick(31)
+    first = server.records[-1].frame
+    step = server.report(2, u=0)
+    assert step.notices == (Refused(Refusal.LATE, 2),)
+    assert step.messages == (Send(2, first),)
+    assert step.records == ()
+    assert 2 in server.machine.present
+    step = server.report(0, u=0)  # the feedback got lost on its way
+    assert step.notices == (Refused(Refusal.REPLAY, 0),)
+    assert step.messages == (Send(0, first),)
+
+
+def test_one_far_behind_gets_the_newest_first_and_then_a_batch():
+    server = Server(known_session(2, 40, quorum=1, start=1, mixing=0.1, decay=0.95))
+    server.begin(0)
+    server.tick(61)
+    for _ in range(30):
+        server.report(0)
+    feedback = [r.frame for r in server.records if isinstance(r, Closed)]
+    assert len(feedback) == 30
+    step = server.hear(1, Present(0))
+    assert [m.frame for m in step.messages] == [feedback[29], *feedback[:BATCH]]
+    assert {m.to for m in step.messages} == {1}
+    step = server.hear(1, Ask(20))
+    assert [m.frame for m in step.messages] == feedback[20:]
+    assert server.says(server.hear(1, Ask(30))) == [(1, Ask(30))]
+
+
+def test_asking_too_often_is_answered_later(server):
+    server.begin()
+    for k in range(100):
+        step = server.hear(0, Ask(0))
+        assert bool(step.messages) == (k < ANSWERS_PER_TICK)
+    assert server.machine.refused[Refusal.TOO_OFTEN] == 100 - ANSWERS_PER_TICK
+    assert server.hear(1, Ask(0)).messages != ()  # others are not disturbed
+    server.tick(0)
+    assert server.hear(0, Ask(0)).messages != ()
+
+
+@pytest.mark.parametrize("rounds_made", [0, 1, 2, 3])
+def test_after_a_restart_it_repeats_its_very_bytes(server, rounds_made):
+    server.begin()
+    for _ in range(rounds_made):
+        for i in range(4):
+            server.report(i)
+    feedback = [r.frame for r in server.records if isinstance(r, Closed)]
+    step = server.again()(Start())
+    assert step.records == ()
+    if rounds_made == 0:
+        assert server.says(step) == [(None, Ask(0))]
+    elif rounds_made < 3:
+        assert step.messages == (Send(None, feedback[-1]),)
+    else:
+        assert server.machine.phase is P.SERVING
+    for t in range(rounds_made):
+        step = server.hear(1, Ask(t))
+        assert step.messages[0].frame == feedback[t]
+
+
+def test_after_a_restart_it_waits_for_those_it_had_used(server):
+    """Otherwise the first few to come back would close the round among themselves."""
+    server.begin()
+    for i in range(4):
+        server.report(i)
+    server.again()(Start())
+    for i in range(3):
+        assert server.report(i).records == ()
+    assert server.report(3).records[0].used == (0, 1, 2, 3)
+
+
+def test_a_coordinator_with_an_old_ledger_is_found_out(server, state_of):
+    server.begin()
+    for _ in range(2):
+        for i in range(4):
+            server.report(i)
+    old = server.records[:2]
+    server.machine = Coordinator.resume(server.session, old, sign=known_key(COORDINATOR).sign)
+    server(Start())
+    before = state_of(server.machine)
+    for body, update in ((Present(2), 2), (Ask(2), 2), (Done(3), 3), (Stop(2, Reason.CAP), 2)):
+        step = server.hear(1, body)
+        assert step.notices == (Refused(Refusal.AHEAD, 1), LostHistory(1, update))
+    assert server.report(1, u=2).notices == (Refused(Refusal.AHEAD, 1), LostHistory(1, 2))
+    assert state_of(server.machine) == before
+
+
+def test_a_report_that_comes_from_another_history_is_refused(server, state_of):
+    server.begin()
+    for i in range(4):
+        server.report(i)
+    before = state_of(server.machine)
+    step = server.report(0, heard=bytes(range(32)))
+    assert step == Step(notices=(Refused(Refusal.OTHER_HISTORY, 0),))
+    assert state_of(server.machine) == before
+
+
+def test_an_agent_that_says_two_things_is_kept_as_evidence_and_the_first_counts(server):
+    server.begin()
+    server.report(0)
+    first = server.machine._reports[0]
+    step = server.report(0, numbers=[999])
+    assert step.notices == (Refused(Refusal.EQUIVOCATION, 0), Equivocated(0, 0))
+    (evidence,) = step.records
+    assert (evidence.sender, evidence.round, evidence.first) == (0, 0, first.frame)
+    assert server.machine._reports[0] is first
+    for i in (1, 2, 3):
+        server.report(i)
+    step = server.report(1, u=0, numbers=[999])  # about a closed round: the first is in the record
+    assert step.records[0].first == b""
+    assert step.records[0].first_digest == digest(server.records[-2].reports[1])
+
+
+def test_contradictions_are_noticed_for_a_while_back():
+    server = Server(known_session(2, REMEMBERED + 10, mixing=0.05, decay=0.97))
+    server.begin()
+    for _ in range(REMEMBERED + 5):
+        server.report(0)
+        server.report(1)
+    assert len(server.machine._past) == REMEMBERED
+    assert isinstance(server.report(0, u=5, numbers=[999]).records[0], Evidence)
+    assert server.report(0, u=4, numbers=[999]).records == ()
+
+
+def test_a_replay_changes_nothing(server, state_of):
+    server.begin()
+    server.report(0)
+    before = state_of(server.machine)
+    assert server.report(0) == Step(notices=(Refused(Refusal.REPLAY, 0),))
+    assert server(Heard(server.frame(COORDINATOR, Ask(0)))) == Step(
+        notices=(Refused(Refusal.NOT_FOR_ME, COORDINATOR),)
+    )
+    assert state_of(server.machine) == before
+
+
+def test_reports_before_the_start_make_present_but_are_not_used(server):
+    server(Start())
+    step = server.report(0)
+    assert step.notices == (Refused(Refusal.OUT_OF_PLACE, 0),)
+    assert server.machine.present == {0}
+    assert server.machine.heard == 0
+
+
+def make_all(server):
+    server.begin()
+    for _ in range(3):
+        for i in range(4):
+            step = server.report(i)
+    return step
+
+
+def test_at_the_end_it_stays_until_all_have_heard(server):
+    step = make_all(server)
+    assert step.records[-1] == Ended(3, None)
+    last = server.records[-2].frame
+    for i in (0, 1, 2):
+        assert server.hear(i, Done(3)) == Step()
+    step = server.tick(1)
+    assert step.messages == (Send(3, last),)
+    step = server.hear(3, Done(3))
+    assert step.notices == (Finished(3),)
+    assert server.machine.phase is P.FINISHED
+    assert server.machine.wake is None
+    assert server.hear(3, Ask(2)).messages == (Send(3, last),)  # still answers
+
+
+def test_at_the_end_it_does_not_wait_for_ever(server):
+    make_all(server)
+    assert server.tick(61).notices == (Finished(3),)
+
+
+def test_present_at_the_end_means_done(server):
+    make_all(server)
+    for i in range(4):
+        server.hear(i, Present(3))
+    assert server.machine.phase is P.FINISHED
+
+
+def test_halt_ends_the_session_for_all_and_for_good(server):
+    server.begin()
+    step = server(Halt())
+    assert step.records == (Ended(0, Reason.OPERATOR),)
+    assert step.notices == (Stopped(0, Reason.OPERATOR),)
+    stop = server.frame(COORDINATOR, Stop(0, Reason.OPERATOR))
+    assert step.messages == (Send(None, stop),)
+    assert server.report(0).messages == (Send(0, stop),)
+    assert server.again()(Start()).messages == (Send(None, stop),)
+    assert server.hear(2, Present(0)).messages == (Send(2, stop),)
+
+
+def test_a_joining_agent_is_told_where_the_session_is(server):
+    server.begin()
+    assert server.says(server(Joined(2))) == [(2, Ask(0))]
+    for i in range(4):
+        server.report(i)
+    assert server(Joined(2)).messages == (Send(2, server.records[-1].frame),)
+    assert server(Joined(99)).notices == (Refused(Refusal.NOT_FOR_ME),)
+
+
+def test_wake_says_when_something_is_due(server):
+    assert server.machine.wake is None
+    server(Start())
+    assert server.machine.wake == -math.inf
+    server(Tick(5.0))
+    assert server.machine.wake == 65.0
+
+
+def test_records_of_others_are_refused(server):
+    server.begin()
+    for i in range(4):
+        server.report(i)
+    sign = known_key(COORDINATOR).sign
+    with pytest.raises(StateError, match="another session"):
+        Coordinator.resume(known_session(4, 4), server.records, sign=sign)
+    with pytest.raises(StateError, match="must follow one another"):
+        Coordinator.resume(server.session, server.records[1:], sign=sign)
+    with pytest.raises(StateError, match="must follow one another"):
+        Coordinator.resume(server.session, [*server.records, server.records[-1]], sign=sign)
+    with pytest.raises(StateError, match="not a coordinator's"):
+        Coordinator.resume(server.session, [Began(b"", 0, b"", 0.0, 0.0, 0.0)], sign=sign)
+    with pytest.raises(ParameterError, match="has no coordinator"):
+        Coordinator(known_session(graph="ring:4"), sign=sign)
+    with pytest.raises(ParameterError, match="adds no noise"):
+        server(NoiseReady(0, 1))
+
+
+def test_a_deadline_is_never_measured_from_a_time_that_is_past():
+    """A round that opens between two ticks far apart still gets its whole time."""
+    server = Server(known_session(2, 3, quorum=1, deadlines=Deadlines(round=10, start=10, repeat=1)))
+    server(Start())
+    server(Tick(0.0))
+    server.hear(0, Present(0))
+    server.hear(1, Present(0))
+    server.report(0)
+    assert server(Tick(1000.0)).records == ()
+    assert server(Tick(1009.0)).records == ()
+    assert server(Tick(1010.0)).records[0].used == (0,)
