@@ -8,11 +8,13 @@ from scipy.stats import dlaplace, laplace
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.audit import Deployed, Simulated, Transcripts, log_likelihood, log_likelihood_ratio, residuals
+from tacit.audit.deployed import from_lattice
 from tacit.audit.likelihood import counted, log_likelihood_ratios, states
 from tacit.errors import StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise
 from tacit.noise.accounting import account
+from tacit.simulate.lattice import SimulatedWholeNoise, simulate_on_lattice
 from tacit.theory.privacy import epsilon, epsilons
 from tacit.theory.witness import witness
 
@@ -137,17 +139,21 @@ def test_lattice_ratio_is_of_the_discrete_law_exactly():
     assert np.abs(ratio).max() <= account(agent, 6, adjacency=0.75).total * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("graph", [False, True])
-def test_lattice_residuals_are_the_draws(graph):
-    mechanism = MECHANISMS["graph, per agent" if graph else "server, per agent"]
-    seen = Deployed(mechanism, 0, 9, seedable=True)(np.arange(6.0).reshape(3, 2), 5, 25, 7)
+@pytest.mark.parametrize("name", ["server, per agent", "graph, per agent", "server, one-shot"])
+def test_lattice_residuals_are_the_draws_to_the_last_step(name):
+    mechanism, values = MECHANISMS[name], np.arange(6.0).reshape(3, 2) / 7
+    lattice = Lattice.fitting(mechanism.parameters, 5, 0, 1)
+    runs = simulate_on_lattice(mechanism, lattice, values, 5, noise=SimulatedWholeNoise(7), runs=25)
+    seen = from_lattice(runs)
+    steps = np.ldexp(1.0, runs.exponents)
     for agent in range(3):
         view = seen.of(agent)
-        exact = residuals(view, np.arange(6.0).reshape(3, 2)[agent])
-        floats = view.x - states(view, np.arange(6.0).reshape(3, 2)[agent])
-        step = np.ldexp(1.0, view.exponent)[..., None]
-        assert np.array_equal(exact / step, np.rint(exact / step))
-        assert np.abs(exact - floats).max() <= np.max(step)
+        drawn = np.stack([runs.execution(run).draws[:, agent] for run in range(25)]).astype(float)
+        exact = residuals(view, values[agent]) / steps[None, :, agent, None]
+        told = counted(view)
+        assert np.array_equal(exact[told], drawn[told])
+        floats = view.x - states(view, values[agent])
+        assert np.abs(exact * steps[None, :, agent, None] - floats)[told].max() <= steps.max()
 
 
 def test_starts_may_differ_by_session():

@@ -93,6 +93,18 @@ def test_threshold_from_a_sample_finds_a_rare_giveaway():
     assert judge(rule, first, second, 1e-6).loss > 1.5
 
 
+def test_threshold_from_a_sample_uses_both_sides():
+    rng = np.random.default_rng(4)
+    first, second = rng.laplace(1, 1, 3000), rng.laplace(-1, 1, 3000)
+    rule = rule_from_sample(first, second, 6000, 1e-6)
+    assert rule.low == pytest.approx(-rule.high, abs=0.3)
+    assert 1.5 < judge(rule, first, second, 1e-6).loss < 2
+    turned = rule_from_sample(
+        second, first, 6000, 1e-6
+    )  # small scores mean the first start: no rule is for that
+    assert judge(turned, second, first, 1e-6).loss == 0
+
+
 def test_optimal_tester_proves_most_of_the_loss_and_not_more():
     """The paper's parameters; the long form, with two million sessions, is benchmarks/audit.py."""
     subject = Simulated(PAIR)
@@ -121,6 +133,18 @@ def test_black_box_finds_the_loss_of_what_it_does_not_know():
     assert 1.5 < bound.loss < 2.0
     same = measure_black_box(laplace, 0.0, 0.0, transcripts=4000, seed=2)
     assert same.loss == 0
+
+
+def test_what_is_learned_is_not_judged_on_what_it_was_learned_from():
+    """Three hundred columns of nothing, four hundred rows: any score fits them, none may pass for a leak."""
+
+    def nothing(value, count, seed):
+        return np.random.default_rng(seed).normal(size=(count, 300)).round(6)
+
+    for seed in range(5):
+        assert (
+            measure_black_box(nothing, 0, 1, transcripts=400, failure_probability=1e-3, seed=seed).loss == 0
+        )
 
 
 def test_black_box_finds_noise_that_cancels():

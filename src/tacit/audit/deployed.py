@@ -47,7 +47,7 @@ class Deployed:
             done = simulate_on_lattice(
                 self.mechanism, lattice, np.asarray(values), rounds, noise=noise, runs=some
             )
-            parts.append(_transcripts(done))
+            parts.append(from_lattice(done))
         return Transcripts.join(parts)
 
 
@@ -55,7 +55,7 @@ def _mixed(seed: int, start: int) -> int:
     return int(np.random.SeedSequence([seed, start]).generate_state(1, np.uint64)[0])
 
 
-def _transcripts(runs: LatticeRuns) -> Transcripts:
+def from_lattice(runs: LatticeRuns) -> Transcripts:
     """Forget what is private of runs on a lattice."""
     on, x, y = runs.together.on, runs.x, runs.y
     steps = runs.exponents.reshape(runs.exponents.shape + (1,) * (x.ndim - 3))
