@@ -216,6 +216,18 @@ def test_unreadable_lines_are_told(path, tmp_path):
         verify([])
 
 
+def test_words_that_differ_from_their_frame_are_told(path):
+    lines = lines_of(path)
+    for change in ({"x": lines[1]["x"] + 1}, {"agent": 1}, {"update": 1}, {"more": 0}):
+        changed = [lines[0], {**lines[1], **change}, *lines[2:]]
+        assert names(verify(save(path.with_name("w.jsonl"), changed))) == {"altered-line", "missing-report"}
+    text = path.read_text()
+    path.write_text(
+        text.replace('{"round": 0,', '{"round": 7, "round": 0,', 1)
+    )  # readers differ in which counts
+    assert names(verify(path)) == {"unreadable-line", "missing-report"}
+
+
 def test_words_that_differ_from_the_session_are_told(path, played, tmp_path):
     lines = lines_of(path)
     for word, value in (("noise", 2.0), ("by", "agent1x"), ("id", "00"), ("more", 1)):

@@ -80,6 +80,7 @@ def _fetch(url: str) -> dict[str, Any]:
         with urllib.request.urlopen(url, timeout=_SECONDS) as answer:
             found = json.loads(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
+        error.close()
         raise InputError(f"{url} answered {error.code}: it is not a member's status.") from None
     except OSError as error:
         reason = getattr(error, "reason", error)

@@ -106,8 +106,10 @@ class Reading:
             raise FileError(f"{path} must declare its session in its first line, and does not.")
         try:
             self.session = Session.decode(data)
-        except (TacitError, OverflowError) as why:
+        except TacitError as why:
             raise FileError(f"{path} must declare a session, and does not: {why}") from None
+        except (ValueError, OverflowError):  # letters that are no letters, numbers that are no numbers
+            raise FileError(f"{path} must declare a session, and does not.") from None
         names = [member.name for member in self.session.roster]
         by = content.get("by")
         self.by: int = names.index(by) if by in names else COORDINATOR

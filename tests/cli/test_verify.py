@@ -1,0 +1,116 @@
+"""`tacit verify` and `tacit status` as a user meets them."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from tacit.cli.status import command as status_command
+from tacit.cli.verify import command as verify_command
+from tacit.runtime.status import Status
+from tacit.runtime.status_server import StatusServer
+from tacit.runtime.transcript import TranscriptWriter
+
+PATH = ((0, 1), (1, 2), (2, 3))
+
+
+@pytest.fixture
+def game(played, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = played(absent={1: [2], 2: [0, 1]})
+    with TranscriptWriter(tmp_path / "t.jsonl", made.session) as writer:
+        writer.take(made.kept[-1])
+    return made
+
+
+def run(*words, code=0, command=verify_command):
+    result = CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=True)
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def test_a_sound_session_exits_with_0_and_is_explained(game):
+    text = run("t.jsonl")
+    assert text.startswith("SOUND: session played")
+    assert "4 of 4" in text
+    assert "radius" in text
+    answer = json.loads(run("t.jsonl", "--json", "--failure-probability", "0.1", "--agent", "agent1"))
+    assert answer["sound"] is True
+    assert answer["used"][1] == ["agent0", "agent1", "agent3"]
+    assert answer["accuracy"]["of"] == "the state of agent1"
+    assert sum(answer["accuracy"]["weights"].values()) == pytest.approx(1)
+    assert answer["agents"]["agent2"]["messages"] == 3
+    assert answer["agents"]["agent2"]["loss"] < answer["agents"]["agent2"]["loss_declared"]
+
+
+def test_a_wrong_one_exits_with_1_and_says_what(game, tmp_path):
+    lines = (tmp_path / "t.jsonl").read_text().splitlines()
+    (tmp_path / "less.jsonl").write_text("\n".join(lines[:2] + lines[3:]) + "\n")
+    text = run("less.jsonl", code=1)
+    assert text.startswith("WRONG: session played")
+    assert "missing-report" in text
+    answer = json.loads(run("less.jsonl", "--json", code=1))
+    assert [f["name"] for f in answer["findings"] if f["wrong"]] == ["missing-report"]
+    (tmp_path / "cut.jsonl").write_text("\n".join(lines[:6]) + "\n")
+    assert "unfinished" in run("cut.jsonl", code=1)
+    run("cut.jsonl", "--running")
+
+
+def test_peers_are_merged(played, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    game = played(edges=PATH)
+    for i in range(4):
+        with TranscriptWriter(tmp_path / f"{i}.jsonl", game.session, i) as writer:
+            writer.take(game.kept[i])
+    several = [f"{i}.jsonl" for i in range(4)]
+    assert "Written: all.jsonl" in run(*several, "--merge", "all.jsonl")
+    together, merged = (json.loads(run(*files, "--json")) for files in (several, ["all.jsonl"]))
+    assert together["accuracy"] == merged["accuracy"]
+    assert together["used"][0]["agent0"] == ["agent0", "agent1"]
+
+
+@pytest.fixture
+def served(game):
+    """A status server in a thread; returns its port."""
+    status, ready, done = Status(game.session, 1), threading.Event(), threading.Event()
+    status.update(loss={"spent": 0.5, "planned": 1.0, "cap": 2.0}, late=[f"agent{i}" for i in range(9)])
+    port = []
+
+    async def main():
+        async with StatusServer(status) as server:
+            port.append(server.port)
+            ready.set()
+            while not done.is_set():
+                await asyncio.sleep(0.01)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    ready.wait()
+    yield port[0]
+    done.set()
+    thread.join()
+
+
+def test_status_is_shown(served):
+    for where in (served, f"127.0.0.1:{served}", f"http://127.0.0.1:{served}/status"):
+        text = run(where, command=status_command)
+        assert "agent1 of session played" in text
+        assert "0.5 spent, 1 planned, 2 cap" in text
+        assert "and 4 more" in text
+    answer = json.loads(run(served, "--json", command=status_command))
+    assert answer["round"] == 0
+
+
+def test_status_says_why_there_is_none(served):
+    for where, says in (
+        ("1", "does not answer"),
+        (f"http://127.0.0.1:{served}/else", "404"),
+        (f"http://127.0.0.1:{served}/metrics", "did not answer with a status"),
+    ):
+        result = CliRunner().invoke(status_command, [where])
+        assert says in str(result.exception)
+    for where in ("0", "70000", "ftp://x", "://"):
+        assert CliRunner().invoke(status_command, [where]).exit_code == 2
+    assert CliRunner().invoke(status_command, ["1", "--every", "0"]).exit_code == 2

@@ -1,0 +1,161 @@
+"""What a running member shows: up to date, served to this machine only, nothing private."""
+
+import asyncio
+import dataclasses
+import json
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tacit.errors import ParameterError
+from tacit.protocol import effects
+from tacit.protocol.messages import COORDINATOR, Reason, Refusal
+from tacit.protocol.records import Began, Moved
+from tacit.runtime.status import Status
+from tacit.runtime.status_server import StatusServer
+
+
+@pytest.fixture(scope="module")
+def game(played):
+    return played()
+
+
+@pytest.fixture
+def status(game):
+    return Status(game.session, clock=lambda: 12.0)
+
+
+def samples(status):
+    families = text_string_to_metric_families(status.metrics().decode())
+    return {(s.name, s.labels.get("reason")): s.value for family in families for s in family.samples}
+
+
+def test_a_coordinator_shows_its_rounds(game, status):
+    for notice in (
+        effects.RoundOpened(0, 3),
+        effects.Waiting(0, (2,)),
+        effects.Refused(Refusal.REPLAY, 1),
+        effects.Refused(Refusal.REPLAY, 1),
+        effects.Refused(Refusal.BAD_SIGNATURE),
+        effects.RoundClosed(0, (0, 1, 3), (2,)),
+        effects.Equivocated(1, 0),
+        effects.Quiet(3, 1),
+    ):
+        status.notice(notice)
+    status.take(game.kept[COORDINATOR][:1])
+    found = json.loads(status.json())
+    assert found["phase"] == "running"
+    assert (found["round"], found["rounds"], found["present"], found["used"]) == (1, 4, 3, 3)
+    assert found["late"] == ["agent2"]
+    assert found["quiet"] == ["agent3"]
+    assert found["refused"] == {"replay": 2, "bad_signature": 1}
+    assert found["equivocations"] == [{"sender": "agent1", "round": 0}]
+    assert found["feedback"] == [game.session.lattice.value(game.codec.open(game.feedback[0]).numbers[0])]
+    assert found["loss"] is None
+    assert found["updated"] == 12.0
+    metrics = samples(status)
+    assert metrics["tacit_round", None] == 1
+    assert metrics["tacit_refused_total", "replay"] == 2
+    assert metrics["tacit_equivocations_total", None] == 1
+    assert metrics["tacit_late", None] == 1
+    assert metrics["tacit_feedback", None] == found["feedback"][0]
+    assert ("tacit_loss_cap", None) not in metrics
+    status.notice(effects.Finished(4))
+    assert status.snapshot.phase == "finished"
+    assert status.snapshot.late == []
+    assert samples(status)["tacit_finished", None] == 1
+
+
+def test_an_agent_shows_its_loss_against_its_cap(game):
+    status = Status(game.session, 1)
+    status.notice(effects.Cost(planned=2.0, spent=0.5, cap=3.0))
+    status.notice(effects.Spoken(0, 1.5))
+    assert status.snapshot.loss == {"planned": 2.0, "spent": 1.5, "cap": 3.0}
+    status.notice(effects.Updated(0, 4))
+    status.notice(effects.Behind(1, 3))
+    assert (status.snapshot.round, status.snapshot.behind) == (1, 2)
+    metrics = samples(status)
+    assert (metrics["tacit_loss_spent", None], metrics["tacit_loss_cap", None]) == (1.5, 3.0)
+    status.notice(effects.FellSilent(1, 1.5, 3.0))
+    status.notice(effects.Stopped(1, Reason.OPERATOR))
+    assert status.snapshot.phase == "stopped"
+    refused = Status(game.session, 1)
+    refused.notice(effects.OverCap(planned=2.0, spent=2.0, cap=3.0))
+    assert refused.snapshot.phase == "refused"
+
+
+def test_every_kind_of_notice_is_understood(game):
+    made = {"reason": Refusal.LATE, "missing": (1,), "used": (0, 1)}
+    for kind in effects.Notice.__args__:
+        fields = {f.name: made.get(f.name, 1) for f in dataclasses.fields(kind)}
+        Status(game.session).notice(kind(**fields))
+
+
+def test_only_the_feedback_of_records_is_looked_at(game):
+    """States are in the same records; none of their digits may come out."""
+    status = Status(game.session, 1)
+    secret = game.codec.pack((123456789,))
+    status.take([Began(b"", 1, secret, 1.0, 0.0, 2.0)])
+    assert status.snapshot.feedback is None
+    status.take([Moved(0, (game.feedback[0],), (), b"", secret, secret)])
+    with_secrets = status.json()
+    clean = Status(game.session, 1)
+    clean.take([Moved(0, (game.feedback[0],), (), b"", b"", b"")])
+    shown, expected = json.loads(with_secrets), json.loads(clean.json())
+    del shown["updated"], expected["updated"]
+    assert shown == expected
+
+
+def test_unknown_fields_are_a_mistake(status):
+    with pytest.raises(TypeError, match="no 'theta'"):
+        status.update(theta=1)
+
+
+async def ask(port, text, host="127.0.0.1"):
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(text.encode())
+    answer = await reader.read()
+    writer.close()
+    return answer.decode()
+
+
+def get(path, host="127.0.0.1"):
+    return f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"
+
+
+def test_it_is_served_to_this_machine(status):
+    async def main():
+        async with StatusServer(status) as server:
+            assert server.url == f"http://127.0.0.1:{server.port}"
+            page = await ask(server.port, get("/status"))
+            assert page.startswith("HTTP/1.1 200 OK")
+            assert json.loads(page.partition("\r\n\r\n")[2])["session"] == "played"
+            assert "tacit_rounds{" in await ask(server.port, get("/metrics", "localhost:1"))
+            assert "404" in await ask(server.port, get("/else"))
+            assert "405" in await ask(server.port, get("/status").replace("GET", "POST"))
+            head = await ask(server.port, get("/status").replace("GET", "HEAD"))
+            assert head.endswith("\r\n\r\n")
+            # a page in a browser that made a name of its own lead here
+            assert "403" in await ask(server.port, get("/status", "rebound.example"))
+            assert "403" in await ask(server.port, "GET /status HTTP/1.1\r\n\r\n")
+            assert not await ask(server.port, "x" * 20_000)  # too long: no answer, and it lives on
+            assert "200 OK" in await ask(server.port, get("/"))
+            with pytest.raises(ParameterError, match="another port"):
+                async with StatusServer(status, server.port):
+                    pass
+        with pytest.raises(OSError, match=r".*"):
+            await ask(server.port, get("/status"))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_others_cannot_read_it_unless_that_is_meant(status, host):
+    with pytest.raises(ParameterError, match="loopback"):
+        StatusServer(status, host=host)
+    StatusServer(status, host=host, anywhere=True)
+
+
+def test_ports_are_ports(status):
+    with pytest.raises(ParameterError, match="port"):
+        StatusServer(status, 70_000)
