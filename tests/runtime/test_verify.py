@@ -287,7 +287,9 @@ def test_reports_that_no_feedback_names_are_told(game, tmp_path):
     body = [closed(game, 0, used=(0, 1, 2))]
     short = lines_of(write(tmp_path / "s", game, body))
     mixed = [*short[:4], lines[4], *short[4:]]
-    assert "unused-report" in names(verify(save(tmp_path / "u", mixed), running=True))
+    told = verify(save(tmp_path / "u", mixed), running=True)
+    assert names(told) == {"unused-report", "wrong-mean"}  # the mean is still that of all four
+    assert [finding.wrong for finding in told.findings] == [True, False]
 
 
 def test_a_history_that_forks_is_found(game, tmp_path):

@@ -11,6 +11,7 @@ NOTES = {
     "torn": "the last line was cut off while it was written",
     "means-unchecked": "the messages behind some feedback are not in these transcripts",
     "means-unproved": "nobody has signed what these means were taken of",
+    "unused-report": "a report stands in a round whose feedback does not name it",
     "evidence-alone": "a frame kept as evidence contradicts nothing in these transcripts",
 }
 """Findings that are worth telling and are nobody's fault."""
@@ -25,7 +26,6 @@ WRONG = {
     "missing-round": "rounds are missing before this one",
     "missing-report": "a feedback names messages that are not in the coordinator's transcript",
     "wrong-reports": "a feedback commits to other messages than those in the transcript",
-    "unused-report": "a report stands in a round whose feedback does not name it",
     "wrong-mean": "a feedback is not the mean of the messages it names",
     "broken-chain": "a feedback does not follow from the one of the round before",
     "other-history": "a report commits to other feedback than that in the transcript",
