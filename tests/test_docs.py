@@ -2,7 +2,9 @@
 
 import importlib
 import importlib.util
+import os
 import re
+import socket
 import subprocess
 import sys
 from functools import reduce
@@ -42,6 +44,21 @@ def test_python_blocks_run(page, block, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_session_runs(tmp_path):
+    script = re.search(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        script = script.replace("7447", str(free.getsockname()[1]))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=tmp_path, env={**os.environ, "PATH": path},
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "SOUND" in done.stdout
+    assert "21.5" not in done.stdout + done.stderr  # the private value
 
 
 @pytest.mark.parametrize("page", PAGES)
