@@ -96,9 +96,8 @@ def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: st
     about = [_URI.fullmatch(uri) for uri in listed.get_values_for_type(x509.UniformResourceIdentifier)]
     if len(about) != 1 or about[0] is None or [name.value for name in names] != [about[0][1]]:
         refuse(what, "must name one agent and its signing key")
-    dns = listed.get_values_for_type(x509.DNSName)
-    ips = map(str, listed.get_values_for_type(x509.IPAddress))
-    return Subject(about[0][1], key_bytes(about[0][2]), (*dns, *ips))
+    hosts = (str(one.value) for one in listed if isinstance(one, x509.DNSName | x509.IPAddress))
+    return Subject(about[0][1], key_bytes(about[0][2]), tuple(hosts))
 
 
 @final

@@ -34,7 +34,8 @@ def key_bytes(text: str, what: str = "a public key") -> bytes:
         raw = base64.b64decode(text.encode("ascii") + b"=", altchars=b"-_", validate=True)
     except ValueError:
         raw = b""
-    if len(text) != 43 or key_text(raw) != text:  # the last character has two bits to spare, which must be zero
+    # The last character has two bits to spare: they must be zero, or one key had four texts.
+    if len(text) != 43 or key_text(raw) != text:
         raise InputError(f"{what} must be 43 characters of URL-safe base64, got {text!r}.")
     require_key(raw, what)
     return raw

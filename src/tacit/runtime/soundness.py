@@ -106,10 +106,11 @@ def _faults(session: Session, promise: SessionPromise) -> list[str]:
     finer = Lattice.fitting(
         session.mechanism.parameters, session.rounds, session.lattice.low, session.lattice.high
     )
+    now = session.lattice
     return [
         f"The lattice is too coarse for {session.rounds} rounds: its whole numbers cost "
-        f"{shown_up(accounted)} where real numbers cost {shown_up(theory.loss)}. Take a "
-        f"state_exponent of {finer.state_exponent} (it is {session.lattice.state_exponent}) and {finer.bits} bits (it has {session.lattice.bits})."
+        f"{shown_up(accounted)} where real numbers cost {shown_up(theory.loss)}. Take a state_exponent of "
+        f"{finer.state_exponent} (it is {now.state_exponent}) and {finer.bits} bits (it has {now.bits})."
     ]
 
 

@@ -1,0 +1,170 @@
+"""`tacit session`: a file from a promise, and what a file promises."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tacit.runtime.identity import provision
+from tacit.runtime.session import read_addresses, read_session
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "keys-and-sessions.md"
+ASKED = ("--roster", "certificates", "--loss", 1, "--low", 0, "--high", 50, "--mixing", 0.8)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    everyone = provision(folder / "keys", ["coordinator", *(f"agent-{i}" for i in range(6))])
+    (folder / "certificates").mkdir()
+    for name, one in everyone.items():
+        data = one.certificate.pem() + one.authority.pem()
+        (folder / "certificates" / f"{name}.crt").write_bytes(data)
+    return folder / "certificates"
+
+
+@pytest.fixture(autouse=True)
+def certificates(made, run, tmp_path):
+    shutil.copytree(made, tmp_path / "certificates")
+
+
+def test_new_writes_what_check_reads(answer, run):
+    told = answer("session", "new", *ASKED)
+    session = read_session("session.toml")
+    assert told["id"] == session.id.hex()
+    assert told["accounted_loss"] <= 1.0
+    assert (told["agents"], told["topology"], told["adjacency"], told["sound"]) == (6, "server", 50.0, True)
+    checked = answer("session", "check", "session.toml")
+    assert checked == told
+    text = run("session", "check", "session.toml").output
+    assert session.id.hex()[:16] in text
+    assert re.search(r"Promise\s+loss\s+1\s", text)
+    assert re.search(r"factor\s+2\.71829", text)  # e, rounded up
+    assert "the true average" in text
+
+
+def test_what_is_shown_is_never_too_small(answer, run):
+    told = answer(
+        "session", "new", "--roster", "certificates", "--loss", 0.123456789, "--low", 0, "--high", 1
+    )
+    text = run("session", "check", "session.toml").output
+    shown = {name: float(value) for name, value in re.findall(r"(loss|first|factor|radius)\s+([\d.]+)", text)}
+    assert shown["loss"] >= told["accounted_loss"]
+    assert shown["first"] >= told["first_message_loss"]
+    assert shown["factor"] >= told["likelihood_factor"]
+    assert shown["radius"] >= told["radius"]
+
+
+def test_every_option_reaches_the_file(run):
+    run(
+        *("session", "new", "--roster", "certificates", "--graph", "ring:6", "--epsilon", 0.1),
+        *("--low", -5, "--high", 5, "--one-shot", "--rounds", 200, "--components", 2, "--outside", "clamp"),
+        *("--adjacency", 3, "--quorum", 3, "--start", 4, "--round-deadline", 2, "--start-deadline", 3),
+        *("--repeat", 0.5, "--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
+        *("--address", "agent-2=tls/192.0.2.7:7447"),
+    )
+    session = read_session("p.toml")
+    assert (session.name, session.topology, session.noise_kind, session.rounds) == (
+        "pumps",
+        "graph",
+        "one-shot",
+        200,
+    )
+    assert (session.lattice.low, session.lattice.high, session.lattice.outside) == (-5.0, 5.0, "clamp")
+    assert (session.components, session.adjacency, session.mixing) == (2, 3.0, 0.5)
+    assert (session.quorum, session.start) == (3, 4)
+    assert vars(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}
+    assert read_addresses("p.toml") == {"agent-2": "tls/192.0.2.7:7447"}
+
+
+def test_an_unsound_session_is_told_and_has_its_exit_code(run, answer, tmp_path):
+    run("session", "new", *ASKED, "--rounds", 40, "--mixing", 0.3)
+    path = tmp_path / "session.toml"
+    fine = re.search(r"state_exponent = (-\d+)", path.read_text())
+    path.write_text(path.read_text().replace(fine[0], f"state_exponent = {int(fine[1]) + 45}"))
+    text = " ".join(run("session", "check", "session.toml", code=2).output.split())
+    assert "NOT SOUND: The lattice is too coarse for 40 rounds" in text
+    told = answer("session", "check", "session.toml", code=2)
+    assert told["sound"] is False
+    assert told["faults"]
+
+
+def test_a_smaller_adjacency_is_pointed_out(run):
+    text = " ".join(run("session", "new", *ASKED, "--adjacency", 1).output.split())
+    assert "differ by at most 1, but the range allows 50" in text
+
+
+def test_infeasible_says_what_has_to_give(answer, run):
+    told = answer("session", "new", *ASKED, "--radius", 0.1, code=3)
+    assert told["feasible"] is False
+    assert told["gives"]["radius"] > 0.1
+    assert not Path("session.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("new", "--loss", 1, "--low", 0, "--high", 1), "Missing option '--roster'"),
+        (("new", "--roster", "nowhere", "--loss", 1, "--low", 0, "--high", 1), "'nowhere' does not exist"),
+        (("new", "--roster", "certificates", "--loss", 1), "Missing option '--low'"),
+        (("new", "--roster", "certificates", "--low", 0, "--high", 1), "at least two of privacy"),
+        (("new", *ASKED, "--agents", 5), "--agents is 5, but certificates names 6 agents"),
+        (("new", *ASKED, "--agents", 6, "--graph", "ring:6"), "not both"),
+        (("new", *ASKED, "--graph", "ring:5"), "one agent for each of the roster's 6"),
+        (("new", *ASKED, "--epsilon", 1), "give epsilon or loss"),
+        (("new", *ASKED, "--low", 60), "low < high"),
+        (("new", *ASKED, "--quorum", 7), "quorum must be a whole number from 1 to 6"),
+        (("new", *ASKED, "--quorum", 5, "--start", 4), "start must be at least the quorum"),
+        (("new", *ASKED, "--round-deadline", 0), "the round deadline must be"),
+        (("new", *ASKED, "--name", "a b"), "a session's name must be"),
+        (("new", *ASKED, "--address", "nobody=tls/x:1"), "--address must be NAME=ENDPOINT"),
+        (("new", *ASKED, "--address", "agent-1=x"), "must be like tls/192.0.2.1:7447, got 'x'"),
+        (("new", *ASKED, "--out", "no/where.toml"), "there is no directory no"),
+        (("check", "nothing.toml"), "nothing.toml: No such file"),
+        (("check", "certificates"), "Is a directory"),
+        (("check", "certificates/agent-1.crt"), "must be TOML"),
+    ],
+)
+def test_mistakes(run, words, sentence):
+    assert sentence in " ".join(run("session", *words, code=2).stderr.split())
+    assert not Path("session.toml").exists()
+
+
+def test_a_file_is_kept_unless_forced(run):
+    run("session", "new", *ASKED)
+    before = Path("session.toml").read_text()
+    assert "exists already" in run("session", "new", *ASKED, "--rounds", 9, code=2).stderr
+    assert Path("session.toml").read_text() == before
+    run("session", "new", *ASKED, "--rounds", 9, "--force")
+    assert read_session("session.toml").rounds == 9
+
+
+def test_help_has_examples(run):
+    for words in ((), ("new",), ("check",)):
+        text = run("session", *words, "--help").output
+        assert "Example" in text
+        assert "tacit session " in text
+
+
+def test_the_page_can_be_followed(tmp_path):
+    """Every command of docs/how-to/keys-and-sessions.md, in its order, in an empty directory."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    assert len(blocks) >= 5
+    script = "set -eu\n" + "\n".join(blocks)
+    here = tmp_path / "page"
+    here.mkdir()
+    tacit = Path(sys.executable).parent
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=here,
+        env={"PATH": f"{tacit}:/usr/bin:/bin", "COLUMNS": "110"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert read_session(here / "session.toml").n == 3
