@@ -24,8 +24,18 @@ VERBS = {
     "graph": "Shape, degrees, spectrum and target weights of a graph.",
     "figure": "Draw the paper's figure and others, or print their numbers.",
     "audit": "Try to break the promise: loss, noise and low bits.",
-    "demo": "One simulated session from private values to agreement.",
+    "keys": "Keys and certificates of agents and of their authority.",
+    "session": "Write a session file from a promise, or explain one.",
+    "coordinate": "Be the coordinator of a session.",
+    "join": "Take part in a session with a private value.",
+    "peer": "Take part in a session without a coordinator.",
+    "verify": "Judge a session from what everyone could see of it.",
+    "status": "Where a running coordinator, agent or peer is.",
+    "demo": "Keys, a session and real agents over TLS, killed and resumed.",
 }
+
+MODULES = {"session": "session_files"}
+"""Where a verb's module has another name."""
 
 EPILOG = """\b
 Examples:
@@ -46,7 +56,8 @@ class Verbs(click.Group):
         """Load the module of a verb and return its command."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"tacit.cli.{cmd_name}").command
+        module = MODULES.get(cmd_name, cmd_name)
+        command: click.Command = importlib.import_module(f"tacit.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

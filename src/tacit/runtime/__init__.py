@@ -1,6 +1,6 @@
 """The only place with network, disk and clock: what runs, and what it leaves behind.
 
-What runs: `agent`, `coordinator` and what they stand on (`member`, `node`, `transport`, `status`, `transcript`).
+What runs: `agent` and `coordinator` on `member`, `node`, `transport`; `status` and `transcript` watch them.
 
 On disk:
 
