@@ -11,9 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+import msgspec
+
 from tacit.errors import FileError, TacitError
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, Feedback, Message, Report, Stop
+from tacit.protocol.codec import SIGNATURE_BYTES, Codec, digest
+from tacit.protocol.messages import BODIES, COORDINATOR, Feedback, Kind, Message, Report, Stop
+from tacit.protocol.messages import VERSION as PROTOCOL
 from tacit.protocol.session import Session
 from tacit.runtime.files import refused
 
@@ -59,6 +62,19 @@ def header(session: Session, by: int) -> Content:
     made["lattice"] = {name: getattr(session.lattice, name) for name in _LATTICE}
     made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
     return made | {"session": encoded(session.encode())}
+
+
+def own_frame(codec: Codec, frame: bytes) -> Message:
+    """Read a frame that a machine has checked: all but its signature, which costs the most."""
+    try:
+        version, session, sender, kind, body = msgspec.msgpack.decode(frame[:-SIGNATURE_BYTES])
+        said = msgspec.msgpack.decode(body, type=BODIES[Kind(kind)])
+    except (msgspec.MsgspecError, ValueError, TypeError):
+        raise FileError("a transcript takes frames only, and these bytes are none.") from None
+    if version != PROTOCOL or session != codec.session.id:
+        raise FileError("a transcript takes frames of its own session only.")
+    numbers = codec.unpack(said.numbers) if isinstance(said, Report | Feedback) else ()
+    return Message(sender, said, numbers, digest(frame), frame)
 
 
 def line_of(message: Message) -> Content:

@@ -27,12 +27,12 @@ from typing import Protocol, Self, final
 
 from tacit.errors import FileError
 from tacit.protocol.codec import Codec, Sign
-from tacit.protocol.effects import Refused, Send
+from tacit.protocol.effects import Send
 from tacit.protocol.messages import COORDINATOR, Message, Stop
 from tacit.protocol.records import Closed, Ended, Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
 from tacit.runtime.files import PUBLIC, refused, sync_directory
-from tacit.runtime.reading import Content, Line, Reading, encoded, header, line_of, mean_line
+from tacit.runtime.reading import Content, Line, Reading, encoded, header, line_of, mean_line, own_frame
 
 
 @final
@@ -146,8 +146,8 @@ class TranscriptWriter:
                 case _:
                     pass
         for send in messages:
-            message = self._codec.open(send.frame)
-            if isinstance(message, Message) and isinstance(message.body, Stop):
+            message = self._read(send.frame)
+            if isinstance(message.body, Stop):
                 lines += self._note(line_of(message))
         if lines:
             self._append(lines)
@@ -194,10 +194,7 @@ class TranscriptWriter:
         return [line]
 
     def _read(self, frame: bytes) -> Message:
-        message = self._codec.open(frame)
-        if isinstance(message, Refused):
-            raise FileError(f"{self.path} takes frames of its own session only: {message.reason.value}.")
-        return message
+        return own_frame(self._codec, frame)
 
     def _append(self, lines: Iterable[Content]) -> None:
         data = memoryview(b"".join(json.dumps(line).encode() + b"\n" for line in lines))

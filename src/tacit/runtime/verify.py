@@ -8,6 +8,7 @@ it altogether, and whether the noise was drawn as it must be; for that there is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -221,9 +222,10 @@ def _complete(checker: Checker) -> bool:
     """
     if checker.session.topology == "server":
         return True
-    for i in range(checker.session.n):
-        own = [t for t, j in checker.means if j == i]
-        said = [slot.round for slot in checker.digests if slot.sender == i and slot.kind is Kind.REPORT]
-        if len(own) != max([*(t + 1 for t in own), *said], default=0):
-            return False
-    return True
+    known, needed = Counter(i for _, i in checker.means), Counter[int]()
+    for t, i in checker.means:
+        needed[i] = max(needed[i], t + 1)
+    for slot in checker.digests:
+        if slot.kind is Kind.REPORT:
+            needed[slot.sender] = max(needed[slot.sender], slot.round)
+    return all(known[i] == needed[i] for i in range(checker.session.n))
