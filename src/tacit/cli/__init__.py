@@ -26,6 +26,7 @@ VERBS = {
     "audit": "Try to break the promise: loss, noise and low bits.",
     "keys": "Keys and certificates of agents and of their authority.",
     "session": "Write a session file from a promise, or explain one.",
+    "ledger": "What a ledger says was lost of each value, and its caps.",
     "coordinate": "Be the coordinator of a session.",
     "join": "Take part in a session with a private value.",
     "peer": "Take part in a session without a coordinator.",

@@ -59,6 +59,8 @@ class Reservation:
         How many times it counts against the cap.
     others : float
         What other sessions count for; never too little.
+    said : float
+        What was said in it has cost, for the session's own adjacency; never too little.
     settled : bool
         Whether the last word was said in it.
     """
@@ -69,6 +71,7 @@ class Reservation:
     steps: int
     others: float
     cap: float
+    said: float
     settled: bool
 
 
@@ -172,6 +175,7 @@ class Purse:
             steps=_steps(cap, row),
             others=fraction_up(others),
             cap=cap.cap,
+            said=fraction_up(self._said.get(session, Fraction(0))),
             settled=session in self._settled,
         )
 

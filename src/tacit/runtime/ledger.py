@@ -183,7 +183,7 @@ class Ledger:
         if given is not None and given > known.cap:
             raise InputError(
                 f"the cap of {wanted.value!r} is {known.cap:g}, and cannot become {given:g} in passing: "
-                "raise it on purpose first."
+                "raise it on purpose first (`tacit ledger cap`)."
             )
         return known if given is None else schema.Capped(wanted.value, known.adjacency, given)
 

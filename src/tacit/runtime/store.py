@@ -221,8 +221,8 @@ class Store:
 
 
 _COPIED = (
-    "If nothing was said since the copy was made, and the other is never used again, say so "
-    f"(--ledger-copied). {_ADVICE}."
+    "If nothing was said since the copy was made, and the other is never used again, "
+    f"`tacit ledger adopt` it. {_ADVICE}."
 )
 _DAMAGED = (
     "is damaged: it cannot say for sure what was said, so the agent stays silent. Keep the file, and count "

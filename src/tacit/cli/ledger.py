@@ -1,0 +1,137 @@
+"""`tacit ledger`: what was lost of each value, and the few things an owner may change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+
+if TYPE_CHECKING:
+    from tacit.runtime.ledger import Ledger
+
+EPILOG = """\b
+Examples:
+  tacit ledger show alice.ledger
+  tacit ledger cap alice.ledger meter-7 2.5         raise or lower the cap of a value
+  tacit ledger settle alice.ledger 5f3a             never speak in that session again
+  tacit ledger adopt alice.ledger                   it was copied here, and nothing was said since
+"""
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group("ledger", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Show what an agent's ledger says was lost of each value, and change its caps.
+
+    The agent that uses the ledger must be stopped. Nothing private is shown.
+    """
+
+
+@command.command(epilog="\b\nExample:\n  tacit ledger show alice.ledger --json\n")
+@click.argument("file", type=FILE)
+@options.json_option
+def show(*, file: Path, as_json: bool) -> None:
+    """Show values with their caps, and sessions with what they cost."""
+    from tacit.runtime.ledger import Ledger
+
+    with Ledger(file, create=False) as ledger:
+        _tell(ledger, file, as_json)
+
+
+@command.command(epilog="\b\nExample:\n  tacit ledger cap alice.ledger meter-7 2.5\n")
+@click.argument("file", type=FILE)
+@click.argument("value")
+@click.argument("cap", type=options.NUMBER)
+@click.option("--adjacency", type=options.NUMBER, help="What the cap speaks of.  [default: as before]")
+@options.json_option
+def cap(*, file: Path, value: str, cap: float, adjacency: float | None, as_json: bool) -> None:
+    """Set the owner's cap for a value, by its label; sessions from now on must keep to it."""
+    from tacit.runtime.ledger import Ledger
+
+    with Ledger(file, create=False) as ledger:
+        ledger.set_cap(value, cap, adjacency=adjacency)
+        _tell(ledger, file, as_json)
+
+
+@command.command(epilog="\b\nExample:\n  tacit ledger settle alice.ledger 5f3a\n")
+@click.argument("file", type=FILE)
+@click.argument("session")
+@options.json_option
+def settle(*, file: Path, session: str, as_json: bool) -> None:
+    """Give a session up: it is never spoken in again, and only what was said counts.
+
+    SESSION is its id or the beginning of it.
+    """
+    from tacit.runtime.ledger import Ledger
+
+    with Ledger(file, create=False) as ledger:
+        ledger.settle(_one(ledger, session))
+        _tell(ledger, file, as_json)
+
+
+@command.command(epilog="\b\nExample:\n  tacit ledger adopt alice.ledger\n")
+@click.argument("file", type=FILE)
+@options.json_option
+def adopt(*, file: Path, as_json: bool) -> None:
+    """Use a ledger that was copied here, on your word that nothing was said since.
+
+    If anything was, noise would be drawn again for messages that were sent, and their difference would
+    give the value away. Never use the other copy again. A ledger older than its mark is refused.
+    """
+    from tacit.runtime.ledger import Ledger
+
+    with Ledger(file, create=False, copied=True) as ledger:
+        _tell(ledger, file, as_json)
+
+
+def _one(ledger: Ledger, beginning: str) -> bytes:
+    found = [session for session in ledger.sessions() if session.hex().startswith(beginning.lower())]
+    if len(found) != 1:
+        raise click.UsageError(
+            f"{len(found) or 'No'} sessions begin with {beginning!r}: see `tacit ledger show`."
+        )
+    return found[0]
+
+
+def _tell(ledger: Ledger, path: Path, as_json: bool) -> None:
+    values = [vars(ledger.balance(value)) for value in ledger.values()]
+    sessions = [_session(ledger, session) for session in ledger.sessions()]
+    if as_json:
+        output.print_json({"file": path, "values": values, "sessions": sessions})
+        return
+    sections: dict[str, list[output.Row]] = {}
+    for value in values:
+        sections[value["value"]] = [
+            ("spent", output.up(value["spent"]), f"for values up to {output.near(value['adjacency'])} apart"),
+            ("cap", output.near(value["cap"]), f"{output.near(value['remaining'])} remain"),
+        ]
+    for session in sessions:
+        sections[session["id"][:16]] = _rows(session)
+    output.print_report(f"{path}: {_count(values, 'value')}, {_count(sessions, 'session')}", sections)
+
+
+def _session(ledger: Ledger, session: bytes) -> dict[str, Any]:
+    kept = ledger.reservation(session)
+    facts = (
+        {} if kept is None else {name: v for name, v in vars(kept).items() if name not in ("others", "cap")}
+    )
+    return {"id": session.hex(), "records": len(ledger.records(session)), **facts}
+
+
+def _rows(session: dict[str, Any]) -> list[output.Row]:
+    if "value" not in session:
+        return [("records", f"{session['records']:,}", "as coordinator")]
+    state = "settled: nothing more will be said" if session["settled"] else "may go on"
+    times = f", counted {session['steps']} times" if session["steps"] > 1 else ""
+    return [
+        ("said", output.up(session["said"]), f"of {session['value']}{times}"),
+        ("planned", output.up(session["planned"]), state),
+    ]
+
+
+def _count(things: list[Any], what: str) -> str:
+    return f"{len(things)} {what}{'s' * (len(things) != 1)}"

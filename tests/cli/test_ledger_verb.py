@@ -1,0 +1,91 @@
+"""`tacit ledger`: what was lost, and what an owner may change."""
+
+import shutil
+
+import pytest
+
+from tacit.protocol.records import Began, Opened, Spoke
+from tacit.runtime.ledger import Ledger
+
+S, T = bytes([0x5F]) + b"s" * 31, bytes([0x5E]) + b"t" * 31
+
+
+@pytest.fixture(autouse=True)
+def kept(run, tmp_path):
+    with Ledger(tmp_path / "a.ledger") as ledger:
+        ledger.reserve(S, "meter-7", planned=0.5, adjacency=2.0, cap=1.0)
+        ledger.append(S, [Began(S, 0, b"secret-state", 0.5, 0.0, 1.0), Spoke(0, b"frame", 0.2)])
+        ledger.append(T, [Opened(T, (0, 1))])
+
+
+def test_show(run, answer):
+    told = answer("ledger", "show", "a.ledger")
+    (value,) = told["values"]
+    assert value == {
+        "value": "meter-7",
+        "adjacency": 2.0,
+        "cap": 1.0,
+        "spent": 0.5,
+        "remaining": 0.5,
+        "sessions": 1,
+    }
+    mine, coordinated = told["sessions"]
+    assert (mine["id"], mine["said"], mine["planned"], mine["settled"]) == (S.hex(), 0.2, 0.5, False)
+    assert coordinated == {"id": T.hex(), "records": 1}
+    text = run("ledger", "show", "a.ledger").output
+    assert "1 value, 2 sessions" in text
+    assert S.hex()[:16] in text
+    assert "secret" not in text
+
+
+def test_a_cap_is_changed_on_purpose(answer):
+    assert answer("ledger", "cap", "a.ledger", "meter-7", 3)["values"][0]["remaining"] == 2.5
+    assert answer("ledger", "show", "a.ledger")["values"][0]["cap"] == 3.0
+    told = answer("ledger", "cap", "a.ledger", "new", 1, "--adjacency", 4)
+    assert [value["value"] for value in told["values"]] == ["meter-7", "new"]
+
+
+def test_a_session_is_given_up(answer, run):
+    told = answer("ledger", "settle", "a.ledger", "5f")
+    assert told["values"][0]["spent"] == 0.2
+    assert told["sessions"][0]["settled"] is True
+    assert "nothing more will be said" in run("ledger", "show", "a.ledger").output
+
+
+def test_a_copy_is_adopted(run, tmp_path):
+    for name in ("a.ledger", "a.ledger.mark"):
+        shutil.copy(tmp_path / name, tmp_path / name.replace("a", "b", 1))
+    sentence = " ".join(run("ledger", "show", "b.ledger", code=2).stderr.split())
+    assert "it was copied" in sentence
+    assert "`tacit ledger adopt` it" in sentence
+    run("ledger", "adopt", "b.ledger")
+    run("ledger", "show", "b.ledger")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("show", "nothing.ledger"), "there is no ledger"),
+        (("cap", "nothing.ledger", "x", 1), "there is no ledger"),
+        (("adopt", "nothing.ledger"), "there is no ledger"),
+        (("cap", "a.ledger", "new", 1), "needs the adjacency"),
+        (("cap", "a.ledger", "meter-7", "--", -1), "a cap must be a number of at least 0"),
+        (("cap", "a.ledger", "meter-7", "much"), "is not a finite number"),
+        (("settle", "a.ledger", "5"), "2 sessions begin with '5'"),
+        (("settle", "a.ledger", "00"), "No sessions begin with '00'"),
+        (("settle", "a.ledger", "5e"), "nothing is reserved for this session"),
+    ],
+)
+def test_mistakes(run, tmp_path, words, sentence):
+    assert sentence in " ".join(run("ledger", *words, code=2).stderr.split())
+    assert not list(tmp_path.glob("nothing*"))
+
+
+def test_a_ledger_in_use(run, tmp_path):
+    with Ledger(tmp_path / "a.ledger"):
+        assert "is in use by process" in " ".join(run("ledger", "show", "a.ledger", code=2).stderr.split())
+
+
+def test_help_has_examples(run):
+    for words in ((), ("show",), ("cap",), ("settle",), ("adopt",)):
+        assert "tacit ledger " in run("ledger", *words, "--help").output
