@@ -48,6 +48,7 @@ def test_python_blocks_run(page, block, tmp_path):
 
 def test_the_readme_session_runs(tmp_path):
     script = re.search(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+    script = script.replace("21.5", "21.437351948")  # digits that nothing else prints by chance
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         script = script.replace("7447", str(free.getsockname()[1]))
@@ -58,7 +59,7 @@ def test_the_readme_session_runs(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "SOUND" in done.stdout
-    assert "21.5" not in done.stdout + done.stderr  # the private value
+    assert "437351948" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES)
