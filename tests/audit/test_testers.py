@@ -26,6 +26,7 @@ def test_bound_is_the_loss_at_which_so_many_right_guesses_have_the_failure_proba
 def test_no_right_guess_proves_nothing_and_no_probability_is_refused():
     assert loss_bound(0, 0, 0.05) == 0
     assert loss_bound(0, 10, 0.05) == 0
+    assert loss_bound(1e-9, 10, 1e-6) == 0  # an expected count may be less than one
     for alpha in (0.0, 1.0, -1, np.nan):
         with pytest.raises(ParameterError):
             loss_bound(1, 1, alpha)

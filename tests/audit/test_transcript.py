@@ -95,7 +95,7 @@ def test_views_of_a_transcript_are_those_of_its_execution(mechanism):
 
 def test_pooled_views_are_everything_that_any_of_them_saw():
     execution = executions(SERVER)[0]
-    pooled = together(server(execution), compromised(execution, [0]), compromised(execution, [2]))
+    pooled = together(server(execution), compromised(execution, [2]), compromised(execution, [0]))
     assert pooled.matches(compromised(execution, [0, 2]))
     assert together(server(execution)).x is None
     with pytest.raises(StateError):

@@ -76,7 +76,8 @@ def _loss_bounds(
     """Clopper and Pearson's lower bound on the share of right guesses, as a loss: log(p/(1−p))."""
     some = correct > 0
     share = beta.ppf(failure_probability, np.where(some, correct, 1), np.maximum(guesses - correct, 0) + 1)
-    return np.where(some, np.maximum(np.log(share) - np.log1p(-share), 0.0), 0.0)
+    with np.errstate(divide="ignore"):  # a share of 0 proves nothing
+        return np.where(some, np.maximum(np.log(share) - np.log1p(-share), 0.0), 0.0)
 
 
 def judge(rule: Rule, first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
