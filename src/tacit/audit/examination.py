@@ -22,7 +22,16 @@ from tacit.audit.law import loss_law
 from tacit.audit.learned import LEARNED, rows
 from tacit.audit.likelihood import log_likelihood_ratios
 from tacit.audit.measure import learned_bound
-from tacit.audit.plan import Plan, best_distance, default_rounds, messages, promises, stand_in, weakest
+from tacit.audit.plan import (
+    Plan,
+    best_distance,
+    default_rounds,
+    group_note,
+    messages,
+    promises,
+    stand_in,
+    weakest,
+)
 from tacit.audit.report import Curve, Finding, Report
 from tacit.audit.residual import join, noise_of
 from tacit.audit.rules import rules
@@ -130,12 +139,8 @@ def examine(
     made = Plan(
         mechanism, place, require_adjacency(apart), adjacency, length, transcripts, failure_probability
     )
-    if members and len(members) < declared.n:
-        note = (
-            f"Agents {', '.join(map(str, members))} of {declared.n:,} ran: an agent's guarantee is its own."
-        )
-        made = replace(made, notes=(note,))
-        start = start[members]
+    if members:
+        made, start = replace(made, notes=group_note(members, declared)), start[members]
     running = subject if not isinstance(subject, Mechanism) else _deployed(made, start)
     return judge_evidence(
         _run(running, made, start, seed, tell), seeds=seeds, progress=tell, subject=running.name

@@ -148,6 +148,14 @@ def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mech
     return ClientServer(_of(mechanism.parameters, members), agents=group), members
 
 
+def group_note(members: list[int], mechanism: Mechanism) -> tuple[str, ...]:
+    """Say who ran for a larger mechanism."""
+    if len(members) == mechanism.n:
+        return ()
+    who = ", ".join(map(str, members))
+    return (f"Agents {who} of {mechanism.n:,} ran: an agent's guarantee is its own.",)
+
+
 def _nearest(graph: Graph, agent: int, count: int) -> list[int]:
     """The agent and those nearest to it."""
     found = [agent]
@@ -169,7 +177,8 @@ def describe(mechanism: Mechanism) -> str:
     kind = "fading" if isinstance(mechanism.parameters, Fading) else "one-shot"
     words = {"sigma": "mixing", "c": "noise", "q": "decay"}
     values = [f"{words[name]} {_range(value)}" for name, value in vars(mechanism.parameters).items()]
-    return f"{mechanism.n:,} agents {where}, {kind} noise: {', '.join(values)}"
+    people = "1 agent" if mechanism.n == 1 else f"{mechanism.n:,} agents"
+    return f"{people} {where}, {kind} noise: {', '.join(values)}"
 
 
 def _range(value: float | FloatArray) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,8 +140,8 @@ def _running_options() -> tuple[str, ...]:
 def _from_running(asked: dict[str, Any], tell: Progress | None) -> Report:
     from tacit.audit.examination import examine
 
-    subject, agent = _subject(asked)
-    return examine(
+    subject, agent, notes = _subject(asked)
+    report = examine(
         subject,
         agent=agent,
         distance=asked["distance"],
@@ -152,20 +153,21 @@ def _from_running(asked: dict[str, Any], tell: Progress | None) -> Report:
         seeds=_likely_seeds(),
         progress=tell,
     )
+    return replace(report, notes=(*notes, *report.notes))
 
 
-def _subject(asked: dict[str, Any]) -> tuple[Mechanism | Subject, int | None]:
-    """What to run, and whose start to vary in it."""
+def _subject(asked: dict[str, Any]) -> tuple[Mechanism | Subject, int | None, tuple[str, ...]]:
+    """What to run, whose start to vary in it, and what to say of it."""
     mechanism, agent = _mechanism(asked), asked["agent"]
     if asked["broken"] is None and not asked["simulated"]:
-        return mechanism, agent
+        return mechanism, agent, ()
     from tacit.audit import Simulated, broken
-    from tacit.audit.plan import stand_in, weakest
+    from tacit.audit.plan import group_note, stand_in, weakest
 
     whose = weakest(mechanism) if agent is None else agent
     small, members = stand_in(mechanism, min(whose, mechanism.n - 1))
     subject = Simulated(small) if asked["broken"] is None else broken(asked["broken"], small)
-    return subject, members.index(whose) if whose in members else whose
+    return subject, members.index(whose) if whose in members else whose, group_note(members, mechanism)
 
 
 def _mechanism(asked: dict[str, Any]) -> Mechanism:
