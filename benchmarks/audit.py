@@ -23,7 +23,7 @@ from tacit import ClientServer, Fading
 from tacit.audit import BROKEN, Deployed, Simulated, broken, examine, measure_loss
 from tacit.audit.attacks import ATTACKS, decide
 from tacit.audit.subjects import Subject
-from tacit.audit.testers import tally
+from tacit.audit.testers import coin, tally
 from tacit.theory.privacy import epsilon
 
 PAPER = Fading(sigma=0.8, c=10.0, q=0.6)
@@ -36,7 +36,8 @@ def low_bits(sessions: int, out: Console) -> dict[str, Any]:
     subjects: dict[str, Subject] = {"lattice": Deployed(PAIR, 0, 1), "NumPy": broken("floating-point", PAIR)}
     found: dict[str, Any] = {}
     for name, subject in subjects.items():
-        seen = [subject([v, 1.0], ROUNDS, sessions // 2, 11 + int(v)) for v in (0.0, 1.0)]
+        counts = coin(sessions, np.random.default_rng(11))  # the bound needs a fair coin, not halves
+        seen = [subject([v, 1.0], ROUNDS, n, 11 + int(v)) for v, n in zip((0.0, 1.0), counts, strict=True)]
         for rounds in (1, ROUNDS):
             for attack, method in ATTACKS.items():
                 first, second = (decide(method, t.prefix(rounds).of(0), 0.0, 1.0) for t in seen)
