@@ -143,7 +143,10 @@ class Agent(Speaker):
         self._learn(body.round + 1)
 
     def _opened(self, t: int) -> None:
-        self._learn(t)
+        if t == self.voice.update:  # asked for the own round: whatever was said before, speak
+            self._open = t
+        else:
+            self._learn(t)
 
     def _learn(self, t: int) -> None:
         """Take note that round t is open; ask for what is missing on the way there."""

@@ -1,0 +1,142 @@
+"""Every reason to refuse can occur, is counted once, is told, and changes nothing."""
+
+import math
+
+import msgspec
+import pytest
+
+from tacit.protocol.agent import Agent
+from tacit.protocol.codec import DOMAIN, Codec
+from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.effects import Heard, NoiseReady, Refused, Start, Tick
+from tacit.protocol.machine import ANSWERS_PER_TICK
+from tacit.protocol.messages import (
+    COORDINATOR,
+    NOTHING_HEARD,
+    Ask,
+    Feedback,
+    Present,
+    Refusal,
+    Report,
+)
+from tacit.protocol.voice import Budget
+from tacit.testing import known_key, known_session
+
+SESSION = known_session(3, 6)
+CODEC = Codec(SESSION)
+ASK = b"\x91\x01"
+
+
+def frame(sender, body):
+    return CODEC.seal(sender, body, known_key(sender).sign)
+
+
+def raw(*head, sender=COORDINATOR):
+    data = msgspec.msgpack.encode(list(head))
+    return data + known_key(sender).sign(DOMAIN + data)
+
+
+def feedback(t=1, y=0, count=3, before=None, numbers=None):
+    numbers = CODEC.pack([y]) if numbers is None else numbers
+    before = agent()[1] if before is None else before
+    return frame(COORDINATOR, Feedback(t, numbers, CODEC.bitmap((0, 1, 2)), count, bytes(32), before))
+
+
+def report(sender=0, u=0, x=0, heard=NOTHING_HEARD, exponent=None):
+    exponent = SESSION.exponent(sender, u) if exponent is None else exponent
+    return frame(sender, Report(u, exponent, CODEC.pack([x]), heard))
+
+
+FIRST = frame(COORDINATOR, Feedback(0, CODEC.pack([5]), b"\x07", 3, bytes(32), NOTHING_HEARD))
+
+
+def agent():
+    """An agent that has spoken in round 0, moved, and spoken in round 1; and the feedback's digest."""
+    machine = Agent(SESSION, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf))
+    for event in (Start(), Tick(0), Heard(frame(COORDINATOR, Ask(0))), NoiseReady(0, 7), Heard(FIRST)):
+        machine.handle(event)
+    machine.handle(NoiseReady(1, 8))
+    return machine, CODEC.open(FIRST).digest
+
+
+def coordinator():
+    """A coordinator that has closed round 0 without agent 2 and heard agent 0 in round 1."""
+    session = known_session(3, 6)
+    machine = Coordinator(session, sign=known_key(COORDINATOR).sign)
+    machine.handle(Start())
+    for i in range(3):
+        machine.handle(Heard(frame(i, Present(0))))
+    for i in range(2):
+        machine.handle(Heard(report(i)))
+    machine.handle(Tick(0.0))
+    (closed,) = machine.handle(Tick(31.0)).records
+    before = CODEC.open(closed.frame).digest
+    machine.handle(Heard(report(0, 1, heard=before)))
+    machine.handle(Tick(31.0))
+    return machine, before
+
+
+def agent_asked_often():
+    machine, digest = agent()
+    for _ in range(ANSWERS_PER_TICK):
+        machine.handle(Heard(frame(COORDINATOR, Ask(1))))
+    return machine, digest
+
+
+LIMIT = SESSION.lattice.limit
+CASES = {
+    Refusal.TOO_LARGE: (agent, lambda _: Heard(bytes(CODEC.most_bytes + 1))),
+    Refusal.MALFORMED: (agent, lambda _: Heard(b"nonsense" * 20)),
+    Refusal.UNKNOWN_VERSION: (agent, lambda _: Heard(raw(2, "whatever"))),
+    Refusal.WRONG_SESSION: (agent, lambda _: Heard(raw(1, bytes(32), COORDINATOR, 4, ASK))),
+    Refusal.UNKNOWN_SENDER: (agent, lambda _: Heard(raw(1, SESSION.id, 3, 4, ASK))),
+    Refusal.UNKNOWN_KIND: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 9, ASK))),
+    Refusal.BAD_SIGNATURE: (
+        agent,
+        lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 4, ASK, sender=1)),
+    ),
+    Refusal.NOT_CANONICAL: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 4, b"\x91\xcc\x01"))),
+    Refusal.WRONG_LENGTH: (agent, lambda _: Heard(feedback(numbers=b"123"))),
+    Refusal.OFF_LATTICE: (coordinator, lambda _: Heard(report(1, 1, exponent=0))),
+    Refusal.OUT_OF_RANGE: (agent, lambda _: Heard(feedback(y=LIMIT + 1))),
+    Refusal.WRONG_COUNT: (agent, lambda _: Heard(feedback(count=2))),
+    Refusal.WRONG_ROLE: (agent, lambda _: Heard(frame(COORDINATOR, Present(0)))),
+    Refusal.WRONG_ROUND: (agent, lambda _: Heard(frame(COORDINATOR, Ask(6)))),
+    Refusal.NOT_FOR_ME: (agent, lambda _: Heard(frame(1, Present(0)))),
+    Refusal.LATE: (agent, lambda _: Heard(frame(COORDINATOR, Ask(0)))),
+    Refusal.AHEAD: (coordinator, lambda _: Heard(report(1, 2))),
+    Refusal.REPLAY: (agent, lambda _: Heard(FIRST)),
+    Refusal.EQUIVOCATION: (agent, lambda _: Heard(feedback(t=0, before=NOTHING_HEARD, y=6))),
+    Refusal.OTHER_HISTORY: (coordinator, lambda _: Heard(report(1, 1, heard=bytes(range(32))))),
+    Refusal.TOO_OFTEN: (agent_asked_often, lambda _: Heard(frame(COORDINATOR, Ask(1)))),
+    Refusal.SECOND_DRAW: (agent, lambda _: NoiseReady(1, 9)),
+    Refusal.OUT_OF_PLACE: (agent, lambda _: Start()),
+}
+
+
+def test_every_reason_is_tried():
+    assert set(CASES) == set(Refusal)
+
+
+@pytest.mark.parametrize("reason", list(Refusal), ids=lambda r: r.name.lower())
+def test_refused_counted_told_and_nothing_changes(reason, state_of):
+    make, event = CASES[reason]
+    machine, digest = make()
+    before, counted = state_of(machine), machine.refused.copy()
+    step = machine.handle(event(digest))
+    assert machine.refused - counted == {reason: 1}
+    assert [n.reason for n in step.notices if isinstance(n, Refused)] == [reason]
+    assert step.messages == ()
+    after = state_of(machine)
+    if reason is Refusal.EQUIVOCATION:  # what is kept is the evidence, and nothing else
+        assert len(step.records) == 1
+        assert len(after.pop("_evidence")) == len(before.pop("_evidence")) + 1
+    else:
+        assert step.records == ()
+    assert after == before
+
+
+def test_reasons_are_sentences_for_people():
+    texts = [reason.value for reason in Refusal]
+    assert len(set(texts)) == len(texts)
+    assert all(len(text) > 10 and not text.endswith(".") for text in texts)

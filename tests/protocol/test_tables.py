@@ -1,0 +1,84 @@
+"""The tables are complete, and the page shows them."""
+
+from pathlib import Path
+
+import pytest
+
+from tacit.errors import TacitError
+from tacit.protocol import diagrams
+from tacit.protocol.agent import Agent
+from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.peer import Peer
+from tacit.protocol.tables import AgentPhase, CoordinatorPhase, On, PeerPhase, Row, table
+from tacit.testing import known_key, known_session
+
+MACHINES = [(Agent, AgentPhase), (Coordinator, CoordinatorPhase), (Peer, PeerPhase)]
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"
+
+
+@pytest.mark.parametrize(("machine", "phases"), MACHINES)
+def test_every_event_has_an_answer_in_every_phase(machine, phases):
+    expected = {(phase, event) for phase in phases for event in machine.table.events}
+    assert set(machine.table.rows) == expected
+
+
+@pytest.mark.parametrize(("machine", "phases"), MACHINES)
+def test_every_action_exists(machine, phases):
+    for row in machine.table.rows.values():
+        assert row.action == "ignore" or callable(getattr(machine, f"_{row.action}"))
+        assert row.phase in phases
+
+
+@pytest.mark.parametrize(("machine", "phases"), MACHINES)
+def test_every_phase_can_be_reached_and_nothing_impossible_moves(machine, phases):
+    reached, new = set(), {machine.table.first}
+    while new:
+        reached |= new
+        new = {row.phase for (phase, _), row in machine.table.rows.items() if phase in reached} - reached
+    assert reached == set(phases)
+    for (phase, _), row in machine.table.rows.items():
+        if row.action in ("impossible", "refuse", "misplaced"):
+            assert row.phase is phase
+
+
+def test_every_kind_of_event_is_used():
+    assert {event for machine, _ in MACHINES for event in machine.table.events} == set(On)
+
+
+def test_what_is_refused_ends_in_the_same_phase_everywhere():
+    for machine, phases in MACHINES:
+        for phase in phases:
+            if phase is not PeerPhase.CHOOSING:
+                assert machine.table.rows[phase, On.REFUSED] == Row("refuse", phase)
+
+
+def test_a_row_is_written_once():
+    phase = AgentPhase.IDLE
+    rows = {(On.START,): Row("a", phase), (On.START, On.TICK): Row("b", phase)}
+    with pytest.raises(ValueError, match="written twice"):
+        table("x", (On.START,), {phase: rows})
+
+
+def test_the_impossible_is_a_bug_and_says_so():
+    machine = Coordinator(known_session(2), sign=known_key(-1).sign)
+    with pytest.raises(TacitError, match="bug of tacit"):
+        machine._take(On.MOVE, None)
+
+
+def test_the_page_is_current():
+    page = PAGE.read_text()
+    assert diagrams.renewed(page) == page, (
+        "stale: python -m tacit.protocol.diagrams < docs/explanation/protocol.md > new.md"
+    )
+    for name in ("agent", "coordinator", "peer"):
+        assert f"<!-- made from: {name} -->" in page
+
+
+def test_diagrams_show_every_phase_and_every_change():
+    for machine, phases in MACHINES:
+        drawn = diagrams.mermaid(machine.table)
+        for phase in phases:
+            assert f" {phase.value}" in drawn
+        changes = {(p, r.phase) for (p, _), r in machine.table.rows.items() if r.phase is not p}
+        assert drawn.count("-->") == len(changes) + 1
+        assert ";" not in drawn  # would end a statement of mermaid
