@@ -10,7 +10,7 @@ run: $(READY)  ## a simulated session, end to end
 	$(BIN)/tacit demo
 
 test: $(READY)  ## all tests
-	$(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 lint: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .
