@@ -1,5 +1,6 @@
 """Keys and certificates: who may connect, and that no private key leaves its place."""
 
+import base64
 import os
 import socket
 import ssl
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import FileError, InputError
+from tacit.runtime import certificates
 from tacit.runtime import identity as identities
 from tacit.runtime.certificates import Authority, Request, Subject, read_certificates
 from tacit.runtime.identity import Identity, bundle, install, new_agent, new_authority, provision
@@ -424,6 +426,22 @@ def test_requests_that_are_none():
     ):
         with pytest.raises(FileError, match=r"^request .*make it again with `tacit keys`\.$"):
             Request.parse(wrong, "request")
+
+
+def test_a_request_has_one_name():
+    """Under two names one would be checked and the other believed."""
+    signing = Ed25519PrivateKey.generate()
+    subject = Subject("carol", identities._public(signing), ())
+    request = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(Subject("dave", subject.public_key, ()).x509_name())
+        .add_extension(subject.alternatives(), critical=False)
+        .sign(tls_key(), hashes.SHA256())
+    )
+    proof = signing.sign(certificates._PROOF_OF + request.public_bytes(Encoding.DER))
+    text = b"-----BEGIN TACIT PROOF-----\n" + base64.encodebytes(proof) + b"-----END TACIT PROOF-----\n"
+    with pytest.raises(FileError, match="must name one agent"):
+        Request.parse(request.public_bytes(Encoding.PEM) + text, "request")
 
 
 def test_listening_must_be_allowed(home):

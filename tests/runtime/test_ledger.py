@@ -231,6 +231,13 @@ def test_sums_are_exact_and_rounded_to_the_safe_side(path):
             ledger.reserve(S, "meter", planned=0.1, adjacency=1.0)
 
 
+def test_what_remains_is_rounded_down(path):
+    with Ledger(path) as ledger:
+        ledger.reserve(S, "meter", planned=1e-17, adjacency=1.0, cap=1.0)
+        assert ledger.remaining("meter") < 1.0
+        assert ledger.spent("meter") == 1e-17
+
+
 def test_a_crash_cannot_hide_what_was_planned(path):
     script = f"""
 import os, signal

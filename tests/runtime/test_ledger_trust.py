@@ -136,12 +136,16 @@ def test_a_fork_cannot_use_it(path):
         except LedgerError as error:
             print(error)
         ledger.append(b"s" * 32, [opened])
-        print(len(ledger.records(b"s" * 32)))
+        print("appended", flush=True)
+        os.kill(os.getpid(), 9)
     """
-    child, again, count = run(script).stdout.splitlines()
+    done = run(script, check=False)
+    child, again, appended = done.stdout.splitlines()
     assert "was opened before a fork" in child
     assert "in use" in again
-    assert count == "1"
+    assert (appended, done.returncode) == ("appended", -signal.SIGKILL)
+    with Ledger(path) as ledger:
+        assert len(ledger.records(S)) == 1  # the child did not take the parent's log away
 
 
 def test_a_closed_ledger_refuses(path):
@@ -274,6 +278,27 @@ def test_an_old_copy_put_back(kept, tmp_path):
     kept.write_bytes(old)  # into the very same file
     refused(kept, r"has 13 records, but its mark says that there were 14: it is an old copy")
     refused(kept, "old copy", copied=True)  # no word of the owner makes it new
+
+
+def test_an_old_copy_put_back_after_a_crash(path):
+    """The mark is moved at each append, not only at the end."""
+    script = f"""
+        import os, shutil
+        from tacit.protocol.records import Closed, Opened
+        from tacit.runtime.ledger import Ledger
+        path = {str(path)!r}
+        ledger = Ledger(path)
+        ledger.append(b"s" * 32, [Opened(b"s" * 32, ())])
+        for end in ("", "-wal"):
+            shutil.copyfile(path + end, path + ".backup" + end)
+        ledger.append(b"s" * 32, [Closed(0, b"y", (), ())])
+        os.kill(os.getpid(), 9)
+    """
+    assert run(script, check=False).returncode == -signal.SIGKILL
+    for end in ("", "-wal"):
+        Path(f"{path}{end}").write_bytes(Path(f"{path}.backup{end}").read_bytes())
+    with pytest.raises(LedgerError, match="old copy"):
+        Ledger(path)
 
 
 def test_an_old_copy_whose_history_went_on_differently(kept, tmp_path):

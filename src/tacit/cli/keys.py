@@ -32,6 +32,7 @@ def command() -> None:
 
     Each agent makes its own keys. Only two files travel: its request to the authority, and the
     certificate back. Both are public. Directories of keys have mode 700, private files 600.
+    Every command takes --json.
     """
 
 

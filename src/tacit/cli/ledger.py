@@ -27,7 +27,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 def command() -> None:
     """Show what an agent's ledger says was lost of each value, and change its caps.
 
-    The agent that uses the ledger must be stopped. Nothing private is shown.
+    The agent that uses the ledger must be stopped. Nothing private is shown. Every command takes --json.
     """
 
 

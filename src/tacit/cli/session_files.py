@@ -36,7 +36,7 @@ def command() -> None:
     """Write a session file from a promise, or say what one promises and costs.
 
     A session file is public, and the same for all agents and the coordinator: who has a file that
-    differs in one number is in another session.
+    differs in one number is in another session. Both commands take --json.
     """
 
 
