@@ -17,8 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, final
 import click
 
 from tacit.cli import options
-from tacit.errors import CapExceeded, LedgerError
-from tacit.runtime.transport import NetworkError
+from tacit.errors import CapExceeded, LedgerError, TacitError
 
 if TYPE_CHECKING:
     from tacit.protocol.effects import Notice
@@ -210,7 +209,7 @@ def exits() -> Iterator[None]:
         leave(f"Refused: {error}", REFUSED)
     except LedgerError as error:
         leave(f"Error: {error}", DISK)
-    except NetworkError as error:
+    except TacitError as error:
         leave(f"Error: {error}", UNUSABLE)
     except StoppedBySignal:
         leave("Stopped; run the same command again to resume.", STOPPED)

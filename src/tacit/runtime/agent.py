@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from tacit.errors import CapExceeded, InputError
 from tacit.protocol.agent import Agent as AgentMachine
+from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
 from tacit.protocol.peer import Peer as PeerMachine
-from tacit.protocol.voice import Budget
+from tacit.protocol.voice import Budget, start_state
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
@@ -107,17 +108,17 @@ class _Speaker(Member):
         return fraction_up(sum(map(Fraction, losses.tolist()), Fraction(0)))
 
     def _made(self, ledger: Ledger) -> Node:
-        session = self.session
+        session, records = self.session, ledger.records(self.session.id)
+        if not records:
+            self._require_usable()
         # Before the first word, and before the network is even opened: refuses above the cap.
         reservation = ledger.reserve(
             session.id, self._label, planned=self.planned, adjacency=session.adjacency, cap=self._cap
         )
         budget = Budget(cap=reservation.cap, spent=reservation.others)
-        sign, records = self.identity.sign, ledger.records(session.id)
+        sign = self.identity.sign
         if records:
             self.machine = self._machine.resume(session, self.number, records, sign=sign, budget=budget)
-        elif self._value is None:
-            raise InputError(f"{self.name} has not begun this session yet: it needs its value.")
         else:
             self.machine = self._machine(session, self.number, self._value, sign=sign, budget=budget)
         self._value = None  # the state is the machine's now
@@ -133,6 +134,12 @@ class _Speaker(Member):
             watch=watch,
             pace=self._pace,
         )
+
+    def _require_usable(self) -> None:
+        """Refuse a value that the session cannot take, before anything is set aside for it."""
+        if self._value is None:
+            raise InputError(f"{self.name} has not begun this session yet: it needs its value.")
+        start_state(Codec(self.session), self._value)
 
     async def result(self) -> AgentResult:
         """Wait for the end and return what came of it; raises what stopped it."""
