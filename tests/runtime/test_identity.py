@@ -308,6 +308,24 @@ def test_no_part_is_left_behind(home, monkeypatch):
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    order = []
+    real_sync, real_link = os.fsync, os.link
+
+    def sync(descriptor):
+        order.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        real_sync(descriptor)
+
+    def link(source, target):
+        order.append("name")
+        real_link(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "link", link)
+    new_authority("authority", tmp_path / "authority")
+    assert order == ["file", "name", "directory"] * 2
+
+
 def test_files_that_are_not_keys(home):
     signed(home)
     good = (home / "signing.key").read_bytes()
