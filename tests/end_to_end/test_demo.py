@@ -1,0 +1,43 @@
+"""What `make run` shows: keys, a session, processes over TLS, kill -9, and a verified transcript."""
+
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from tacit.runtime.session import read_session
+from tacit.runtime.verify import verify
+
+WAIT = 240
+
+
+def demo(folder, *words):
+    command = [sys.executable, "-c", "from tacit.cli import main; main()", "demo", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=WAIT, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_agents_agree_although_one_and_the_coordinator_are_killed(tmp_path):
+    found = json.loads(demo(tmp_path, "--agents", "4", "--json"))
+    assert found["killed"] == ["agent-1", "coordinator"]
+    assert found["transcript"]["sound"]
+    assert found["error"] == pytest.approx(abs(found["agreed_on"] - found["average"]))
+    assert len(found["final"]) == 4
+    assert found["disagreement"] <= 10 * 0.5 ** found["rounds"] * 1.01
+    assert found["loss"] <= found["cap"]
+    verdict = verify(tmp_path / "out" / "demo.transcript")
+    assert verdict.sound
+    assert verdict.session.id == read_session(tmp_path / "out" / "demo.toml").id
+    assert ElementTree.parse(tmp_path / "out" / "demo.svg").getroot().tag.endswith("svg")
+
+
+def test_on_a_ring_in_words(tmp_path):
+    text = " ".join(demo(tmp_path, "--topology", "ring", "--agents", "3", "--rounds", "12").split())
+    for words in (
+        "3 edges, no server", "agent-1 is killed (kill -9)", "is started again, by the same command",
+        "The noise is real", "true average", "agreed on", "verdict sound", "out/demo.transcript",
+    ):  # fmt: skip
+        assert words in text
