@@ -97,7 +97,7 @@ class Performance:
             mixing=mixing,
             rounds=chosen,
             tolerance=_ANY if chosen < needed else None,
-            deadlines=Deadlines(round=10.0, start=120.0, repeat=1.0),
+            deadlines=Deadlines(round=10.0 + agents / 10, start=120.0, repeat=1.0 + agents / 100),
         )
         write_session(session, folder / "session.toml", addresses=make_addresses(session))
         # Made-up values only: the noise is drawn by the agents, and nobody can seed it.
