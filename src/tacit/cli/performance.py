@@ -132,7 +132,7 @@ class Performance:
         try:
             self.crew.start_all()
             follow = self._server_rounds() if self.session.topology == "server" else self._graph_rounds()
-            end = time.monotonic() + _PATIENCE
+            end = time.monotonic() + _PATIENCE + self.session.n
             while self.crew.running or self._due:
                 for line in follow():
                     yield line
@@ -141,7 +141,7 @@ class Performance:
                 self.crew.require_healthy()
                 if time.monotonic() > end:
                     raise TacitError(
-                        "the demo's session did not end within five minutes: is the machine busy?"
+                        "the demo's session did not end in time: is the machine busy?"
                     )
                 time.sleep(0.02)
             yield from follow()
