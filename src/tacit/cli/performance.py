@@ -140,9 +140,7 @@ class Performance:
                 yield from self._revive()
                 self.crew.require_healthy()
                 if time.monotonic() > end:
-                    raise TacitError(
-                        "the demo's session did not end in time: is the machine busy?"
-                    )
+                    raise TacitError("the demo's session did not end in time: is the machine busy?")
                 time.sleep(0.02)
             yield from follow()
         finally:
