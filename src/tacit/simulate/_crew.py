@@ -35,7 +35,7 @@ class Crew:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit")
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit-crew")
 
     def share(self, work: Callable[[int, int], object], bounds: IntArray) -> None:
         """Call ``work(lo, hi)`` for every share between two bounds, and return when all are done."""
