@@ -81,6 +81,7 @@ def simulations(draw):
 @given(simulations(), st.integers(1, 3), st.sampled_from([None, 1, 3]))
 def test_every_run_is_the_reference_on_its_noise(simulation, threads, batch):
     mechanism, values, rounds, runs, seed = simulation
+    runs *= 1 if batch else 10  # stacks of sheets need many runs
     data = simulate(
         mechanism, values, rounds, runs=runs, seed=seed, record=EVERYTHING, threads=threads, batch=batch
     )
@@ -140,6 +141,16 @@ def test_threads_and_batches_change_no_bit(components):
         for threads, batch in ((1, None), (2, None), (3, 1), (2, 2), (5, 4), (2, 7)):
             got = simulate(mechanism, values, 5, runs=7, seed=2, record=record, threads=threads, batch=batch)
             assert identical(got, expected), (mechanism, threads, batch)
+
+
+def test_stacks_of_sheets_change_no_bit():
+    rng = np.random.default_rng(2)
+    record = Record(every=2, agents=[0, 30, 49], average=True)
+    for mechanism in mechanisms(50, rng):
+        values = rng.normal(size=(50, 2))
+        assert max(width for _, width in _layout.layout(mechanism, 2, 100, 1, None).tiles) == 32
+        expected = simulate(mechanism, values, 5, runs=100, record=record, batch=1)
+        assert identical(simulate(mechanism, values, 5, runs=100, record=record, threads=1), expected)
 
 
 def test_threads_change_no_bit_with_many_agents():
@@ -321,7 +332,7 @@ class Interrupt:
 
 
 def own_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("tacit")]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("tacit-crew")]
 
 
 @pytest.mark.usefixtures("finely_shared")
@@ -376,15 +387,25 @@ def test_tiles_cover_every_column_once(n, components, runs, threads, batch):
     plan = _layout.layout(ClientServer(Fading(0.5, 1, 0.9), n), components, runs, threads, batch)
     covered = [c for first, width in plan.tiles for c in range(first, first + width)]
     assert covered == list(range(components * runs))
-    assert {width for _, width in plan.tiles} <= set(_layout.WIDTHS)
+    assert all(width in _layout.WIDTHS or width % _layout.WIDEST == 0 for _, width in plan.tiles)
+    assert not plan.together or max(width for _, width in plan.tiles) <= _layout.WIDEST
     if batch is not None:
         whole = batch * components
         assert all(first // whole == (first + width - 1) // whole for first, width in plan.tiles)
 
 
+def test_small_runs_are_stacked_with_some_tiles_for_every_thread():
+    mechanism = ClientServer(Fading(0.5, 1, 0.9), 10)
+    plan = _layout.layout(mechanism, 1, 100_000, 4, None)
+    assert 16 <= len(plan.tiles) <= 40
+    assert not plan.together
+    widths = [width for _, width in _layout.layout(mechanism, 1, 50, 2, None).tiles]
+    assert len(widths) >= 8
+
+
 def test_little_memory_makes_narrow_tiles(monkeypatch):
     mechanism = Distributed(Fading(0.5, 1, 0.9), star_with_a_tail(1000))
-    assert max(width for _, width in _layout.layout(mechanism, 1, 500, 2, None).tiles) == 16
+    assert max(width for _, width in _layout.layout(mechanism, 1, 500, 2, None).tiles) > 16
     monkeypatch.setattr(_layout, "available_memory", lambda: 4 * 24 * 1000 * 3)
     assert max(width for _, width in _layout.layout(mechanism, 1, 500, 2, None).tiles) == 2
 

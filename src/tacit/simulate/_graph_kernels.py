@@ -1,8 +1,8 @@
 """The inner loops of the distributed mechanism: one pass over the agents per round.
 
-A tile is (agents, width), flat. A pass reads θ_i, gathers the messages of the closed neighbourhood,
-moves θ_i, and writes the next message, noise included; messages are double-buffered. Per-agent
-values come as an array and a stride of 1, shared ones with a stride of 0.
+A tile is a stack of sheets (agents, width), flat. A pass reads θ_i, gathers the messages of the closed
+neighbourhood, moves θ_i, and writes the next message, noise included; messages are double-buffered.
+Parameters are arrays of one number, or of one per agent.
 """
 
 # ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
@@ -38,20 +38,25 @@ def _next_draws(counters: Any, steps: Any, eta: Any, count: Any) -> None:
         counters[p] = counter + steps[p]
 
 
+@inlined
+def _stride(values: Any) -> Any:
+    """How far apart the values of two neighbouring agents are: nothing if all share one."""
+    return 1 if len(values) > 1 else 0
+
+
 @compiled
 def begin(
     values: FloatArray,
     component: IntArray,
     scale: FloatArray,
-    scale_stride: int,
     keys: Words,
     theta: FloatArray,
     x: FloatArray,
+    lanes: tuple[int, ...],
     lo: int,
     hi: int,
-    lanes: tuple[int, ...],
 ) -> None:
-    """θ(0) of every column, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi."""
+    """θ(0) of one sheet, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi."""
     prefer_wide()
     width = len(lanes)
     block = DRAWS // width
@@ -63,12 +68,12 @@ def begin(
         for i in range(b, end):
             for c in range(width):
                 theta[i * width + c] = values[i, component[c]]
-            combine(x, i, 1.0, theta, i, scale[i * scale_stride], eta, i - b, lanes)
+            combine(x, i, 1.0, theta, i, scale[i * _stride(scale)], eta, i - b, lanes)
 
 
 @compiled
 def take_out(
-    rows: FloatArray, agents: IntArray, out: FloatArray, places: IntArray, stride: int, lo: int, hi: int
+    sheet: FloatArray, agents: IntArray, out: FloatArray, places: IntArray, stride: int, lo: int, hi: int
 ) -> None:
     """Copy columns: agent a of column c goes to out[places[c] + a·stride], for lo ≤ a < hi.
 
@@ -79,7 +84,7 @@ def take_out(
         for c in range(width):  # a block at a time: its rows stay in cache for all columns
             for a in range(b, min(b + DRAWS, hi)):
                 i = agents[a] if len(agents) else a
-                out[places[c] + a * stride] = rows[i * width + c]
+                out[places[c] + a * stride] = sheet[i * width + c]
 
 
 @compiled
@@ -87,9 +92,7 @@ def move(
     indptr: IntArray,
     indices: Any,
     sigma: FloatArray,
-    sigma_stride: int,
     scale: FloatArray,
-    scale_stride: int,
     keys: Words,
     theta: FloatArray,
     x: FloatArray,
@@ -97,11 +100,11 @@ def move(
     t: int,
     speaks: bool,
     one_shot: bool,
+    lanes: tuple[int, ...],
     lo: int,
     hi: int,
-    lanes: tuple[int, ...],
 ) -> None:
-    """Round t for agents lo ≤ i < hi: feedback, update and, if there is a next round, its message.
+    """Round t of one sheet, for lo ≤ i < hi: feedback, update and, if there is a next round, its message.
 
     `scale` is that of the next message.
     """
@@ -119,12 +122,12 @@ def move(
             _next_draws(counters, steps, eta, (end - b) * width)
         for i in range(b, end):
             first, last = indptr[i], indptr[i + 1]
-            keep = 1.0 - sigma[i * sigma_stride]
-            share = sigma[i * sigma_stride] / np.float64(last - first + 1)
+            keep = 1.0 - sigma[i * _stride(sigma)]
+            share = sigma[i * _stride(sigma)] / np.float64(last - first + 1)
             closed_sum(x, indices, first, last, i, total, i - b, lanes)  # (|N(i)| + 1)·y_i, eq:y_dis
             combine(theta, i, keep, theta, i, share, total, i - b, lanes)  # eq:upd_dis
             if noisy:
-                combine(x_next, i, 1.0, theta, i, scale[i * scale_stride], eta, i - b, lanes)
+                combine(x_next, i, 1.0, theta, i, scale[i * _stride(scale)], eta, i - b, lanes)
             elif speaks:
                 combine(x_next, i, keep, x, i, share, total, i - b, lanes)  # the shadow moves alike
 
@@ -133,16 +136,15 @@ def move(
 def block_sums(
     theta: FloatArray,
     weights: FloatArray,
-    weight_stride: int,
     n: int,
     parts: FloatArray,
+    lanes: tuple[int, ...],
     lo: int,
     hi: int,
-    lanes: tuple[int, ...],
 ) -> None:
-    """Σ γ_i θ_i of each block lo ≤ b < hi of agents."""
+    """Σ γ_i θ_i of each block lo ≤ b < hi of the agents of one sheet."""
     for b in range(lo, hi):
-        weighted_sum(parts, b, weights, weight_stride, theta, b * AGENTS, min((b + 1) * AGENTS, n), lanes)
+        weighted_sum(parts, b, weights, _stride(weights), theta, b * AGENTS, min((b + 1) * AGENTS, n), lanes)
 
 
 @compiled
@@ -150,9 +152,7 @@ def move_on(
     indptr: IntArray,
     indices: Any,
     sigma: FloatArray,
-    sigma_stride: int,
     scales: FloatArray,
-    scale_stride: int,
     keys: Words,
     theta: FloatArray,
     x: FloatArray,
@@ -162,26 +162,29 @@ def move_on(
     speaks_last: bool,
     one_shot: bool,
     weights: FloatArray,
-    weight_stride: int,
     weight_sum: float,
     slots: IntArray,
     averages: FloatArray,
     lanes: tuple[int, ...],
 ) -> None:
-    """Rounds first ≤ t < last for all agents, without a look at the interpreter in between.
+    """Rounds first ≤ t < last of one sheet after the other, so that a small one stays in cache.
 
     ``scales[t − first]`` is the scale of what is said after round t, ``slots[t − first]`` the row of
     `averages` for the average after round t, or negative. After an odd number of rounds the messages
     are in `x_next`.
     """
-    n = len(indptr) - 1
-    parts = np.empty((n + AGENTS - 1) // AGENTS * len(lanes))
-    for t in range(first, last):
-        speaks = speaks_last or t + 1 < last
-        scale = scales[t - first]
-        move(indptr, indices, sigma, sigma_stride, scale, scale_stride, keys, theta, x, x_next, t, speaks,
-             one_shot, 0, n, lanes)  # fmt: skip
-        x, x_next = x_next, x
-        if slots[t - first] >= 0:
-            block_sums(theta, weights, weight_stride, n, parts, 0, len(parts) // len(lanes), lanes)
-            sum_of_blocks(parts, weight_sum, averages[slots[t - first]])
+    n, width = len(indptr) - 1, len(lanes)
+    blocks = (n + AGENTS - 1) // AGENTS
+    parts = np.empty(blocks * width)
+    for column in range(0, len(keys), width):
+        sheet = slice(column * n, (column + width) * n)
+        here, there, states = x[sheet], x_next[sheet], theta[sheet]
+        names = keys[column : column + width]
+        for t in range(first, last):
+            speaks = speaks_last or t + 1 < last
+            move(indptr, indices, sigma, scales[t - first], names, states, here, there, t, speaks, one_shot,
+                 lanes, 0, n)  # fmt: skip
+            here, there = there, here
+            if slots[t - first] >= 0:
+                block_sums(states, weights, n, parts, lanes, 0, blocks)
+                sum_of_blocks(parts, weight_sum, averages[slots[t - first], column : column + width])

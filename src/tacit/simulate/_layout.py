@@ -9,8 +9,9 @@ from tacit.mechanism import Distributed, Mechanism
 from tacit.simulate.record import available_memory
 
 WIDTHS = (16, 8, 4, 2, 1)  # one row is at most two cache lines, which processors fetch in pairs
-TILE_BYTES = 1 << 30  # wider tiles gain little more
-CACHED = 1 << 15  # numbers of a client-server tile that stay close to a core
+WIDEST = WIDTHS[0]  # of one sheet; a tile can be a stack of these
+TILE_BYTES = 1 << 30  # for one sheet: wider ones gain little more
+STACKED = 1 << 17  # numbers in a stack: enough to forget what it costs to begin a tile
 WORTH_SHARING = 1 << 15  # numbers in a round below which threads wait longer than they work
 APART_BYTES = 1 << 28  # above which tiles side by side push each other out of the shared cache
 
@@ -38,9 +39,8 @@ def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch
         raise ParameterError(f"batch must be a whole number of at least 1, got {batch}.")
     n, columns = mechanism.n, runs * components
     column_bytes = 8 * n * (3 if isinstance(mechanism, Distributed) else 2)
-    widest = _widest(mechanism, column_bytes)
-    while widest > 4 and columns < 2 * threads * widest and n * widest < 2 * WORTH_SHARING:
-        widest //= 2  # few small tiles: rather one for every thread
+    sheet = _widest_sheet(mechanism, column_bytes)
+    widest = sheet if n * sheet >= WORTH_SHARING else _widest_stack(n, sheet, columns, threads)
     group = min(runs, batch or runs) * components
     tiles = tuple(
         (start + first, width)
@@ -50,27 +50,37 @@ def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch
     width = max(width for _, width in tiles)
     together = (
         threads > 1
-        and n * width >= WORTH_SHARING
+        and n * min(width, sheet) >= WORTH_SHARING
         and (len(tiles) < 2 * threads or threads * width * column_bytes > APART_BYTES)
     )
     at_once = 1 if together else min(threads, len(tiles))
     return Layout(tiles, together, at_once * width * column_bytes + 8 * n * (components + 4))
 
 
-def _widest(mechanism: Mechanism, column_bytes: int) -> int:
+def _widest_sheet(mechanism: Mechanism, column_bytes: int) -> int:
     room = min(TILE_BYTES, available_memory() // 4)
     for width in WIDTHS:
-        near = isinstance(mechanism, Distributed) or width * mechanism.n <= CACHED
+        # columns with a server do not share a gather: rather fewer that stay in cache
+        near = isinstance(mechanism, Distributed) or width * mechanism.n <= STACKED
         if near and width * column_bytes <= room:
             return width
     return 1
 
 
+def _widest_stack(n: int, sheet: int, columns: int, threads: int) -> int:
+    """Columns of a tile of few agents: many, but some tiles for every thread."""
+    width = sheet * max(1, STACKED // (n * sheet)) if sheet == WIDEST else sheet
+    while width > 4 and columns < 4 * threads * width:
+        width = width // 2 if width <= WIDEST else max(WIDEST, width // 2 // WIDEST * WIDEST)
+    return width
+
+
 def _cut(columns: int, widest: int) -> list[tuple[int, int]]:
-    """Cut a row of columns into tiles of the widths that kernels are made for."""
+    """Cut a row of columns into sheets, and stacks of the widest of them."""
     tiles, first = [], 0
     while first < columns:
-        width = next(w for w in WIDTHS if w <= min(widest, columns - first))
+        most = min(widest, columns - first)
+        width = most // WIDEST * WIDEST or next(w for w in WIDTHS if w <= most)
         tiles.append((first, width))
         first += width
     return tiles

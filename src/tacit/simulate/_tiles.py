@@ -7,9 +7,10 @@ given a crew, on all of the crew's threads, one round at a time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tacit.mechanism import Distributed, Fading, Mechanism, Parameters
 from tacit.noise._kernels import stream
 from tacit.simulate import _graph_kernels, _kernels, _server_kernels
 from tacit.simulate._crew import Crew, even_shares, even_work
+from tacit.simulate._layout import WIDEST
 
 STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that an interrupt is heard soon
 CACHE_LINE = 64
@@ -32,11 +34,22 @@ class Setup:
     seed: int
     rounds: int
     keeps_messages: bool = False
+    averages: bool = True
 
     @property
     def components(self) -> int:
         """Length of the agents' vectors."""
         return int(self.values.shape[1])
+
+    @cached_property
+    def weights(self) -> tuple[FloatArray, float]:
+        """γ_i = (|N(i)| + 1)/σ_i (Lemma 8), as one number where all are equal, and their sum."""
+        if not self.averages:
+            return np.ones(1), 1.0
+        gamma = self.mechanism.closed_degrees / np.asarray(self.mechanism.parameters.sigma)
+        if gamma.min() == gamma.max():
+            return np.ones(1), float(self.mechanism.n)
+        return gamma, float(gamma.sum())
 
 
 class Scales:
@@ -45,7 +58,7 @@ class Scales:
     def __init__(self, parameters: Parameters) -> None:
         self._c = np.atleast_1d(np.asarray(parameters.c, dtype=np.float64))
         self._q = np.atleast_1d(np.asarray(parameters.q if isinstance(parameters, Fading) else 0.0))
-        self.stride = int(self._c.size > 1 or self._q.size > 1)
+        self.each = max(self._c.size, self._q.size) > 1
         self._next, self._powers = 0, np.ones_like(self._q)
 
     def rows(self, first: int, last: int) -> FloatArray:
@@ -77,10 +90,9 @@ class Tile(ABC):
         self._rounds, self._one_shot = setup.rounds, setup.mechanism.one_shot
         self._scales = Scales(parameters)
         self._sigma = np.atleast_1d(np.array(parameters.sigma))
-        self._weights, self._weight_sum = average_weights(setup.mechanism)
+        self._weights = setup.weights
         blocks = -(-self.n // _kernels.AGENTS)
-        self._parts = np.empty(blocks * width)
-        self._crew, self._block_bounds = crew, even_shares(blocks, crew)
+        self._crew, self._blocks, self._block_bounds = crew, blocks, even_shares(blocks, crew)
 
     @abstractmethod
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
@@ -109,25 +121,38 @@ class Tile(ABC):
 
     def _rounds_per_call(self) -> int:
         """How many rounds to run before looking at the interpreter again."""
-        numbers = self.n * (self.width if not self._scales.stride else max(self.width, 16))
+        numbers = self.n * (max(self.width, 16) if self._scales.each else self.width)
         return max(1, STEPS_PER_CALL // int(numbers))
 
 
 class DistributedTile(Tile):
-    """A tile of the distributed mechanism: agents in rows, columns side by side."""
+    """A tile of the distributed mechanism: a stack of sheets, each with at most 16 columns.
+
+    In a sheet the columns of an agent lie side by side. A crew works on a single sheet.
+    """
 
     def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
         super().__init__(setup, first, width, crew)
         assert isinstance(setup.mechanism, Distributed)
         self._graph = setup.mechanism.graph
-        self._lanes = (0,) * width
+        self._lanes = (0,) * min(width, WIDEST)
+        assert width % len(self._lanes) == 0
         self._theta, self._x, self._x_next = (_aligned(self.n * width) for _ in range(3))
         self._bounds = even_work(self._graph.indptr, crew)
-        opening = partial(
-            _graph_kernels.begin, setup.values, self.component, self._scales.rows(0, 1)[0],
-            self._scales.stride, self._keys, self._theta, self._x,
-        )  # fmt: skip
-        self._share(lambda lo, hi: opening(lo, hi, self._lanes), self._bounds)
+        scale = self._scales.rows(0, 1)[0]
+        for columns, theta, x in self._sheets(self._theta, self._x):
+            work = partial(
+                _graph_kernels.begin, setup.values, self.component[columns], scale, self._keys[columns],
+                theta, x, self._lanes,
+            )  # fmt: skip
+            self._share(work, self._bounds)
+
+    def _sheets(self, *stacks: FloatArray) -> Iterator[tuple[Any, ...]]:
+        """Which columns each sheet has, and its part of the stacks."""
+        width = len(self._lanes)
+        for column in range(0, self.width, width):
+            sheet = slice(column * self.n, (column + width) * self.n)
+            yield slice(column, column + width), *(stack[sheet] for stack in stacks)
 
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
         """See `Tile.advance`."""
@@ -138,31 +163,24 @@ class DistributedTile(Tile):
         if slots[self.t - 1] >= 0:
             averages[slots[self.t - 1]] = self.average()
 
-    def _sigma_and_scales(self, rounds: int) -> tuple[FloatArray, int, FloatArray, int]:
-        scales = self._scales.rows(self.t + 1, self.t + 1 + rounds)
-        return self._sigma, int(self._sigma.size > 1), scales, self._scales.stride
-
     def _move(self) -> None:
         """One round, all threads."""
-        graph, t, speaks = self._graph, self.t, self.t + 1 < self._rounds
-        sigma, sigma_stride, scales, scale_stride = self._sigma_and_scales(1)
-        self._share(
-            lambda lo, hi: _graph_kernels.move(
-                graph.indptr, graph.indices, sigma, sigma_stride, scales[0], scale_stride, self._keys,
-                self._theta, self._x, self._x_next, t, speaks, self._one_shot, lo, hi, self._lanes,
-            ),
-            self._bounds,
+        scale = self._scales.rows(self.t + 1, self.t + 2)[0]
+        speaks = self.t + 1 < self._rounds
+        work = partial(
+            _graph_kernels.move, self._graph.indptr, self._graph.indices, self._sigma, scale, self._keys,
+            self._theta, self._x, self._x_next, self.t, speaks, self._one_shot, self._lanes,
         )  # fmt: skip
-        self._x, self._x_next, self.t = self._x_next, self._x, t + 1
+        self._share(work, self._bounds)
+        self._x, self._x_next, self.t = self._x_next, self._x, self.t + 1
 
     def _move_on(self, to: int, slots: IntArray, averages: FloatArray) -> None:
         """Several rounds, this thread."""
-        graph, t = self._graph, self.t
-        sigma, sigma_stride, scales, scale_stride = self._sigma_and_scales(to - t)
+        t, scales = self.t, self._scales.rows(self.t + 1, to + 1)
         _graph_kernels.move_on(
-            graph.indptr, graph.indices, sigma, sigma_stride, scales, scale_stride, self._keys,
-            self._theta, self._x, self._x_next, t, to, to < self._rounds, self._one_shot,
-            self._weights, int(self._weights.size > 1), self._weight_sum, slots[t:to], averages, self._lanes,
+            self._graph.indptr, self._graph.indices, self._sigma, scales, self._keys, self._theta, self._x,
+            self._x_next, t, to, to < self._rounds, self._one_shot, *self._weights, slots[t:to], averages,
+            self._lanes,
         )  # fmt: skip
         if (to - t) % 2:
             self._x, self._x_next = self._x_next, self._x
@@ -176,29 +194,23 @@ class DistributedTile(Tile):
         """See `Tile.keep_said`: what was sent lies in the buffer that the next round writes to."""
         self._take_out(self._x_next, out, slot, np.empty(0, dtype=np.int64))
 
-    def _take_out(self, rows: FloatArray, out: FloatArray, slot: int, agents: IntArray) -> None:
+    def _take_out(self, stack: FloatArray, out: FloatArray, slot: int, agents: IntArray) -> None:
         _, slots, count, components = out.shape
         places = (self.run * slots + slot) * count * components + self.component
-        work = partial(_graph_kernels.take_out, rows, agents, out.reshape(-1), places, components)
-        self._share(work, even_shares(count, self._crew))
+        for columns, sheet in self._sheets(stack):
+            work = partial(
+                _graph_kernels.take_out, sheet, agents, out.reshape(-1), places[columns], components
+            )
+            self._share(work, even_shares(count, self._crew))
 
     def average(self) -> FloatArray:
         """See `Tile.average`."""
-        self._share(
-            lambda lo, hi: _graph_kernels.block_sums(
-                self._theta,
-                self._weights,
-                int(self._weights.size > 1),
-                self.n,
-                self._parts,
-                lo,
-                hi,
-                self._lanes,
-            ),
-            self._block_bounds,
-        )
-        average = np.empty(self.width)
-        _kernels.sum_of_blocks(self._parts, self._weight_sum, average)
+        weights, weight_sum = self._weights
+        average, parts = np.empty(self.width), np.empty(self._blocks * len(self._lanes))
+        for columns, theta in self._sheets(self._theta):
+            work = partial(_graph_kernels.block_sums, theta, weights, self.n, parts, self._lanes)
+            self._share(work, self._block_bounds)
+            _kernels.sum_of_blocks(parts, weight_sum, average[columns])
         return average
 
 
@@ -226,7 +238,7 @@ class ClientServerTile(Tile):
         t, scales = self.t, self._scales.rows(self.t, to)
         _server_kernels.serve_on(
             self.n, self._sigma, scales, self._keys, self._theta, self._x, self.y, t, to, self._one_shot,
-            self._weights, self._weight_sum, slots[t:to], averages,
+            *self._weights, slots[t:to], averages,
         )  # fmt: skip
         self.t = to
 
@@ -246,7 +258,7 @@ class ClientServerTile(Tile):
     def _sum_blocks(
         self, fill: Callable[[FloatArray, int, int], object], over: float, out: FloatArray
     ) -> None:
-        parts = self._parts[: len(self._parts) // self.width]
+        parts = np.empty(self._blocks)
         self._share(lambda lo, hi: fill(parts, lo, hi), self._block_bounds)
         _kernels.sum_of_blocks(parts, over, out)
 
@@ -273,19 +285,12 @@ class ClientServerTile(Tile):
     def average(self) -> FloatArray:
         """See `Tile.average`."""
         self._settle()
+        weights, weight_sum = self._weights
         average = np.empty(self.width)
         for c in range(self.width):
-            sums = partial(_server_kernels.column_sums, self._theta, self._weights, c * self.n, self.n)
-            self._sum_blocks(sums, self._weight_sum, average[c : c + 1])
+            sums = partial(_server_kernels.column_sums, self._theta, weights, c * self.n, self.n)
+            self._sum_blocks(sums, weight_sum, average[c : c + 1])
         return average
-
-
-def average_weights(mechanism: Mechanism) -> tuple[FloatArray, float]:
-    """γ_i = (|N(i)| + 1)/σ_i (Lemma 8), as one number where all are equal, and their sum."""
-    gamma = mechanism.closed_degrees / np.asarray(mechanism.parameters.sigma)
-    if gamma.min() == gamma.max():
-        return np.ones(1), float(mechanism.n)
-    return gamma, float(gamma.sum())
 
 
 def _aligned(size: int) -> FloatArray:

@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import as_states
@@ -104,7 +105,9 @@ def simulate(
 
     from tacit.simulate._tiles import Setup
 
-    setup = Setup(mechanism, states.reshape(mechanism.n, components), seed, rounds, record.everything)
+    # a copy of its own: the caller may change the values, and kernels are compiled for one kind of array
+    theta = np.array(states.reshape(mechanism.n, components), order="C")
+    setup = Setup(mechanism, theta, seed, rounds, record.everything, record.average)
     kept = Kept(record, setup, runs)
     interrupted = False
     try:
