@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .PHONY: run test lint bench docs clean
 
-run: $(READY)  ## a simulated session, end to end
+run: $(READY)  ## a real session on this machine: 20 agents over mutual TLS, some killed
 	$(BIN)/tacit demo
 
 test: $(READY)  ## all tests

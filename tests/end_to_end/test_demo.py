@@ -28,7 +28,7 @@ def test_agents_agree_although_one_and_the_coordinator_are_killed(tmp_path):
     assert len(found["final"]) == 4
     assert found["disagreement"] <= 10 * 0.5 ** found["rounds"] * 1.01
     assert found["loss"] <= found["cap"]
-    verdict = verify(tmp_path / "out" / "demo.transcript")
+    verdict = verify(tmp_path / "out" / "demo.jsonl")
     assert verdict.sound
     assert verdict.session.id == read_session(tmp_path / "out" / "demo.toml").id
     assert ElementTree.parse(tmp_path / "out" / "demo.svg").getroot().tag.endswith("svg")
@@ -38,6 +38,6 @@ def test_on_a_ring_in_words(tmp_path):
     text = " ".join(demo(tmp_path, "--topology", "ring", "--agents", "3", "--rounds", "12").split())
     for words in (
         "3 edges, no server", "agent-1 is killed (kill -9)", "is started again, by the same command",
-        "The noise is real", "true average", "agreed on", "verdict sound", "out/demo.transcript",
+        "The noise is real", "true average", "agreed on", "verdict sound", "out/demo.jsonl",
     ):  # fmt: skip
         assert words in text

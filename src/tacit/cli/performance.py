@@ -270,7 +270,8 @@ class Performance:
         from tacit.plots.style import save
         from tacit.plots.trajectories import draw_trajectories
 
-        files = {kind: out / f"demo.{kind}" for kind in ("svg", "png", "transcript")}
+        files = {kind: out / f"demo.{kind}" for kind in ("svg", "png")}
+        files["transcript"] = out / "demo.jsonl"
         files["session"] = out / "demo.toml"
         files["session"].write_bytes((self.crew.folder / "session.toml").read_bytes())
         self._keep_transcript(files["transcript"])

@@ -129,5 +129,3 @@ class Mechanism(ABC):
                 "Use Fading parameters for fresh noise every round."
             )
         return eta
-
-

@@ -29,7 +29,8 @@ class ClientServer(Mechanism):
     kind: ClassVar[str] = "client-server"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.agents, int | np.integer) or self.agents < 1:
+        given: object = self.agents
+        if not isinstance(given, int | np.integer) or given < 1:
             raise ParameterError(f"agents must be a whole number of at least 1, got {self.agents!r}.")
         super().__post_init__()
 

@@ -97,7 +97,7 @@ def decode_session(data: bytes) -> Session:
 
     try:
         w = msgspec.msgpack.decode(data, type=_Written)
-    except (msgspec.DecodeError, RecursionError) as why:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
         raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
     session = Session(
         name=w.name,

@@ -128,5 +128,5 @@ def decode_record(data: bytes) -> Record:
     """Read what `encode_record` wrote."""
     try:
         return _DECODER.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise FileError("a ledger's record cannot be read: it is damaged or from a newer version.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ class Taker(Protocol):
         ...
 
 
-class Member:
+class Member(ABC):
     """One member of a session, running in the background of ``async with``.
 
     Iterate over it for its notices, or give `watch`; `result` waits for the end. Leaving the block before the
@@ -106,8 +107,9 @@ class Member:
             self._raised = True
             raise
 
+    @abstractmethod
     def _made(self, ledger: Ledger) -> Node:
-        raise NotImplementedError
+        """Return the node that drives this kind of member."""
 
     def _book(self, ledger: Ledger, records: Sequence[Record]) -> Book:
         """Return a ledger whose takers know what was recorded before, and are told what will be."""
