@@ -248,6 +248,15 @@ def test_a_late_agent_with_one_shot_noise_draws_it_and_follows():
     assert alone.agent.voice.spent_here == alone.session.account(0).total
 
 
+def test_asked_for_its_own_round_it_speaks_whatever_it_was_told_before(alone):
+    """A coordinator that once claimed to be further cannot keep itself from being answered."""
+    alone(Start())
+    alone.hear(Ask(5))
+    assert alone.agent.wants_noise is None
+    alone.hear(Ask(0))
+    assert alone.agent.wants_noise == 0
+
+
 def test_it_asks_in_batches_and_not_for_every_frame(alone):
     session = known_session(3, 3 * BATCH)
     alone = Alone(session)
@@ -331,6 +340,8 @@ def test_silence_is_kept_after_a_restart_even_if_the_cap_is_raised():
     alone.feed(3)
     assert alone.agent.update == 4
     assert alone.agent.wants_noise is None
+    alone(Tick(0.0))
+    assert alone.says(alone(Tick(1.0))) == [Stop(4, Reason.CAP)]  # a coordinator may have forgotten it
 
 
 def test_a_lowered_cap_holds_from_the_next_message_on():

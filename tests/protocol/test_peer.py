@@ -146,6 +146,15 @@ def test_it_moves_towards_the_mean_of_its_closed_neighbourhood(middle):
     assert middle.says(step)[0][1].heard == combined(m.digest for m in frames)
 
 
+def test_after_a_restart_it_still_names_what_its_update_came_from(middle):
+    middle.begin()
+    middle.report(0, 0)
+    moved = middle.report(2, 0).records[0]
+    middle.again()(Start())
+    step = middle.noise(1)
+    assert middle.says(step)[0][1].heard == combined(digest(f) for f in moved.heard)
+
+
 def test_early_messages_wait_for_their_round_and_are_bounded():
     middle = Middle(known_session(graph="path:3", rounds=60, mixing=0.1, decay=0.95)).begin()
     for u in range(1, 60):
@@ -378,6 +387,30 @@ def test_a_silent_neighbour_that_is_behind_still_needs_our_messages(middle):
     middle.report(0, 0)
     assert middle.peer.update == 1
     assert middle.peer.wants_noise == 1  # 2 is at round 0 and will need what we say in round 1
+
+
+def test_where_nobody_speaks_there_is_nobody_to_follow(middle):
+    """Both neighbours are beyond but silent: without our own message there would be no mean at all."""
+    middle.begin()
+    for sender in (0, 2):
+        middle.hear(sender, Stop(1, Reason.CAP))
+        middle.hear(sender, Present(3))
+        middle.report(sender, 0)
+    assert middle.peer.update == 1
+    assert middle.peer.wants_noise == 1
+
+
+def test_it_asks_in_batches_and_not_for_every_frame():
+    middle = Middle(known_session(graph="path:3", rounds=60, mixing=0.1, decay=0.95)).begin()
+    for sender in (0, 2):
+        middle.report(sender, 50)
+    for u in range(40):
+        middle.report(0, u)
+        middle.report(2, u)
+    assert middle.peer.update == 40
+    said = [(m.to, middle.codec.open(m.frame).body) for m in middle.sent]
+    asked = [(to, body.round) for to, body in said if isinstance(body, Ask)]
+    assert sorted(asked) == [(j, u) for j in (0, 2) for u in (0, BATCH, 2 * BATCH)]
 
 
 def all_rounds(middle):

@@ -207,7 +207,6 @@ class Agent(Speaker):
         self._records.append(self.voice.move(message.numbers, [message.frame], used))
         self._applied.append(message.digest)
         self._notices.append(Updated(t, body.count))
-        self._open = max(self._open, t + 1)
         if t + 1 < self.session.rounds:
             self._ask_for_missed()
         self._again(fresh=True)
