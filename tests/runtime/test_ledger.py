@@ -1,14 +1,11 @@
 """The ledger's rules: nothing said twice differently, and no cap passed."""
 
-import os
 import secrets
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,22 +34,6 @@ def entered(path, session=S, planned=1.0, **options):
     ledger.reserve(session, "meter", planned=planned, adjacency=1.0, cap=10.0, **options)
     ledger.append(session, [began(session, planned)])
     return ledger
-
-
-@pytest.fixture
-def tmp_path(tmp_path):
-    """A directory in memory where there is one: the disk is waited for at every append."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "agent.ledger"
 
 
 @pytest.fixture

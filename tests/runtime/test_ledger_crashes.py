@@ -5,9 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import textwrap
-from pathlib import Path
 
 import pytest
 
@@ -23,22 +21,6 @@ def entered(path):
     ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=10.0)
     ledger.append(S, [Began(S, 3, b"state", 1.0, 0.0, 10.0)])
     return ledger
-
-
-@pytest.fixture
-def tmp_path(tmp_path):
-    """A directory in memory where there is one: the disk is waited for at every append."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "agent.ledger"
 
 
 def script_run(script, *arguments):
