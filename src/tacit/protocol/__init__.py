@@ -1,9 +1,55 @@
 """The protocol without its network: events in, records to save and messages to send out.
 
-- `session`: what all agree on, and its id. `canonical`: the bytes the id is a hash of.
+- `session`: what all agree on, and its id. `canonical`: the bytes the id is a hash of. `roster`: who.
 - `messages`, `codec`: what is said, and the only way to read and write it.
 - `effects`, `records`: what goes into a machine and what comes out.
-- `agent`, `coordinator`, `peer`: the machines. `tables`: their transitions as data.
+- `agent`, `coordinator`, `peer`: the machines. `machine`, `speaker`: what they share. `voice`: the one rule.
+- `tables`, `table_agent`, …: their transitions as data. `diagrams`: what the docs show of them.
 
 Nothing here touches a clock, entropy, a disk or a network: all of it is brought by events.
 """
+
+from typing import TYPE_CHECKING
+
+from tacit.lazy import exports
+
+if TYPE_CHECKING:
+    from tacit.protocol.agent import Agent
+    from tacit.protocol.codec import Codec
+    from tacit.protocol.coordinator import Coordinator
+    from tacit.protocol.effects import Step
+    from tacit.protocol.messages import Refusal
+    from tacit.protocol.peer import Peer
+    from tacit.protocol.roster import COORDINATOR, Member
+    from tacit.protocol.session import Deadlines, Session, SessionPromise
+    from tacit.protocol.voice import Budget
+
+__all__ = [
+    "COORDINATOR",
+    "Agent",
+    "Budget",
+    "Codec",
+    "Coordinator",
+    "Deadlines",
+    "Member",
+    "Peer",
+    "Refusal",
+    "Session",
+    "SessionPromise",
+    "Step",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "agent": ("Agent",),
+        "codec": ("Codec",),
+        "coordinator": ("Coordinator",),
+        "effects": ("Step",),
+        "messages": ("Refusal",),
+        "peer": ("Peer",),
+        "roster": ("COORDINATOR", "Member"),
+        "session": ("Deadlines", "Session", "SessionPromise"),
+        "voice": ("Budget",),
+    },
+)

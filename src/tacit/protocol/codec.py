@@ -56,6 +56,7 @@ class _Head(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 _ENCODE = msgspec.msgpack.Encoder().encode
 _HEAD = msgspec.msgpack.Decoder(_Head)
 _BODY = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
+_UNREADABLE = msgspec.DecodeError, UnicodeDecodeError, RecursionError
 _FROM_COORDINATOR = {Kind.FEEDBACK, Kind.ASK, Kind.STOP}
 _FROM_AGENTS = set(Kind) - {Kind.FEEDBACK}
 
@@ -156,7 +157,7 @@ class Codec:
         kind = Kind(head.kind)
         try:
             body: Body = _BODY[kind].decode(head.body)
-        except (msgspec.DecodeError, RecursionError):
+        except _UNREADABLE:
             return Refusal.MALFORMED
         if self._head(head.sender, body) != frame[:-SIGNATURE_BYTES]:
             return Refusal.NOT_CANONICAL
@@ -174,7 +175,7 @@ class Codec:
             return Refusal.UNKNOWN_VERSION if frame[1] < 0x80 else Refusal.MALFORMED
         try:
             head = _HEAD.decode(memoryview(frame)[:-SIGNATURE_BYTES])
-        except (msgspec.DecodeError, RecursionError):
+        except _UNREADABLE:
             return Refusal.MALFORMED
         return self._stranger(head, frame) or head
 
