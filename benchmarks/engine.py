@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from benchmarks.harness import CORES, Answer, Contestant, Goal, Question, race, save, show
 from rich.console import Console
 
+from benchmarks.harness import CORES, Answer, Contestant, Goal, Question, race, save, show
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.arrays import FloatArray
 from tacit.simulate import simulate
@@ -91,10 +91,11 @@ def on_a_large_graph(graph: Graph, runs: int) -> Question:
     values = np.random.default_rng(1).random(graph.n)
     mechanism = Distributed(PARAMETERS, graph)
     together = np.repeat(values[:, None], 8, axis=1)
+    rounds = ROUNDS if runs == 1 else ROUNDS // 2
     contestants = [
         Contestant("textbook", lambda: textbook_graph(graph, values, 3, 0), 3),
         Contestant("limit", limit(graph, 10, min(runs, 16)), 10 * min(runs, 16)),
-        Contestant("tacit", lambda: simulate(mechanism, values, ROUNDS, runs=runs), runs * ROUNDS),
+        Contestant("tacit", lambda: simulate(mechanism, values, rounds, runs=runs), runs * rounds),
     ]
     goals = [Goal("textbook", 2.5), Goal("limit", 0.6)]
     if runs > 1:

@@ -22,6 +22,7 @@ from rich.table import Table
 CORES = len(os.sched_getaffinity(0))
 QUIET = 0.1  # share of the processors that others may take
 ENOUGH = 3  # quiet rounds
+PATIENCE = 90.0  # seconds for one question
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,16 @@ class Answer:
 def race(question: Question, rounds: int) -> Answer:
     """Time all contestants in turn, after one call each to warm up.
 
-    Goes on until `rounds` rounds were quiet, but for no more than three times as many.
+    Goes on until `rounds` rounds were quiet, or until patience ends.
     """
     names = [contestant.name for contestant in question.contestants]
     answer = Answer(question.title, question.unit, {n: [] for n in names}, {n: [] for n in names})
     for contestant in question.contestants:
         contestant.call()
-    while len(answer.others) < 3 * rounds and sum(share <= QUIET for share in answer.others) < rounds:
+    end = time.perf_counter() + PATIENCE
+    while sum(share <= QUIET for share in answer.others) < rounds:
+        if time.perf_counter() > end and len(answer.others) >= ENOUGH:
+            break
         begin, busy = time.perf_counter(), _busy_by_others()
         for contestant in question.contestants:
             _time(contestant, answer)
