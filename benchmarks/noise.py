@@ -22,11 +22,11 @@ from typing import cast
 
 import numpy as np
 import opendp.prelude as dp
-from benchmarks.harness import QUIET, Answer, Contestant, Goal, Question, race, save, show
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import mannwhitneyu
 
+from benchmarks.harness import QUIET, Answer, Contestant, Goal, Question, race, save, show
 from tacit import Fading
 from tacit.arrays import FloatArray
 from tacit.mechanism.lattice import Lattice
