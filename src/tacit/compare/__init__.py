@@ -1,0 +1,1 @@
+"""Other mechanisms for the same job, in one harness."""

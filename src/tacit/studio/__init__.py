@@ -1,0 +1,1 @@
+"""The web page: plan, watch, compare, and the status of a deployment."""
