@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tacit.lazy import exports
 
 if TYPE_CHECKING:
+    from tacit.audit.belief import ADVERSARIES, Adversary, Belief, belief
     from tacit.audit.broken import BROKEN, Broken, broken
     from tacit.audit.deployed import Deployed
     from tacit.audit.examination import examine
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from tacit.audit.transcript import AgentTranscripts, Transcripts
 
 __all__ = [
+    "ADVERSARIES",
     "BROKEN",
     "NOT_PROVED",
+    "Adversary",
     "AgentTranscripts",
+    "Belief",
     "Broken",
     "Deployed",
     "Finding",
@@ -36,6 +40,7 @@ __all__ = [
     "Simulated",
     "Subject",
     "Transcripts",
+    "belief",
     "broken",
     "examine",
     "examine_folder",
@@ -55,6 +60,7 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "belief": ("ADVERSARIES", "Adversary", "Belief", "belief"),
         "broken": ("BROKEN", "Broken", "broken"),
         "deployed": ("Deployed",),
         "examination": ("examine",),

@@ -50,6 +50,14 @@ class Prior:
         """Every value in the interval is equally likely."""
         return cls((low, high))
 
+    def density(self, values: npt.ArrayLike) -> FloatArray:
+        """Density at the given values; at an edge that of the bin above, if there is one."""
+        edges, heights = np.array(self.edges, float), np.array(self.densities, float)
+        heights /= np.sum(heights * np.diff(edges))
+        points = np.asarray(values, float)
+        piece = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, len(heights) - 1)
+        return np.where((edges[0] <= points) & (points <= edges[-1]), heights[piece], 0.0)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
@@ -83,6 +91,35 @@ class Posterior:
             np.take_along_axis(a, best, -1) for a in (self.left, self.right, self.log_left, self.log_right)
         )
         return np.asarray(np.where(log_left >= log_right, left, right)[..., 0])
+
+    @property
+    def log_peak(self) -> FloatArray:
+        """Logarithm of the density at the mode, which `log_left` and `log_right` are relative to."""
+        heaviest = np.argmax(self.mass, axis=-1)[..., None]
+        left, right, slope, mass, top = (
+            np.take_along_axis(a, heaviest, -1)
+            for a in (
+                self.left, self.right, self.slope, self.mass, np.maximum(self.log_left, self.log_right)
+            )
+        )  # fmt: skip
+        return np.asarray((np.log(mass / _size(left, right, slope)) - top)[..., 0])
+
+    def density(self, values: npt.ArrayLike) -> FloatArray:
+        """Density at the given values, along a last axis of their own."""
+        points = np.asarray(values, float)
+        lead = self.mass.shape[:-1]
+        density = np.zeros((*lead, len(points)))
+        peak = self.log_peak
+        for row in np.ndindex(lead):
+            keep = self.right[row] > self.left[row]
+            left, right = self.left[row][keep], self.right[row][keep]
+            piece = np.clip(np.searchsorted(right, points, side="right"), 0, len(right) - 1)
+            anchor = np.where(np.isinf(left), right, left)[piece]
+            at = np.where(np.isinf(left), self.log_right[row][keep], self.log_left[row][keep])[piece]
+            log = at + self.slope[row][keep][piece] * (points - anchor)
+            inside = (left[0] <= points) & (points <= right[-1])
+            density[row] = np.where(inside, np.exp(np.minimum(log, 0.0) + peak[row]), 0.0)
+        return density
 
     @property
     def mean(self) -> FloatArray:
@@ -138,61 +175,90 @@ def reconstruct(
     (array([-23.957]), array([35.957]))
     """
     slots = view.x.shape[1] if rounds is None else int(np.searchsorted(view.rounds_of, rounds))
-    told = counted(view)[:, :slots]
     known = Prior() if prior is None else prior
-    if not told.any(axis=1).all() and np.isinf(known.edges).any():
+    kink, weight = kinks(view)
+    kink, weight = kink[..., :slots], weight[..., :slots]
+    if not weight.any(axis=-1).all() and np.isinf(known.edges).any():
         raise StateError(
             "every session must have at least one message of the agent, or nothing is known of its value "
             "beyond the prior; give a prior on a finite interval, or leave the silent sessions out."
         )
-    fade, scale = view.fades[:, :slots], view.scales[:, :slots]
+    return from_kinks(kink, weight, known)
+
+
+def kinks(view: AgentTranscripts) -> tuple[FloatArray, FloatArray]:
+    """Return κ and w of every message, of shape (runs, slots) or (runs, k, slots).
+
+    A message that says nothing new has weight 0.
+    """
     tail = (1,) * (view.x.ndim - 2)
-    path = states(view, 0.0)[:, :slots]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kink = (view.x[:, :slots] - path) / fade.reshape(*fade.shape, *tail)
-        weight = np.where(told, fade / scale, 0.0)
-    mask = told.reshape(*told.shape, *tail)
-    kink = np.moveaxis(np.where(mask, kink, 0.0), 1, -1)
-    weight = np.moveaxis(np.broadcast_to(weight.reshape(*told.shape, *tail), path.shape), 1, -1)
-    return _pieces(kink, weight, known)
+    told, fade = counted(view), view.fades
+    path = states(view, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        kink = (view.x - path) / fade.reshape(*fade.shape, *tail)
+        weight = np.where(told, fade / view.scales, 0.0)
+    weight = np.broadcast_to(weight.reshape(*told.shape, *tail), path.shape)
+    sound = (weight > 0) & np.isfinite(kink)  # at the end of a long run both may underflow
+    kink, weight = np.where(sound, kink, 0.0), np.where(sound, weight, 0.0)
+    return np.moveaxis(kink, 1, -1), np.moveaxis(weight, 1, -1)
 
 
-def _pieces(kink: FloatArray, weight: FloatArray, prior: Prior) -> Posterior:
-    """Cut the line at all κ's and at the prior's edges, and weigh the pieces."""
+def from_kinks(kink: FloatArray, weight: FloatArray, prior: Prior) -> Posterior:
+    """Cut the line at all κ's and at the prior's edges, and weigh the pieces.
+
+    `kink` and `weight` broadcast; their last axis runs over messages. In time n·log n of it.
+    """
     edges, density = np.array(prior.edges, float), np.log(np.array(prior.densities, float))
     inner = edges[np.isfinite(edges)]
+    kink, weight = np.broadcast_arrays(kink, weight)
     lead = kink.shape[:-1]
     cuts = np.concatenate([kink, np.broadcast_to(inner, (*lead, len(inner)))], axis=-1)
-    cuts = np.sort(np.clip(cuts, edges[0], edges[-1]), axis=-1)
+    cuts = np.clip(cuts, edges[0], edges[-1])
+    order = np.argsort(cuts, axis=-1, kind="stable")
+    cuts = np.take_along_axis(cuts, order, -1)
+    weights = np.concatenate([weight, np.zeros((*lead, len(inner)))], axis=-1)
+    below = np.cumsum(np.take_along_axis(weights, order, -1), axis=-1)
+    below = np.concatenate([np.zeros((*lead, 1)), below], axis=-1)
     ends = [np.broadcast_to(e, (*lead, 1)) for e in (edges[0], edges[-1])]
     left, right = np.concatenate([ends[0], cuts], axis=-1), np.concatenate([cuts, ends[1]], axis=-1)
     # d/dϑ of −Σ w|ϑ − κ| between cuts: weights above minus weights below
+    slope = below[..., -1:] - 2 * below
+    heights = np.cumsum(slope[..., 1:-1] * np.diff(cuts, axis=-1), axis=-1)
+    heights = np.concatenate([np.zeros((*lead, 1)), heights], axis=-1)  # at the cuts; 0 at the first
+    return _weighed(left, right, slope, heights, edges, density)
+
+
+def _weighed(  # noqa: PLR0917 - the pieces and the prior
+    left: FloatArray,
+    right: FloatArray,
+    slope: FloatArray,
+    heights: FloatArray,
+    edges: FloatArray,
+    density: FloatArray,
+) -> Posterior:
+    """Add the prior to the heights at the cuts, and measure the pieces."""
     middle = np.where(np.isinf(left), right - 1, np.where(np.isinf(right), left + 1, (left + right) / 2))
-    slope, log_left, log_right = (np.empty_like(left) for _ in range(3))
-    for piece in range(left.shape[-1]):
-        slope[..., piece] = np.sum(weight * np.sign(kink - middle[..., piece, None]), axis=-1)
-        log_left[..., piece] = _log_density(kink, weight, left[..., piece])
-        log_right[..., piece] = _log_density(kink, weight, right[..., piece])
     bins = density[np.clip(np.searchsorted(edges, middle, side="right") - 1, 0, len(density) - 1)]
     empty = right <= left
-    log_left, log_right = (np.where(empty, -np.inf, value + bins) for value in (log_left, log_right))
+    with np.errstate(invalid="ignore"):  # a slope of 0 on an endless piece that is empty
+        first = np.where(np.isinf(left[..., :1]), -np.inf, heights[..., :1])
+        last = np.where(np.isinf(right[..., -1:]), -np.inf, heights[..., -1:])
+    log_left = np.where(empty, -np.inf, np.concatenate([first, heights], axis=-1) + bins)
+    log_right = np.where(empty, -np.inf, np.concatenate([heights, last], axis=-1) + bins)
     top = np.maximum(log_left, log_right)
     peak = top.max(axis=-1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        width = right - left
-        z = np.abs(slope * width)
-        # measured from the higher end, so that nothing overflows
-        size = np.where(z < 1e-12, width, -np.expm1(-z) / np.abs(slope))
-        mass = np.where(empty, 0.0, np.exp(top - peak) * size)
+    with np.errstate(invalid="ignore"):
+        mass = np.where(empty, 0.0, np.exp(top - peak) * _size(left, right, slope))
     mass /= mass.sum(axis=-1, keepdims=True)
     return Posterior(left, right, slope, log_left - peak, log_right - peak, mass)
 
 
-def _log_density(kink: FloatArray, weight: FloatArray, point: FloatArray) -> FloatArray:
-    """−Σ w|point − κ|; nothing where the point is infinite."""
-    finite = np.where(np.isinf(point), 0.0, point)
-    value = -np.sum(weight * np.abs(kink - finite[..., None]), axis=-1)
-    return np.where(np.isinf(point), -np.inf, value)
+def _size(left: FloatArray, right: FloatArray, slope: FloatArray) -> FloatArray:
+    """Mass of a piece over the density at its higher end, so that nothing overflows."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width = right - left
+        z = np.abs(slope * width)
+        return np.where(z < 1e-12, width, -np.expm1(-z) / np.abs(slope))
 
 
 def _share(left: FloatArray, right: FloatArray, slope: FloatArray, point: FloatArray) -> FloatArray:

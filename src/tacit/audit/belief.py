@@ -1,0 +1,258 @@
+"""What an adversary believes about one agent's starting value, round by round.
+
+Before the session it knows a prior; after round t it has Bayes' rule. The posterior is exact, an
+exponential between the knots of `reconstruction`, so its mean and credible interval need no grid; the
+density is given on one for drawing. Beside it stands the promise: whatever is said in t rounds, the
+density at a value v stays between `least` and `most`, and both are reached
+(docs/proofs/audit.md, section 5).
+
+Three adversaries share one belief, because nothing but the agent's own messages and the feedback it
+heard bears on its start (docs/proofs/audit.md, section 1):
+
+- ``"eavesdropper"`` hears every message and all feedback;
+- ``"server"``, curious, receives the same messages and made the feedback;
+- ``"compromised"`` agents tell all they know to an eavesdropper (the paper's strongest adversary).
+  Their own starts, states and noise say nothing about the start of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray, frozen
+from tacit.audit.reconstruction import Posterior, Prior, from_kinks, kinks
+from tacit.audit.transcript import AgentTranscripts, Transcripts
+from tacit.errors import ParameterError, StateError
+from tacit.mechanism import ClientServer, Execution, Fading, OneShot
+from tacit.theory.privacy import epsilon
+from tacit.theory.rounding import product_up
+
+Adversary = Literal["eavesdropper", "server", "compromised"]
+ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Belief:
+    """What an adversary believes after 0, 1, …, T rounds; row t of every array is after t rounds.
+
+    Attributes
+    ----------
+    agent : int
+    adversary : str
+    level : float
+        Probability that the credible interval holds the value, as the adversary sees it.
+    rounds : array, shape (T + 1,)
+        0 to T.
+    values : array, shape (points,)
+        Possible starts, evenly over the prior's interval, with both ends.
+    prior : array, shape (points,)
+        Density before anything was said.
+    density : array, shape (T + 1, points)
+    mean, low, high : array, shape (T + 1,)
+        Expected value, and the ends of the credible interval with equal tails. Exact.
+    learned : array, shape (T + 1,)
+        Logarithm of the largest factor by which the density at any value has risen or fallen. Exact.
+    epsilon : array, shape (T + 1,)
+        ε of the first t rounds, per unit of adjacency, rounded up.
+    promised : array, shape (T + 1,)
+        ε times the length of the prior's interval, rounded up: `learned` never exceeds it.
+    most, least : array, shape (T + 1, points)
+        The largest and the smallest density at each value that any t rounds could have led to.
+    """
+
+    agent: int
+    adversary: Adversary
+    level: float
+    rounds: IntArray
+    values: FloatArray
+    prior: FloatArray
+    density: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    learned: FloatArray
+    epsilon: FloatArray
+    promised: FloatArray
+    most: FloatArray
+    least: FloatArray
+
+    def __post_init__(self) -> None:
+        for array in vars(self).values():
+            if isinstance(array, np.ndarray):
+                frozen(array)
+
+    def __repr__(self) -> str:
+        return f"<Belief about agent {self.agent} ({self.adversary}), {self.rounds[-1]} rounds>"
+
+
+def belief(
+    source: Execution | Transcripts,
+    agent: int,
+    *,
+    prior: Prior | tuple[float, float] | None = None,
+    adversary: Adversary = "eavesdropper",
+    compromised: Iterable[int] = (),
+    points: int = 401,
+    level: float = 0.95,
+    run: int = 0,
+    component: int = 0,
+) -> Belief:
+    """Return what an adversary believes about one agent's start after every round.
+
+    Time and memory grow like rounds × (rounds + points).
+
+    Parameters
+    ----------
+    source : Execution or Transcripts
+        What happened; of an execution only messages and feedback are read. From arrays:
+        ``Transcripts.plain(mechanism, x[None], y[None])``.
+    agent : int
+    prior : Prior or (low, high), optional
+        What is known before; two numbers are a flat prior. By default flat on the declared range, where
+        the messages are on a lattice and so have one.
+    adversary : {"eavesdropper", "server", "compromised"}
+    compromised : numbers of agents
+        For ``"compromised"``: who tells all. Not the agent itself, of whom all would be known.
+    points : int
+        At how many values the density is given.
+    level : float
+        Of the credible interval.
+    run, component : int
+        Which session of transcripts; which component of vectors.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> mechanism = ClientServer(Fading(sigma=0.8, c=10, q=0.6), agents=2)
+    >>> execution = mechanism.execute([21.0, 19.0], [[4.0, -9.0], [-2.0, 5.0]])
+    >>> seen = belief(execution, agent=0, prior=(0, 50))
+    >>> seen.mean.round(2)
+    array([25.  , 25.  , 22.44])
+    >>> [(round(float(a), 1), round(float(b), 1)) for a, b in zip(seen.low, seen.high)]
+    [(1.3, 48.8), (4.4, 45.6), (3.9, 42.4)]
+    >>> bool((seen.learned <= seen.promised).all())
+    True
+    """
+    transcripts = source if isinstance(source, Transcripts) else Transcripts.from_executions([source])
+    known = _prior(prior, transcripts)
+    if points < 2:
+        raise ParameterError(f"points must be at least 2, got {points}.")
+    if not 0 <= run < transcripts.runs:
+        raise StateError(f"run must be a number from 0 to {transcripts.runs - 1}, got {run}.")
+    _require_view(transcripts, agent, adversary, tuple(compromised))
+    view = transcripts[slice(run, run + 1)].of(agent)
+    posterior = _by_round(view, known, transcripts.rounds, _component(transcripts, component))
+    values = np.linspace(known.edges[0], known.edges[-1], points)
+    rounds = np.arange(transcripts.rounds + 1)
+    spent = _epsilons(view, transcripts.rounds)
+    most, least = _limits(known, values, spent)
+    low, high = posterior.interval(level)
+    return Belief(
+        agent=agent,
+        adversary=adversary,
+        level=level,
+        rounds=rounds,
+        values=values,
+        prior=known.density(values),
+        density=posterior.density(values),
+        mean=posterior.mean,
+        low=low,
+        high=high,
+        learned=_learned(posterior, known),
+        epsilon=spent,
+        promised=np.array([product_up(float(e), known.edges[-1] - known.edges[0]) for e in spent]),
+        most=most,
+        least=least,
+    )
+
+
+def _prior(prior: Prior | tuple[float, float] | None, transcripts: Transcripts) -> Prior:
+    if prior is None:
+        if transcripts.wholes is None:
+            raise ParameterError(
+                "a prior must be given, as (low, high) or a Prior: these messages declare no range of values."
+            )
+        prior = (transcripts.wholes.lattice.low, transcripts.wholes.lattice.high)
+    known = prior if isinstance(prior, Prior) else Prior.flat(*prior)
+    if not np.isfinite(known.edges).all():
+        raise ParameterError("a prior must be on a finite interval to be drawn: give its low and high end.")
+    return known
+
+
+def _require_view(
+    transcripts: Transcripts, agent: int, adversary: Adversary, compromised: tuple[int, ...]
+) -> None:
+    """Refuse adversaries who are not there, or who need not infer anything."""
+    if adversary not in ADVERSARIES:
+        raise ParameterError(f"adversary must be one of {', '.join(ADVERSARIES)}, got {adversary!r}.")
+    if adversary == "server" and not isinstance(transcripts.mechanism, ClientServer):
+        raise StateError("there is no server on a graph: choose the eavesdropper or compromised agents.")
+    if compromised and adversary != "compromised":
+        raise ParameterError(
+            f'compromised agents go with adversary="compromised", got {adversary!r}: leave them out.'
+        )
+    if any(not 0 <= other < transcripts.mechanism.n for other in compromised):
+        raise StateError(f"compromised agents must be numbers from 0 to {transcripts.mechanism.n - 1}.")
+    if agent in compromised:
+        raise StateError(
+            f"agent {agent} must not be among the compromised, who tell their values: "
+            "there is nothing left to infer; choose another agent."
+        )
+
+
+def _component(transcripts: Transcripts, component: int) -> int | None:
+    if transcripts.components is None:
+        return None
+    if not 0 <= component < transcripts.components:
+        raise StateError(
+            f"component must be a number from 0 to {transcripts.components - 1}, got {component}."
+        )
+    return component
+
+
+def _by_round(view: AgentTranscripts, prior: Prior, rounds: int, component: int | None) -> Posterior:
+    """Return the posterior after 0, …, T rounds along its first axis."""
+    kink, weight = (a[0] if component is None else a[0, component] for a in kinks(view))
+    heard = view.rounds_of < np.arange(rounds + 1)[:, None]
+    return from_kinks(kink, np.where(heard, weight, 0.0), prior)
+
+
+def _epsilons(view: AgentTranscripts, rounds: int) -> FloatArray:
+    """Return ε_t of the agent's own parameters for t = 0, …, T."""
+    own = OneShot(view.sigma, view.c) if view.q is None else Fading(view.sigma, view.c, view.q)
+    return np.array([epsilon(own, t) for t in range(rounds + 1)])
+
+
+def _learned(posterior: Posterior, prior: Prior) -> FloatArray:
+    """Largest |log density − log prior|: at a knot, as it is linear in between."""
+    solid = posterior.right > posterior.left
+    before = np.log(prior.density(np.where(solid, (posterior.left + posterior.right) / 2, prior.edges[0])))
+    ends = np.stack([posterior.log_left, posterior.log_right]) - before
+    change = np.abs(ends + posterior.log_peak[:, None])
+    return np.asarray(np.max(change, axis=(0, 2), where=solid, initial=0.0))
+
+
+def _limits(prior: Prior, values: FloatArray, spent: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the largest and smallest density at each value that is within the promise.
+
+    The log-likelihood ℓ is concave with slopes within ±ε. Its mean under the prior, over the likelihood
+    at v, is least where ℓ falls with ε to both sides of v, and greatest where it rises with ε throughout.
+    """
+    edges = np.array(prior.edges) - values[:, None]
+    bins = prior.density(np.array(prior.edges[:-1]))
+    before = prior.density(values)
+    most, least = np.empty((len(spent), len(values))), np.empty((len(spent), len(values)))
+    for t, eps in enumerate(spent):
+        if eps == 0:
+            most[t] = least[t] = before
+            continue
+        falls = np.sign(edges) * -np.expm1(-eps * np.abs(edges)) / eps
+        reach = np.clip(eps * edges, -700, 700)  # further off a double cannot tell
+        rises = np.stack([np.expm1(reach), -np.expm1(-reach)]) / eps
+        most[t] = before / (np.diff(falls, axis=1) @ bins)
+        least[t] = before / np.max(np.diff(rises, axis=2) @ bins, axis=0)
+    return most, least
