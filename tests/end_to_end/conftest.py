@@ -1,16 +1,30 @@
-"""Sessions of real processes over real sockets."""
+"""Sessions of real processes over real sockets, and what must hold of each at its end."""
 
+import json
 import os
-from types import SimpleNamespace
+import threading
+import time
+from dataclasses import dataclass, field
 
 import pytest
+import zenoh
+from zenoh.handlers import Callback
 
-from tacit.cli.crew import Crew, free_ports
+from tacit.cli.crew import COORDINATOR, Crew, Tail, free_ports
 from tacit.mechanism.lattice import Lattice
+from tacit.protocol.codec import Codec
+from tacit.protocol.messages import Feedback, Message, Report
+from tacit.protocol.records import Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.certificates import LOOPBACK
 from tacit.runtime.identity import provision
+from tacit.runtime.ledger import Ledger
 from tacit.runtime.session import write_session
+from tacit.runtime.verify import verify
+from tacit.runtime.zenoh_transport import ZenohTransport
+
+WAIT = 40.0  # generous: a busy machine is no failure
 
 
 def pytest_configure(config):
@@ -24,40 +38,165 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason="takes minutes: set TACIT_LONG=1"))
 
 
+class Tap:
+    """Hears every frame on the wire, with a valid certificate and no place in the roster."""
+
+    def __init__(self, play):
+        self.frames, self._lock = [], threading.Lock()
+        transport = ZenohTransport(
+            play.session, 0, play.keys["tap"].tls, connect=[play.addresses[COORDINATOR]]
+        )
+        self.zenoh = zenoh.open(transport._config())  # waits for the coordinator, and finds it again
+        self._heard = self.zenoh.declare_subscriber("tacit/**", Callback(self._hear, indirect=False))
+
+    def _hear(self, sample):
+        with self._lock:
+            self.frames.append(sample.payload.to_bytes())
+
+    def close(self):
+        self.zenoh.close()
+
+
+@dataclass
+class Play:
+    """A session on this machine: its processes, its files, and what must hold of them."""
+
+    run: Crew
+    session: Session
+    keys: dict
+    addresses: dict
+    wait: float = WAIT
+    closed: set = field(default_factory=set)
+
+    def __post_init__(self):
+        self.folder, self.names = self.run.folder, [member.name for member in self.session.roster]
+        self.agents = [unit for unit in self.run.units if unit != COORDINATOR]
+        self._tails = {}
+
+    def with_options(self, unit, *words):
+        """Give a member's command more words, from its next start on."""
+        usual, self.run.command = (
+            self.run.command,
+            lambda asked: [*usual(asked), *(words if asked == unit else ())],
+        )
+
+    # ---- waiting ----
+
+    def until(self, condition, seconds=None):
+        """Wait for something that must come; its absence, not its time, is the failure."""
+        end = time.monotonic() + (seconds or self.wait)
+        while not (found := condition()):
+            assert time.monotonic() < end, "it did not come"
+            time.sleep(0.02)
+        return found
+
+    def ended(self):
+        """Wait for the end of all; one that failed is a failure."""
+        self.until(lambda: self.run.require_healthy() or not self.run.running)
+        self.run.require_healthy()
+
+    def events(self, unit, event=None):
+        """New lines of a member's log."""
+        tail = self._tails.setdefault((unit, event), Tail(self.run.path(unit, "log")))
+        return [line for line in tail if event in (None, line["event"])]
+
+    def rounds(self):
+        """How many rounds the coordinator has closed, by its log."""
+        self.closed |= {line["round"] for line in self.events(COORDINATOR, "round-closed")}
+        return len(self.closed)
+
+    # ---- what was said ----
+
+    def result(self, unit):
+        return json.loads(self.run.path(unit, "result").read_text())
+
+    def said(self, unit):
+        """What a member told its operator."""
+        return self.run.path(unit, "errors").read_text()
+
+    def spoken(self, name):
+        """The records of all messages an agent has made."""
+        with Ledger(self.run.path(name, "ledger"), create=False) as ledger:
+            return [r for r in ledger.records(self.session.id) if isinstance(r, Spoke)]
+
+    def start_tapped(self):
+        """Start all, the tap before anyone speaks."""
+        self.run.start(COORDINATOR)
+        tap = Tap(self)
+        for unit in self.agents:
+            self.run.start(unit)
+        return tap
+
+    def require_one_message_each(self, frames):
+        """No two different reports of one agent and update, nor two different feedbacks of one round."""
+        codec, said = Codec(self.session), {}
+        for frame in set(frames):
+            message = codec.open(frame)
+            if isinstance(message, Message) and isinstance(message.body, Report | Feedback):
+                number = message.body.update if isinstance(message.body, Report) else message.body.round
+                assert said.setdefault((message.sender, number), frame) == frame
+        return said
+
+    def require_ledgers(self, names=None):
+        """No ledger has two messages for one update, and none passed its cap; all messages by place."""
+        by_ledger = {}
+        for i, name in enumerate(self.names):
+            if names is None or name in names:
+                records = self.spoken(name)
+                assert len({r.update for r in records}) == len(records)
+                by_ledger |= {(i, r.update): r.frame for r in records}
+                spent, most = sum(r.loss for r in records), self.session.account(i).total
+                assert spent <= most * (1 + 1e-12) <= self.run.cap
+        return by_ledger
+
+    def verdict(self):
+        """What all transcripts together prove."""
+        paths = [self.run.path(unit, "transcript") for unit in self.run.units]
+        return verify([path for path in paths if path.exists()])
+
+    def require_sound(self, names=None):
+        """These (or all) made all rounds, ledgers keep the rule, and the transcript holds."""
+        for name in names or self.names:
+            found = self.result(name)
+            assert found["finished"]
+            assert found["rounds"] == self.session.rounds
+        by_ledger, verdict = self.require_ledgers(), self.verdict()
+        assert verdict.sound, verdict.findings
+        assert verdict.rounds == self.session.rounds
+        return by_ledger
+
+
 @pytest.fixture
 def crew(tmp_path):
-    """Return a maker of crews; whatever happens, their processes end with the test."""
+    """Return a maker of sessions; whatever happens, their processes end with the test."""
     made = []
 
-    def make(agents=4, rounds=12, *, edges=None, pace=0.1, deadlines=None, cap=10.0, together=1):
+    def make(  # noqa: PLR0913
+        agents=4, rounds=12, *, edges=None, pace=0.1, deadlines=None, cap=10.0, together=1,
+        hosts=LOOPBACK, at=None, **more,
+    ):  # fmt: skip
         folder = tmp_path / f"crew{len(made)}"
         folder.mkdir(mode=0o700)
         names = [f"agent-{i}" for i in range(agents)]
-        first = [] if edges else ["coordinator"]
-        keys = provision(
-            folder / "keys", [*first, *names, "tap"], listening=[*first, *(names if edges else [])]
-        )
+        first = [] if edges else [COORDINATOR]
+        listening = [*first, *(names if edges else [])]
+        keys = provision(folder / "keys", [*first, *names, "tap"], listening=listening, hosts=hosts)
+        settings = {"name": "test", "mixing": 0.5, "noise": 2.0, "decay": 0.8, "lattice": Lattice(0, 10)}
         session = Session(
-            name="test",
             roster=tuple(Member(name, keys[name].public_key) for name in names),
-            coordinator=None if edges else keys["coordinator"].public_key,
+            coordinator=None if edges else keys[COORDINATOR].public_key,
             edges=edges,
-            mixing=0.5,
-            noise=2.0,
-            decay=0.8,
             rounds=rounds,
-            lattice=Lattice(0, 10),
             deadlines=deadlines or Deadlines(round=20.0, start=20.0, repeat=0.3),
+            **settings | more,
         )
-        where = dict(zip(first or names, free_ports(len(first or names)), strict=True))
-        addresses = {name: f"tls/127.0.0.1:{port}" for name, port in where.items()}
+        ports = dict(zip(listening, free_ports(len(listening)), strict=True))
+        addresses = {name: f"tls/{(at or {}).get(name, '127.0.0.1')}:{port}" for name, port in ports.items()}
         write_session(session, folder / "session.toml", addresses=addresses)
         values = {name: float(i % 10) for i, name in enumerate(names)}
         one = Crew(folder, session, values, cap, together, pace)
         made.append(one)
-        return SimpleNamespace(
-            run=one, session=session, keys=keys, addresses=addresses, folder=folder, names=names
-        )
+        return Play(one, session, keys, addresses)
 
     yield make
     for one in made:

@@ -91,12 +91,13 @@ def counted(view: AgentTranscripts) -> Mask:
     if (np.diff(view.update, axis=1) > 0).all():
         return said
     fresh = said.copy()
+    exact = view.x if view.wholes is None else view.wholes.x  # floats may not hold all digits
     for slot in range(1, view.x.shape[1]):
         for before in range(slot - 1, -1, -1):
             same_update = view.update[:, before] == view.update[:, slot]
             if not same_update.any():
                 break
-            same = (view.x[:, before] == view.x[:, slot]).reshape(len(view.x), -1).all(axis=1)
+            same = (exact[:, before] == exact[:, slot]).reshape(len(exact), -1).all(axis=1)
             fresh[:, slot] &= ~(same_update & same)
     return fresh
 
