@@ -19,7 +19,7 @@ _SHOWN = 20  # findings, and agents, for people
 
 EPILOG = """\b
 Examples:
-  tacit verify transcript.jsonl
+  tacit verify transcript.jsonl --session session.toml
   tacit verify coordinator.jsonl agent-*.jsonl --json
   tacit verify peer-*.jsonl --merge session.jsonl
 """
@@ -28,6 +28,12 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument(
     "transcripts", nargs=-1, required=True, metavar="TRANSCRIPT...", type=click.Path(path_type=Path)
+)
+@click.option(
+    "--session",
+    "session_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The session file that was agreed on; otherwise compare the id yourself.",
 )
 @click.option("--running", is_flag=True, help="Accept that the last rounds are missing: the session goes on.")
 @options.failure_option
@@ -41,6 +47,7 @@ def command(
     /,
     *,
     transcripts: tuple[Path, ...],
+    session_file: Path | None,
     running: bool,
     failure_probability: float,
     agent: str | None,
@@ -51,14 +58,19 @@ def command(
     """Check what everyone could see of a session: who said what, and whether it adds up.
 
     Signatures, order, means to the last bit, noise exponents, losses and contradictions are computed anew
-    from the public transcripts of one session, the coordinator's or several members'. Exit codes: 0 sound,
-    1 something is wrong, 2 the input cannot be read.
+    from the public transcripts of one session, the coordinator's or several members'. A transcript brings its
+    own roster: with --session it must be the one that was agreed on. Exit codes: 0 sound, 1 something is
+    wrong, 2 the input cannot be read.
     """
+    from tacit.runtime.session import read_session
     from tacit.runtime.verify import verify
 
     if merge is not None:
         output.require_writable(merge, force)
-    verdict = verify(transcripts, running=running, failure_probability=failure_probability, agent=agent)
+    agreed = None if session_file is None else read_session(session_file)
+    verdict = verify(
+        transcripts, running=running, failure_probability=failure_probability, agent=agent, session=agreed
+    )
     if merge is not None:
         _merge(transcripts, merge)
     if as_json:

@@ -20,6 +20,7 @@ from tacit.runtime.reading import Content, Line, Reading, decoded, header, line_
 
 _MOST_FINDINGS = 1000
 _MOST_MISSING = 3  # neighbours that a mean may lack for it to be recognised without its agent's word
+_MOST_GUESSED = 1 << 17  # digests that are put together to recognise one mean: a star has C(n, 3) guesses
 
 
 class Slot(NamedTuple):
@@ -49,16 +50,22 @@ class Checker:
         self.unchecked: set[int] = set()
         self.stopped = False
         self._evidence: list[tuple[Slot, bytes, bytes | None, Finding]] = []
+        self._kept: Counter[bool] = Counter()  # findings, by whether they are wrong
 
     def found(self, name: str, file: _File | None = None, **where: Any) -> Finding:
-        """Keep a finding; the first thousand are enough to tell."""
+        """Note what was found, and where."""
         said = WRONG.get(name) or NOTES.get(name) or where.pop("sentence", name)
         sender = where.pop("sender", None)
         name_of = None if sender is None else self.session.member_name(sender)
         made = Finding(name, said, file and file.name, file and file.line, where.get("round"), name_of)
-        if len(self.findings) < _MOST_FINDINGS:
-            self.findings.append(made)
+        self._keep(made)
         return made
+
+    def _keep(self, made: Finding) -> None:
+        """Keep the first thousand of each sort: what is harmless must not crowd out what is wrong."""
+        self._kept[made.wrong] += 1
+        if self._kept[made.wrong] <= _MOST_FINDINGS:
+            self.findings.append(made)
 
     def add(self, reading: Reading, name: str) -> None:
         """Check one transcript."""
@@ -112,7 +119,7 @@ class Checker:
             place = replace(
                 place, name="equivocation", sentence=WRONG["equivocation"], round=slot.round, sender=who
             )
-        self.findings.append(place)
+        self._keep(place)
 
     @property
     def rounds(self) -> int:
@@ -139,7 +146,10 @@ class Checker:
             if self._combined(u - 1, claimed) != heard:
                 self.found("other-history", round=u, sender=agent)
             return
+        room = _MOST_GUESSED
         for guess in self._guesses(agent, u - 1):
+            if (room := room - len(guess)) < 0:
+                return
             if self._combined(u - 1, guess) == heard:
                 self.means[u - 1, agent] = guess
                 return
@@ -201,7 +211,7 @@ class _File:
         elif self.ended:
             found("after-the-end", self, round=slot.round)
         elif isinstance(message.body, Stop):
-            self._stop(message)
+            self._stop(message, message.body)
         else:
             self._in_place(message, message.body, self.checker.seen(message, slot, self))
 
@@ -210,9 +220,13 @@ class _File:
             self.checker.found("altered-line", self)
         self.checker.evidence(message, self)
 
-    def _stop(self, message: Message) -> None:
-        if message.sender == COORDINATOR:
-            self.ended = self.checker.stopped = True
+    def _stop(self, message: Message, body: Stop) -> None:
+        if message.sender != COORDINATOR:
+            return
+        self.ended = self.checker.stopped = True
+        if body.update != self.round:  # or rounds before it could be cut off with it
+            wrong = "missing-round" if body.update > self.round else "out-of-order"
+            self.checker.found(wrong, self, round=self.round)
 
     def _in_place(self, message: Message, body: Report | Feedback, first: bool) -> None:
         if isinstance(body, Report):

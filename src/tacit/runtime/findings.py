@@ -20,7 +20,7 @@ WRONG = {
     "unreadable-line": "a line is not one of a transcript",
     "altered-line": "the words of a line are not those of its frame",
     "altered-header": "the words of the first line are not those of the session",
-    "other-session": "the transcripts are of different sessions",
+    "other-session": "a transcript is of another session than the first, or than the one agreed on",
     "equivocation": "one sender signed two different messages for one round",
     "out-of-order": "a line belongs to another round than the one it stands in",
     "missing-round": "rounds are missing before this one",

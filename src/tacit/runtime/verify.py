@@ -107,6 +107,7 @@ def verify(
     running: bool = False,
     failure_probability: float = 0.05,
     agent: str | None = None,
+    session: Session | None = None,
 ) -> Verdict:
     """Check one session's transcripts, one or several members', and say what they prove.
 
@@ -121,6 +122,9 @@ def verify(
     agent : str, optional
         Report the accuracy of this agent's own state; by default of the last feedback, on a graph of the
         average of all states.
+    session : Session, optional
+        What was agreed on. Without it a transcript is judged by the session and keys that it declares itself:
+        then compare its id, or whoever made up everything else made up the keys too.
 
     Raises
     ------
@@ -133,6 +137,8 @@ def verify(
     first = Reading(several[0])
     number = None if agent is None else first.session.index(agent)
     checker = Checker(first.session)
+    if session is not None and session.id != first.session.id:
+        checker.found("other-session")
     for path in several:
         reading = first if path is several[0] else Reading(path)
         if reading.session.id != first.session.id:
