@@ -27,11 +27,15 @@ PATIENCE = 90.0  # seconds for one question
 
 @dataclass(frozen=True)
 class Contestant:
-    """Something to time; `work` is how much of the question one call does."""
+    """Something to time; `work` is how much of the question one call does.
+
+    `used` returns the processor-seconds used so far: of this process, unless others do the work.
+    """
 
     name: str
     call: Callable[[], object]
     work: float = 1.0
+    used: Callable[[], float] = time.process_time
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class Answer:
         return [self.seconds[against][i] / self.seconds[name][i] for i in self.counted]
 
 
-def race(question: Question, rounds: int) -> Answer:
+def race(question: Question, rounds: int, patience: float = PATIENCE) -> Answer:
     """Time all contestants in turn, after one call each to warm up.
 
     Goes on until `rounds` rounds were quiet, or until patience ends.
@@ -86,37 +90,38 @@ def race(question: Question, rounds: int) -> Answer:
     answer = Answer(question.title, question.unit, {n: [] for n in names}, {n: [] for n in names})
     for contestant in question.contestants:
         contestant.call()
-    end = time.perf_counter() + PATIENCE
+    end = time.perf_counter() + patience
     while sum(share <= QUIET for share in answer.others) < rounds:
         if time.perf_counter() > end and len(answer.others) >= ENOUGH:
             break
-        begin, busy = time.perf_counter(), _busy_by_others()
-        for contestant in question.contestants:
-            _time(contestant, answer)
+        begin, busy = time.perf_counter(), _busy()
+        ours = sum(_time(contestant, answer) for contestant in question.contestants)
         elapsed = time.perf_counter() - begin
-        answer.others.append(max(0.0, (_busy_by_others() - busy) / (elapsed * CORES)))
+        answer.others.append(max(0.0, (_busy() - busy - ours) / (elapsed * CORES)))
     for goal in question.goals:
         reached = float(np.median(answer.ratios(names[-1], goal.against)))
         answer.goals.append({**asdict(goal), "reached": reached, "met": reached >= goal.ratio})
     return answer
 
 
-def _time(contestant: Contestant, answer: Answer) -> None:
-    begin, begin_core = time.perf_counter(), time.process_time()
+def _time(contestant: Contestant, answer: Answer) -> float:
+    """Time one call; return the processor-seconds it used."""
+    begin, begin_core = time.perf_counter(), contestant.used()
     contestant.call()
-    end, end_core = time.perf_counter(), time.process_time()
-    answer.seconds[contestant.name].append((end - begin) / contestant.work)
-    answer.core_seconds[contestant.name].append((end_core - begin_core) / contestant.work)
+    seconds, core = time.perf_counter() - begin, contestant.used() - begin_core
+    answer.seconds[contestant.name].append(seconds / contestant.work)
+    answer.core_seconds[contestant.name].append(core / contestant.work)
+    return core
 
 
-def _busy_by_others() -> float:
-    """Processor-seconds since the machine started that this process did not use; 0 where not known."""
+def _busy() -> float:
+    """Processor-seconds that were used since the machine started; 0 where not known."""
     try:
         ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     except (OSError, ValueError, IndexError):
         return 0.0
     idle = ticks[3] + ticks[4]
-    return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK") - time.process_time()
+    return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK")
 
 
 def show(answer: Answer, console: Console) -> None:

@@ -1,0 +1,182 @@
+"""How fast networked rounds are, beside the bare transport that carries them.
+
+Run from the repository: ``python -m benchmarks.network [--quick] [--json FILE]``
+
+Contestants, on one machine, with mutual TLS on loopback and one connection per agent (or edge):
+
+- zenoh: the bare transport, messages of the same sizes, no logic: the limit;
+- tacit: the same, signed, checked, with exact noise, and on the disk before it is sent.
+
+Agents share two processes, the coordinator has its own. Around a server an agent sends one message and hears
+one answer in a round; on a graph it sends one message, which four neighbours hear. Processes are started
+once and take turns; starting, connecting and making ledgers is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.harness import Answer, Contestant, Goal, Question, race, save, show
+from benchmarks.network_turns import Troupe
+from tacit import Fading, Graph
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.codec import SIGNATURE_BYTES, Codec
+from tacit.protocol.messages import NOTHING_HEARD, Feedback, Report
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.identity import Identity, provision
+
+PROCESSES = 2
+DEGREE = 4
+TURNS = 40  # at most: then the session would be over
+PATIENCE = 12.0  # seconds for one question
+GOAL = 0.3  # of the bare transport, at 100 agents
+SIZES = {10: (400, 60), 100: (60, 20), 1000: (6, 3)}
+"""Number of agents: how many rounds zenoh and tacit do in one turn."""
+
+
+def make_session(agents: int, keys: dict[str, Identity], *, graph: bool) -> Session:
+    """Return a session that is not over before the benchmark is."""
+    parameters, rounds = Fading(sigma=0.5, c=10.0, q=0.999), TURNS * SIZES[agents][1]
+    edges = Graph.from_name(f"regular:{agents}:{DEGREE}:seed=1").edges() if graph else None
+    return Session(
+        name="benchmark",
+        roster=tuple(Member(f"a{i}", keys[f"a{i}"].public_key) for i in range(agents)),
+        coordinator=None if graph else keys["coordinator"].public_key,
+        edges=None if edges is None else tuple((int(i), int(j)) for i, j in edges),
+        mixing=0.5,
+        noise=10.0,
+        decay=0.999,
+        rounds=rounds,
+        lattice=Lattice.fitting(parameters, rounds, 0.0, 1.0),
+        deadlines=Deadlines(round=600.0, start=600.0, repeat=600.0),
+    )
+
+
+def make_plan(folder: Path, agents: int, *, graph: bool) -> Path:
+    """Make keys, a session and addresses; write for each process what it needs."""
+    names = [f"a{i}" for i in range(agents)]
+    everyone = names if graph else ["coordinator", *names]
+    keys = provision(folder / "keys", everyone, listening=names if graph else ["coordinator"])
+    session = make_session(agents, keys, graph=graph)
+    ends = dict(
+        zip([*range(agents)] if graph else [COORDINATOR], free_ends(agents if graph else 1), strict=True)
+    )
+
+    def member(who: int, name: str) -> dict[str, Any]:
+        near, files = session.neighbours(who), keys[name].tls
+        return {
+            "tls": str(files.private_key),
+            "authority": str(files.authority),
+            "near": near,
+            "listen": [ends[who]] if who in ends else [],
+            "connect": [ends[j] for j in near if j < who],  # of each edge one end connects
+        }
+
+    report, feedback = frame_bytes(session)
+    plan = {
+        "folder": str(folder),
+        "session": session.encode().hex(),
+        "coordinator": None if graph else member(COORDINATOR, "coordinator"),
+        "agents": [member(i, name) for i, name in enumerate(names)],
+        "report_bytes": report,
+        "feedback_bytes": feedback,
+    }
+    path = folder / "plan.json"
+    path.write_text(json.dumps(plan))
+    return path
+
+
+def free_ends(count: int) -> list[str]:
+    """Return endpoints of this machine that nobody uses."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [f"tls/127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def frame_bytes(session: Session) -> tuple[int, int]:
+    """Return how long a report and feedback are on the wire."""
+    codec = Codec(session)
+    numbers, everyone = codec.pack([0]), codec.bitmap(range(session.n))
+    report = Report(session.rounds, session.exponent(0, 0), numbers, NOTHING_HEARD)
+    feedback = Feedback(session.rounds, numbers, everyone, session.n, NOTHING_HEARD, NOTHING_HEARD)
+    short, long = (len(codec.seal(0, body, lambda _: bytes(SIGNATURE_BYTES))) for body in (report, feedback))
+    return short, long
+
+
+def commands(module: str, plan: Path, agents: int, *, graph: bool) -> list[list[str]]:
+    """Return what is started: the coordinator, if there is one, then agents in equal parts."""
+    step = -(-agents // PROCESSES)
+    spans = [] if graph else [(COORDINATOR, COORDINATOR + 1)]
+    spans += [(first, min(first + step, agents)) for first in range(0, agents, step)]
+    return [[f"benchmarks.{module}", str(plan), str(first), str(stop)] for first, stop in spans]
+
+
+@contextmanager
+def question(agents: int, *, graph: bool) -> Iterator[Question]:
+    """Start both contestants for so many agents."""
+    folder = Path(tempfile.mkdtemp(prefix="tacit-network-"))
+    try:
+        with ExitStack() as stack:
+            plans = {}
+            for module in ("network_bare", "network_tacit"):
+                (folder / module).mkdir()
+                plans[module] = make_plan(folder / module, agents, graph=graph)
+            bare, ours = (
+                stack.enter_context(Troupe(commands(module, plan, agents, graph=graph)))
+                for module, plan in plans.items()
+            )
+            bare.go(0)  # all have met
+            ours.go(1)
+            bare_rounds, our_rounds = SIZES[agents]
+            place = f"a graph of degree {DEGREE}" if graph else "a server"
+            zenoh = f"zenoh {version('eclipse-zenoh')}, no logic"
+            yield Question(
+                f"{agents:,} agents, {place}, mutual TLS",
+                "round",
+                [
+                    Contestant(zenoh, lambda: bare.go(bare_rounds), bare_rounds, bare.used),
+                    Contestant("tacit", lambda: ours.go(our_rounds), our_rounds, ours.used),
+                ],
+                [Goal(zenoh, GOAL)] if agents == 100 else [],
+            )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Ask for both topologies at every size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer turns, and no more than 100 agents")
+    parser.add_argument("--agents", type=int, choices=tuple(SIZES), help="this size only")
+    parser.add_argument("--topology", choices=("server", "graph"), help="this one only")
+    parser.add_argument("--json", type=Path, help="write what was measured to this file")
+    options = parser.parse_args()
+    sizes = [n for n in SIZES if (n == options.agents if options.agents else n <= 100 or not options.quick)]
+    console, answers = Console(), list[Answer]()
+    for agents in sizes:
+        for graph in (False, True):
+            if options.topology in (None, "graph" if graph else "server"):
+                with question(agents, graph=graph) as asked:
+                    answers.append(race(asked, 3 if options.quick else 9, PATIENCE))
+                show(answers[-1], console)
+    if options.json:
+        save(answers, options.json, zenoh=version("eclipse-zenoh"), processes=PROCESSES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""tacit itself, held between turns: real members with signatures, exact noise and durable ledgers.
+
+``PLAN FIRST STOP``, as for `benchmarks.network_bare`. What arrives at a member that has done its rounds waits
+until the next turn; nothing else differs from a session of `tacit coordinate`, `tacit join` and `tacit peer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any, final
+
+from benchmarks.network_turns import take_turns
+from tacit.protocol.effects import Notice, RoundClosed, Updated
+from tacit.protocol.session import Session
+from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.identity import TlsFiles
+from tacit.runtime.member import Member
+from tacit.runtime.transport import Arrival
+from tacit.runtime.zenoh_transport import ZenohTransport
+
+_AT_ONCE = 64
+
+
+@final
+class Held:
+    """A transport that hands out nothing once its member has done its rounds."""
+
+    def __init__(self, inner: ZenohTransport, *, holds: bool) -> None:
+        self._inner, self._holds = inner, holds
+        self._go, self._done = asyncio.Event(), asyncio.Event()
+        self._made = self._until = 0
+        self.open, self.send, self.close = inner.open, inner.send, inner.close
+
+    @property
+    def dropped(self) -> int:
+        """As the transport within."""
+        return self._inner.dropped
+
+    async def receive(self) -> list[Arrival]:
+        """Wait for what arrives, and for the turn."""
+        arrivals = await self._inner.receive()
+        if self._holds and self._made:  # before the first round members must meet
+            await self._go.wait()
+        return arrivals
+
+    def notice(self, notice: Notice) -> None:
+        """Count rounds, and hold when they are done."""
+        if isinstance(notice, RoundClosed | Updated):
+            self._made = notice.round + 1
+            if self._made >= self._until:
+                self._go.clear()
+                self._done.set()
+
+    async def rounds(self, count: int) -> None:
+        """Let the member go on for so many rounds."""
+        self._until += count
+        if self._made < self._until:
+            self._done.clear()
+            self._go.set()
+        await self._done.wait()
+
+
+def _member(plan: dict[str, Any], session: Session, who: int) -> tuple[Member, Held]:
+    given = plan["agents"][who] if who >= 0 else plan["coordinator"]
+    tls = TlsFiles(Path(given["tls"]), Path(given["tls"]), Path(given["authority"]))
+    wire = ZenohTransport(session, who, tls, listen=given["listen"], connect=given["connect"])
+    held = Held(wire, holds=who < 0 or session.topology == "graph")
+    common: dict[str, Any] = {
+        "ledger": Path(plan["folder"]) / f"{who}.ledger",
+        "identity": Path(given["tls"]).parent,
+        "transport": held,
+        "watch": held.notice,
+    }
+    if who < 0:
+        return Coordinator(session, **common), held
+    kind = Agent if session.topology == "server" else Peer
+    return kind(session, 0.5, cap=float("inf"), **common), held
+
+
+async def _main(plan: dict[str, Any], first: int, stop: int) -> None:
+    session = Session.decode(bytes.fromhex(plan["session"]))
+    gate, turns = asyncio.Semaphore(_AT_ONCE), []
+
+    async def enter(who: int) -> Member:
+        async with gate:
+            member, held = _member(plan, session, who)
+            await member.__aenter__()
+        turns.append(held)
+        return member
+
+    members = await asyncio.gather(*(enter(who) for who in range(first, stop)))
+
+    async def turn(rounds: int) -> None:
+        # Agents of a server need not be told: they do as many rounds as the coordinator.
+        await asyncio.gather(*(held.rounds(rounds) for held in turns))
+
+    await take_turns(turn)
+    for member in members:
+        await member.__aexit__(None, None, None)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(json.loads(Path(sys.argv[1]).read_text()), int(sys.argv[2]), int(sys.argv[3])))
