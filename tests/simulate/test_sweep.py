@@ -428,18 +428,6 @@ def test_workers_with_another_tacit_are_refused(whole):
 # On a cluster
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
-        Client(local, set_as_default=False) as client,
-    ):
-        client.wait_for_workers(2)
-        yield client
-
-
 CLUSTER_GRID = {"graph": ["barabasi:300:2:seed=1"], "mixing": [0.3, 0.7], "epsilon": [0.5, 1, 2, 4]}
 CLUSTER_CALL = {"rounds": 40, "runs": 10, "seed": 5}
 
@@ -460,6 +448,19 @@ def test_a_cluster_loses_and_repeats_nothing_when_a_worker_is_killed(cluster, tm
     assert killed[0] not in cluster.run(os.getpid).values()
     xr.testing.assert_identical(there, here)
     # byte for byte, and every cell once
+    assert sorted(lines(tmp_path / "there")) == sorted(lines(tmp_path / "here"))
+
+
+def test_a_sweep_outlives_workers_that_nobody_starts_again(machines, tmp_path):
+    address, (_, *workers) = machines
+
+    def kill(done, total):
+        if done in (2, 5):
+            workers.pop().kill()
+
+    there = sweep(CLUSTER_GRID, path=tmp_path / "there", cluster=address, progress=kill, **CLUSTER_CALL)
+    assert len(workers) == 1
+    xr.testing.assert_identical(there, sweep(CLUSTER_GRID, path=tmp_path / "here", **CLUSTER_CALL))
     assert sorted(lines(tmp_path / "there")) == sorted(lines(tmp_path / "here"))
 
 

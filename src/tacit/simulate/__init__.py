@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tacit.simulate.engine import simulate
     from tacit.simulate.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
     from tacit.simulate.outcome import sample_agent, sample_average, sample_outcome
+    from tacit.simulate.partition import simulate_partitioned
     from tacit.simulate.record import Record
     from tacit.simulate.reference import reference
     from tacit.simulate.results import load, save
@@ -32,6 +33,7 @@ __all__ = [
     "save",
     "simulate",
     "simulate_on_lattice",
+    "simulate_partitioned",
     "sweep",
 ]
 
@@ -42,6 +44,7 @@ __getattr__, __dir__ = exports(
         "engine": ("simulate",),
         "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
         "outcome": ("sample_agent", "sample_average", "sample_outcome"),
+        "partition": ("simulate_partitioned",),
         "record": ("Record",),
         "reference": ("reference",),
         "results": ("load", "save"),

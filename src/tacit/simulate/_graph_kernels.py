@@ -53,15 +53,19 @@ def begin(
     theta: FloatArray,
     x: FloatArray,
     lanes: tuple[int, ...],
+    before: int,
     lo: int,
     hi: int,
 ) -> None:
-    """θ(0) of one sheet, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi."""
+    """θ(0) of one sheet, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi.
+
+    `before` is the number of the sheet's first agent: its noise is that of the agent, not of the row.
+    """
     prefer_wide()
     width = len(lanes)
     block = DRAWS // width
     eta, counters, steps = np.empty(DRAWS), np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
-    _open_counters(keys, 0, lo, counters, steps)
+    _open_counters(keys, 0, before + lo, counters, steps)
     for b in range(lo, hi, block):
         end = min(b + block, hi)
         _next_draws(counters, steps, eta, (end - b) * width)
@@ -101,6 +105,7 @@ def move(
     speaks: bool,
     one_shot: bool,
     lanes: tuple[int, ...],
+    before: int,
     lo: int,
     hi: int,
 ) -> None:
@@ -115,7 +120,7 @@ def move(
     counters, steps = np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
     noisy = speaks and not one_shot
     if noisy:
-        _open_counters(keys, t + 1, lo, counters, steps)
+        _open_counters(keys, t + 1, before + lo, counters, steps)
     for b in range(lo, hi, block):
         end = min(b + block, hi)
         if noisy:
@@ -183,7 +188,7 @@ def move_on(
         for t in range(first, last):
             speaks = speaks_last or t + 1 < last
             move(indptr, indices, sigma, scales[t - first], names, states, here, there, t, speaks, one_shot,
-                 lanes, 0, n)  # fmt: skip
+                 lanes, 0, 0, n)  # fmt: skip
             here, there = there, here
             if slots[t - first] >= 0:
                 block_sums(states, weights, n, parts, lanes, 0, blocks)

@@ -11,7 +11,7 @@ import numpy as np
 from tacit import __version__
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import StateError
-from tacit.mechanism import Distributed, Execution, Fading, Mechanism
+from tacit.mechanism import Distributed, Execution, Fading, Mechanism, Parameters
 from tacit.noise import SimulatedNoise
 from tacit.simulate.record import Record
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tacit.simulate._tiles import Setup, Tile
 
-_LONG_NAMES = {
+LONG_NAMES = {
     "theta": "state",
     "average": "weighted average of the states, weights (|N(i)| + 1)/mixing",
     "eta": "noise",
@@ -93,7 +93,7 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
     def add(name: str, dims: tuple[str, ...], array: FloatArray | None) -> None:
         if array is not None:
             values = array[take] if vectors else array[take][..., 0]
-            variables[name] = (("run", *dims, *tail), values, {"long_name": _LONG_NAMES[name]})
+            variables[name] = (("run", *dims, *tail), values, {"long_name": LONG_NAMES[name]})
 
     add("theta", ("round", "agent"), kept.theta)
     add("average", ("round",), kept.average)
@@ -110,8 +110,16 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
         if isinstance(setup.mechanism, Distributed):
             graph = setup.mechanism.graph
             variables |= {"indptr": ("row", graph.indptr), "indices": ("edge", graph.indices)}
-    variables |= _parameters(setup.mechanism, kept.agents)
-    return xr.Dataset(variables, coords, _attributes(setup, interrupted))
+    variables |= labelled_parameters(setup.mechanism.parameters, kept.agents)
+    attrs = attributes(
+        setup.mechanism.kind,
+        one_shot=setup.mechanism.one_shot,
+        agents=setup.mechanism.n,
+        rounds=setup.rounds,
+        seed=setup.seed,
+        interrupted=interrupted,
+    )
+    return xr.Dataset(variables, coords, attrs)
 
 
 def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None]:
@@ -133,26 +141,29 @@ def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None
     return eta, y
 
 
-def _parameters(mechanism: Mechanism, agents: IntArray) -> dict[str, Any]:
-    parameters = mechanism.parameters
+def labelled_parameters(parameters: Parameters, agents: IntArray | None = None) -> dict[str, Any]:
+    """Mixing, noise and decay as variables, of all agents or some."""
     letters: dict[str, Any] = {"mixing": parameters.sigma, "noise": parameters.c}
     if isinstance(parameters, Fading):
         letters["decay"] = parameters.q
     return {
-        name: (("agent",), value[agents], {"long_name": _LONG_NAMES[name]})
+        name: (("agent",), value if agents is None else value[agents], {"long_name": LONG_NAMES[name]})
         if isinstance(value, np.ndarray)
-        else ((), value, {"long_name": _LONG_NAMES[name]})
+        else ((), value, {"long_name": LONG_NAMES[name]})
         for name, value in letters.items()
     }
 
 
-def _attributes(setup: Setup, interrupted: bool) -> dict[str, Any]:
+def attributes(
+    kind: str, *, one_shot: bool, agents: int, rounds: int, seed: int, interrupted: bool = False
+) -> dict[str, Any]:
+    """What was run."""
     return {
-        "mechanism": setup.mechanism.kind,
-        "noise_kind": "one-shot" if setup.mechanism.one_shot else "fading",
-        "agents": setup.mechanism.n,
-        "rounds": setup.rounds,
-        "seed": setup.seed,
+        "mechanism": kind,
+        "noise_kind": "one-shot" if one_shot else "fading",
+        "agents": agents,
+        "rounds": rounds,
+        "seed": seed,
         "interrupted": int(interrupted),
         "tacit_version": __version__,
     }

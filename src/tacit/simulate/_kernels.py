@@ -32,3 +32,15 @@ def sum_of_blocks(parts: FloatArray, over: float, out: FloatArray) -> None:
         out[p % width] += parts[p]
     for c in range(width):
         out[c] /= over
+
+
+@compiled
+def total(numbers: FloatArray) -> float:
+    """Σ of one number per agent, block by block as all sums here."""
+    result = 0.0
+    for first in range(0, len(numbers), AGENTS):
+        block = 0.0
+        for number in numbers[first : first + AGENTS]:
+            block += number
+        result += block
+    return result

@@ -45,7 +45,7 @@ def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch
     tiles = tuple(
         (start + first, width)
         for start in range(0, columns, group)
-        for first, width in _cut(min(group, columns - start), widest)
+        for first, width in cut(min(group, columns - start), widest)
     )
     width = max(width for _, width in tiles)
     together = (
@@ -75,7 +75,7 @@ def _widest_stack(n: int, sheet: int, columns: int, threads: int) -> int:
     return width
 
 
-def _cut(columns: int, widest: int) -> list[tuple[int, int]]:
+def cut(columns: int, widest: int) -> list[tuple[int, int]]:
     """Cut a row of columns into sheets, and stacks of the widest of them."""
     tiles, first = [], 0
     while first < columns:

@@ -49,7 +49,7 @@ class Setup:
         gamma = self.mechanism.closed_degrees / np.asarray(self.mechanism.parameters.sigma)
         if gamma.min() == gamma.max():
             return np.ones(1), float(self.mechanism.n)
-        return gamma, float(gamma.sum())
+        return gamma, _kernels.total(gamma)
 
 
 class Scales:
@@ -143,7 +143,7 @@ class DistributedTile(Tile):
         for columns, theta, x in self._sheets(self._theta, self._x):
             work = partial(
                 _graph_kernels.begin, setup.values, self.component[columns], scale, self._keys[columns],
-                theta, x, self._lanes,
+                theta, x, self._lanes, 0,
             )  # fmt: skip
             self._share(work, self._bounds)
 
@@ -169,7 +169,7 @@ class DistributedTile(Tile):
         speaks = self.t + 1 < self._rounds
         work = partial(
             _graph_kernels.move, self._graph.indptr, self._graph.indices, self._sigma, scale, self._keys,
-            self._theta, self._x, self._x_next, self.t, speaks, self._one_shot, self._lanes,
+            self._theta, self._x, self._x_next, self.t, speaks, self._one_shot, self._lanes, 0,
         )  # fmt: skip
         self._share(work, self._bounds)
         self._x, self._x_next, self.t = self._x_next, self._x, self.t + 1

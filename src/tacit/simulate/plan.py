@@ -130,9 +130,7 @@ class Plan:
         """θ(0) of n agents."""
         if self.given is not None:
             return as_states(self.given, n)
-        if self.values == "zeros":
-            return np.zeros(n)
-        return np.concatenate(list(_uniform(self.values, n)))
+        return values_between(self.values, 0, n)
 
     def spread(self, n: int) -> float:
         """Largest minus smallest initial value, without holding n numbers."""
@@ -241,6 +239,16 @@ def _uniform(text: str, n: int) -> Iterable[FloatArray]:
     rng = np.random.default_rng(seed)
     # the stream is the same however it is cut
     return (rng.uniform(low, high, min(_CHUNK, n - done)) for done in range(0, n, _CHUNK))
+
+
+def values_between(text: str, lo: int, hi: int) -> FloatArray:
+    """θ(0) of agents lo ≤ i < hi alone: the same numbers as when all are made."""
+    if text == "zeros":
+        return np.zeros(hi - lo)
+    low, high, seed = _uniform_parts(text)
+    bits = np.random.PCG64(seed)
+    bits.advance(lo)  # one step of the generator makes one number
+    return np.random.Generator(bits).uniform(low, high, hi - lo)
 
 
 @lru_cache(maxsize=64)

@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from tacit import __version__
 from tacit.arrays import FloatArray
-from tacit.errors import FileError, InputError, ParameterError, TacitError
+from tacit.errors import FileError, InputError, ParameterError
 from tacit.mechanism import ClientServer, Fading, Mechanism
 from tacit.simulate import journal
+from tacit.simulate.cluster import connected
 from tacit.simulate.outcome import sample_outcome
 from tacit.simulate.plan import Grid, Plan, derived_seed
 
@@ -168,51 +169,22 @@ def _run(
 
 def _on_cluster(cluster: Any, plan: Plan, pending: Iterable[int]) -> Generator[tuple[int, Cell]]:
     """Have Dask run the cells, and yield them as they finish."""
-    try:
-        from distributed import Client, as_completed
-        from distributed.client import FutureCancelledError
-        from distributed.scheduler import KilledWorker
-    except ImportError as error:
-        raise InputError(
-            "a cluster needs the package distributed. Run: pip install 'tacit[cluster]'."
-        ) from error
-    client = _client(cluster, Client)
-    futures: dict[Any, int] = {}
-    try:
-        # Of this call alone: a client that still holds cancelled cells of an earlier one gives them back
-        call = secrets.token_hex(8)
-        for cell in pending:
-            key = f"tacit-sweep-{call}-{cell}"
-            futures[client.submit(run_cell, plan, cell, key=key)] = cell
-        for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
-            # not with_results: that hands over a lost connection as if it were a result
-            yield futures.pop(future), future.result()
-    except (KilledWorker, FutureCancelledError, OSError) as error:
-        raise TacitError(
-            f"the cluster gave up ({type(error).__name__}): its workers or its scheduler died. "
-            "What is finished is kept: repeat the same call to go on."
-        ) from error
-    finally:
-        if client is not cluster:
-            client.close()  # forgets its futures, too
-        else:
-            client.cancel(list(futures))
+    with connected(cluster, "What is finished is kept: repeat the same call to go on.") as client:
+        from distributed import as_completed
 
-
-def _client(cluster: Any, client_type: Any) -> Any:
-    if isinstance(cluster, client_type):
-        return cluster
-    if not isinstance(cluster, str):
-        raise InputError(
-            f"cluster must be a Dask client or an address like tcp://host:8786, got {type(cluster).__name__}."
-        )
-    try:
-        return client_type(cluster, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cluster must be the address of a Dask scheduler, like tcp://host:8786; nothing answers at "
-            f"{cluster!r}. Start one with: dask scheduler."
-        ) from error
+        futures: dict[Any, int] = {}
+        try:
+            # Of this call alone: a client that still holds cancelled cells of an earlier one gives them back
+            call = secrets.token_hex(8)
+            for cell in pending:
+                key = f"tacit-sweep-{call}-{cell}"
+                futures[client.submit(run_cell, plan, cell, key=key)] = cell
+            for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
+                # not with_results: that hands over a lost connection as if it were a result
+                yield futures.pop(future), future.result()
+        finally:
+            if client is cluster:  # one made here is closed, and forgets them
+                client.cancel(list(futures))
 
 
 def _sampled(plan: Plan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,51 @@
+"""A Dask cluster, and what to say when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tacit.errors import InputError, TacitError
+
+
+@contextmanager
+def connected(cluster: Any, advice: str = "Repeat the call.") -> Iterator[Any]:
+    """Give a client of `cluster`, an address or a client; close it afterwards if it was made here.
+
+    A cluster that dies on the way ends in one sentence, with `advice` at its end.
+    """
+    try:
+        from distributed import Client
+        from distributed.client import FutureCancelledError, FuturesCancelledError
+        from distributed.scheduler import KilledWorker
+    except ImportError as error:
+        raise InputError(
+            "a cluster needs the package distributed. Run: pip install 'tacit[cluster]'."
+        ) from error
+    client = _client(cluster, Client)
+    try:
+        yield client
+    except (KilledWorker, FutureCancelledError, FuturesCancelledError, OSError) as error:
+        raise TacitError(
+            f"the cluster gave up ({type(error).__name__}): its workers or its scheduler died. {advice}"
+        ) from error
+    finally:
+        if client is not cluster:
+            client.close()  # forgets its futures, too
+
+
+def _client(cluster: Any, client_type: Any) -> Any:
+    if isinstance(cluster, client_type):
+        return cluster
+    if not isinstance(cluster, str):
+        raise InputError(
+            f"cluster must be a Dask client or an address like tcp://host:8786, got {type(cluster).__name__}."
+        )
+    try:
+        return client_type(cluster, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cluster must be the address of a Dask scheduler, like tcp://host:8786; nothing answers at "
+            f"{cluster!r}. Start one with: dask scheduler."
+        ) from error
