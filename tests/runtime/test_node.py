@@ -36,9 +36,9 @@ VALUES = [1.0, 2.0, 4.0, 9.0]
 WAIT = 60
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    return provision(tmp_path_factory.mktemp("keys") / "all", ["coordinator", *NAMES])
+@pytest.fixture
+def keys(tmp_path):
+    return provision(tmp_path / "keys", ["coordinator", *NAMES])
 
 
 @pytest.fixture

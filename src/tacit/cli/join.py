@@ -32,6 +32,12 @@ def speaker_options(command: running.F) -> running.F:
             "--label", default="value", show_default=True, help="Your name for the value; never its value."
         ),
         click.option(
+            "--adjacency",
+            type=options.NUMBER,
+            help="What the cap speaks of: values that differ by at most this.  [default: as the ledger has "
+            "it, or else the session]",
+        ),
+        click.option(
             "--cap",
             type=options.NUMBER,
             help="The most that may be lost on this value in all sessions; needed once per ledger and value.",
@@ -69,6 +75,7 @@ def take_part(
     value_stdin: bool,
     value_env: str | None,
     cap: float | None,
+    adjacency: float | None,
     label: str,
     as_json: bool,
     listen: tuple[str, ...] = (),
@@ -93,6 +100,7 @@ def take_part(
             ledger=common.ledger,
             identity=identity,
             cap=cap,
+            adjacency=adjacency,
             label=label,
             connect=connect,
             listen=listen,

@@ -45,8 +45,9 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
     match notice:
         case Cost():
             return (
-                f"This session costs at most {output.up(notice.planned)}; other sessions on this value count "
-                f"for {output.up(notice.spent)}; the cap is {output.near(notice.cap)}."
+                f"This session costs at most {output.up(notice.planned)} for values up to "
+                f"{_protected(session)}; other sessions on this value count for {output.up(notice.spent)}; "
+                f"the cap is {output.near(notice.cap)}."
             )
         case RoundClosed() if notice.missing:
             return f"Round {notice.round} closed without {_names(notice.missing, session)}."
@@ -67,6 +68,13 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
         case Stopped():
             return f"The session was ended at round {notice.round}."
     return None
+
+
+def _protected(session: Session) -> str:
+    """Say how far apart values may be for the loss to count: its maker may have chosen a tiny adjacency."""
+    span = (session.lattice.high - session.lattice.low) * session.components
+    far = f", though they may be {output.near(span)} apart" if session.adjacency < span else ""
+    return f"{output.near(session.adjacency)} apart{far}"
 
 
 def _names(who: Sequence[int], session: Session) -> str:

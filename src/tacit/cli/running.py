@@ -136,6 +136,8 @@ def _bar(rounds: int) -> Any:
 
 def as_dict(notice: Notice, session: Session) -> dict[str, Any]:
     """Return a notice as JSON has it, members by name."""
+    from tacit.protocol.effects import Cost
+
     what: dict[str, Any] = {"event": _dashed(type(notice).__name__)}
     for field in dataclasses.fields(notice):
         value = getattr(notice, field.name)
@@ -146,6 +148,8 @@ def as_dict(notice: Notice, session: Session) -> dict[str, Any]:
         elif isinstance(value, Enum):
             value = _dashed(value.name)
         what[field.name] = value
+    if isinstance(notice, Cost):
+        what["adjacency"] = session.adjacency
     return what
 
 

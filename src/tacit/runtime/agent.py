@@ -22,7 +22,7 @@ from tacit.protocol.agent import Agent as AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
 from tacit.protocol.peer import Peer as PeerMachine
-from tacit.protocol.voice import Budget, start_state
+from tacit.protocol.voice import start_state
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
@@ -80,6 +80,7 @@ class _Speaker(Member):
         ledger: Ledger | Path | str,
         identity: Identity | Path | str,
         cap: float | None,
+        adjacency: float | None = None,
         label: str = "value",
         connect: Ends = (),
         listen: Ends = (),
@@ -98,6 +99,7 @@ class _Speaker(Member):
         self.number = number_of(session, self.identity)
         self.name = session.member_name(self.number)
         self._value, self._cap, self._label = value, cap, label
+        self._adjacency = adjacency
         self._clock, self._pace = clock or SystemClock(), pace
         self._transport = transport or _zenoh(self, listen, connect, trouble)
 
@@ -113,10 +115,15 @@ class _Speaker(Member):
             self._require_usable()
         # Before the first word, and before the network is even opened: refuses above the cap.
         reservation = ledger.reserve(
-            session.id, self._label, planned=self.planned, adjacency=session.adjacency, cap=self._cap
+            session.id,
+            self._label,
+            planned=self.planned,
+            adjacency=session.adjacency,
+            cap=self._cap,
+            cap_adjacency=self._adjacency,
         )
-        budget = Budget(cap=reservation.cap, spent=reservation.others)
-        sign = self.identity.sign
+        self.identity.bind(session.id, ledger.identity)
+        budget, sign = reservation.budget, self.identity.sign
         if records:
             self.machine = self._machine.resume(session, self.number, records, sign=sign, budget=budget)
         else:
@@ -177,6 +184,9 @@ class Agent(_Speaker):
         Its keys.
     cap : float
         The most that may be lost on this value, all sessions together. None if the ledger knows it.
+    adjacency : float, optional
+        What the cap speaks of: values that differ by no more than this. Unless the ledger knows it or it is
+        given, that of the session, whose maker may have chosen a tiny one.
     label : str
         The owner's name for the value in the ledger.
     connect : str or sequence of str

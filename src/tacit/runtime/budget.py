@@ -19,6 +19,7 @@ import msgspec
 
 from tacit.errors import CapExceeded, InputError
 from tacit.protocol.roster import require_name
+from tacit.protocol.voice import Budget
 from tacit.runtime.schema import Capped, Reserved
 from tacit.theory.rounding import fraction_up, shown_up
 
@@ -73,6 +74,15 @@ class Reservation:
     cap: float
     said: float
     settled: bool
+
+    @property
+    def budget(self) -> Budget:
+        """The cap and what others count for as this session's own losses are counted: `steps` times less."""
+        cap = Fraction(self.cap) / self.steps if math.isfinite(self.cap) else None
+        return Budget(
+            cap=self.cap if cap is None else fraction_down(cap),
+            spent=fraction_up(Fraction(self.others) / self.steps),
+        )
 
 
 def require_amount(amount: float, what: str, *, endless: bool = False) -> float:

@@ -7,6 +7,7 @@ An agent's directory (mode 700) holds
     next.key       a TLS key that waits for its certificate  (600)
     request.pem    what the authority has to sign; public
     authority.crt  whom it trusts; public
+    sessions/      which ledger this key speaks from in each session
 
 and an authority's directory `authority.key` (mode 600) and `authority.crt`.
 """
@@ -23,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tacit.errors import FileError, InputError
+from tacit.errors import FileError, InputError, LedgerError
 from tacit.runtime.certificates import (
     LOOPBACK,
     Authority,
@@ -36,7 +37,7 @@ from tacit.runtime.files import PUBLIC, private_directory, read_private, read_pu
 from tacit.runtime.keys import key_text, private_pem, public_der, read_signing_key, read_tls_key, tls_key
 
 SIGNING, TLS, NEXT, REQUEST, TRUSTED = "signing.key", "tls.pem", "next.key", "request.pem", "authority.crt"
-AUTHORITY_KEY = "authority.key"
+AUTHORITY_KEY, SESSIONS = "authority.key", "sessions"
 
 
 @final
@@ -110,6 +111,22 @@ class Identity:
     def sign(self, data: bytes) -> bytes:
         """Sign with the agent's Ed25519 key, 64 bytes."""
         return self._signing.sign(data)
+
+    def bind(self, session: bytes, ledger: bytes) -> None:
+        """Let this key speak in a session from one ledger only, ever; refuse any other.
+
+        A second ledger knows nothing of what was said, and noise would be drawn again for it.
+        """
+        folder = private_directory(self.directory / SESSIONS)
+        path, line = folder / session.hex(), ledger.hex().encode() + b"\n"
+        known = read_private(path) if path.exists() else None
+        if not known:  # empty: the power failed before it was on the disk
+            write_whole(path, line, force=known is not None, durable=False)
+        elif known != line:
+            raise LedgerError(
+                f"{self.name} has begun this session with another ledger: use that one. If it is lost, so is "
+                "the session for this key: noise drawn again for what was said would give the value away."
+            )
 
     def require_current(self, now: datetime | None = None) -> None:
         """Refuse to start with a certificate that does not count."""

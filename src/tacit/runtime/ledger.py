@@ -86,6 +86,11 @@ class Ledger:
         return self._store.path
 
     @property
+    def identity(self) -> bytes:
+        """What tells this ledger from every other: made at random with it, and the same in copies of it."""
+        return self._store.generation
+
+    @property
     def created(self) -> bool:
         """Whether there was no ledger before."""
         return self._store.created
@@ -130,10 +135,12 @@ class Ledger:
         adjacency: float,
         cap: float | None = None,
         partial: bool = False,
+        cap_adjacency: float | None = None,
     ) -> Reservation:
         """Set aside what a session may cost, before its first word, or refuse it: CapExceeded.
 
-        A crash cannot hide the loss then. Asked again for the same session it changes nothing.
+        A crash cannot hide the loss then. Asked again for the same session it changes nothing but to take
+        a lower cap.
 
         Parameters
         ----------
@@ -146,15 +153,17 @@ class Ledger:
             on, and a higher one is refused; see `set_cap`.
         partial : bool
             Set aside what is left where that is less; the agent falls silent in time.
+        cap_adjacency : float, optional
+            What a first cap speaks of. Unless given, this session's, which is its maker's choice.
         """
         _require_id(session)
         wanted = schema.Reserved(
             require_label(value), require_adjacency(adjacency), require_amount(planned, "the planned loss")
         )
         with self._using():
-            before = self._purse.reservation(session)
+            before, known = self._purse.reservation(session), self._purse.cap(value)
             if before is None:
-                known, limit = self._purse.cap(value), self._cap(wanted, cap)
+                limit = self._cap(wanted, cap, cap_adjacency)
                 granted = self._purse.room(wanted, limit, partial=partial)
                 rows = [] if limit == known else [_cap_row(limit)]
                 self._write([*rows, (session, "reserved", 0, None, msgspec.msgpack.encode(granted))])
@@ -163,6 +172,8 @@ class Ledger:
                     f"this session was reserved for the value {before.value!r} at adjacency "
                     f"{before.adjacency:g}: resume it with the same."
                 )
+            elif cap is not None and require_amount(cap, "a cap", endless=True) < before.cap:
+                self._write([_cap_row(self._cap(wanted, cap, cap_adjacency))])
             return cast(Reservation, self._purse.reservation(session))
 
     def reservation(self, session: bytes) -> Reservation | None:
@@ -170,16 +181,22 @@ class Ledger:
         with self._using():
             return self._purse.reservation(session)
 
-    def _cap(self, wanted: schema.Reserved, cap: float | None) -> schema.Capped:
-        """Return the cap that counts for a new session: the known one, or a lower one that was given."""
+    def _cap(self, wanted: schema.Reserved, cap: float | None, adjacency: float | None) -> schema.Capped:
+        """Return the cap that counts for a session: the known one, or a lower one that was given."""
         known = self._purse.cap(wanted.value)
+        at = None if adjacency is None else require_adjacency(adjacency)
         given = None if cap is None else require_amount(cap, "a cap", endless=True)
         if known is None:
             if given is None:
                 raise InputError(
                     f"the value {wanted.value!r} needs a cap: how much may be lost of it in all sessions?"
                 )
-            return schema.Capped(wanted.value, wanted.adjacency, given)
+            return schema.Capped(wanted.value, wanted.adjacency if at is None else at, given)
+        if at not in (None, known.adjacency):
+            raise InputError(
+                f"the cap of {wanted.value!r} speaks of values {known.adjacency:g} apart, and not of {at:g}: "
+                "change that on purpose first (`tacit ledger cap --adjacency`)."
+            )
         if given is not None and given > known.cap:
             raise InputError(
                 f"the cap of {wanted.value!r} is {known.cap:g}, and cannot become {given:g} in passing: "

@@ -46,7 +46,8 @@ class Store:
         self._mark = mark
         self._database = _connect(path)
         self._failed: str | None = None
-        self._generation = b""
+        self.generation = b""
+        """Made at random with the file: what tells it from every other."""
         self._inode = path.stat().st_ino
         self.count, self._head, self._synced = 0, b"", 0
 
@@ -111,8 +112,8 @@ class Store:
         # Not quick_check: it passes over the index that keeps messages unique.
         if self._ask("PRAGMA integrity_check(1)") != "ok":
             raise self._damaged()
-        self._generation = self._ask("SELECT generation FROM ledger")
-        head, count = schema.first_digest(self._generation), 0
+        self.generation = self._ask("SELECT generation FROM ledger")
+        head, count = schema.first_digest(self.generation), 0
         marked = None if position is None else position.count
         at_mark = head if marked == 0 else None
         for sequence, *row, digest in self._each():
@@ -126,7 +127,7 @@ class Store:
 
     def _require_newest(self, position: Position | None, *, copied: bool) -> None:
         """Compare with the mark: which file it was made for, and how far that had come."""
-        if position is None or position.generation != self._generation:
+        if position is None or position.generation != self.generation:
             if not copied:
                 raise LedgerError(
                     f"{self.path} has no mark of its own beside it, so it was copied here. {_COPIED}"
@@ -201,7 +202,7 @@ class Store:
         self._failed = self._failed or "is closed."
 
     def _keep_mark(self, *, durable: bool) -> None:
-        position = Position(self._generation, self.count, self._head, self._inode, born=True)
+        position = Position(self.generation, self.count, self._head, self._inode, born=True)
         self._mark.write(position, durable=durable)
         if durable:
             self._synced = self.count

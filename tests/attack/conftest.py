@@ -1,0 +1,68 @@
+"""A small session with real keys, real ledgers and a network in memory."""
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.agent import Agent
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.identity import provision
+from tacit.runtime.memory import MemoryNetwork
+
+NAMES = ["a0", "a1"]
+
+
+@pytest.fixture
+def folder():
+    """A directory in memory where there is one: the disk is waited for at every append."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def world(folder):
+    """Keys, a session of two agents, and how to make its members."""
+    keys = provision(folder / "keys", ["coordinator", *NAMES])
+
+    def session(**changes):
+        return Session(
+            **{
+                "name": "attacked",
+                "roster": tuple(Member(name, keys[name].public_key) for name in NAMES),
+                "coordinator": keys["coordinator"].public_key,
+                "mixing": 0.5,
+                "noise": 2.0,
+                "decay": 0.8,
+                "rounds": 4,
+                "lattice": Lattice(0, 10),
+                "deadlines": Deadlines(round=5.0, start=20.0, repeat=0.05),
+                **changes,
+            }
+        )
+
+    def agent(session, network, i, value=3.0, **more):
+        given = {"ledger": folder / f"{NAMES[i]}.ledger", "identity": keys[NAMES[i]], "cap": 10.0, **more}
+        return Agent(session, value, transport=network.transport(i), **given)
+
+    async def result(member):
+        async with member:
+            return await member.result()
+
+    async def run(session, agents, network, **more):
+        ledger, transport = folder / "c.ledger", network.transport(COORDINATOR)
+        server = Coordinator(
+            session, ledger=ledger, identity=keys["coordinator"], transport=transport, **more
+        )
+        async with asyncio.timeout(60):
+            return await asyncio.gather(result(server), *map(result, agents))
+
+    return SimpleNamespace(
+        folder=folder, keys=keys, session=session, agent=agent, run=run, network=MemoryNetwork, names=NAMES
+    )

@@ -1,0 +1,101 @@
+"""Ways to make an agent draw twice for one update, pass its cap, or count loss on the wrong thing."""
+
+import asyncio
+
+import pytest
+
+from tacit.errors import CapExceeded, InputError, LedgerError
+from tacit.runtime.ledger import Ledger
+
+S, T = b"s" * 32, b"t" * 32
+
+
+def enter(member):
+    async def main():
+        async with member:
+            pass
+
+    asyncio.run(main())
+
+
+def test_a_key_speaks_in_a_session_from_one_ledger_only(world):
+    """Deleted, mistyped or restored elsewhere: with another ledger all noise would be drawn anew."""
+    session = world.session()
+    network = world.network(session)
+    sent = []
+    network.taps.append(lambda sender, _to, _frame: sent.append(sender))
+    asyncio.run(world.run(session, [world.agent(session, network, i) for i in (0, 1)], network))
+    before = len(sent)
+    with pytest.raises(LedgerError, match="another ledger"):
+        enter(world.agent(session, network, 0, ledger=world.folder / "other.ledger"))
+    assert len(sent) == before
+    (world.folder / "a0.ledger").unlink()
+    (world.folder / "a0.ledger.mark").unlink()
+    with pytest.raises(LedgerError, match="another ledger"):
+        enter(world.agent(session, network, 0))
+    # The very ledger goes on, and another session may have another ledger.
+    enter(world.agent(session, network, 1))
+    other = world.session(name="other")
+    enter(world.agent(other, world.network(other), 0, ledger=world.folder / "other.ledger"))
+
+
+def test_what_binds_a_key_survives_a_power_cut(world):
+    session = world.session()
+    enter(world.agent(session, world.network(session), 0))
+    (note,) = (world.folder / "keys" / "a0" / "sessions").iterdir()
+    assert note.name == session.id.hex()
+    note.write_bytes(b"")  # made, and not yet written when the power failed
+    enter(world.agent(session, world.network(session), 0))
+    assert note.read_bytes()
+    assert note.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_tiny_adjacency_cannot_make_a_cap_meaningless(world):
+    """Noise of a billionth costs little for values a billionth apart: the owner says what the cap means."""
+    session = world.session(adjacency=1e-9, noise=4e-9, rounds=1)
+    network = world.network(session)
+    with pytest.raises(CapExceeded, match="counted 1000000000 times"):
+        enter(world.agent(session, network, 0, cap=1.0, adjacency=1.0))
+    honest = world.session(adjacency=1.0, rounds=1)
+    enter(world.agent(honest, world.network(honest), 0, cap=1.0, adjacency=1.0))
+    with pytest.raises(CapExceeded, match="counted 1000000000 times"):  # the ledger knows what it means now
+        enter(world.agent(session, network, 0, cap=1.0))
+    with pytest.raises(InputError, match="speaks of values 1 apart"):
+        enter(world.agent(session, network, 0, cap=1.0, adjacency=2.0))
+
+
+def test_a_lower_cap_counts_in_a_session_that_goes_on(folder):
+    with Ledger(folder / "l") as ledger:
+        asked = {"planned": 0.8, "adjacency": 1.0}
+        assert ledger.reserve(S, "meter", cap=1.0, **asked).cap == 1.0
+        assert ledger.reserve(S, "meter", cap=0.5, **asked).budget.cap == 0.5
+        assert ledger.reserve(S, "meter", cap=2.0, **asked).cap == 0.5  # a higher one does not
+        assert ledger.balance("meter").remaining == 0.0
+    with Ledger(folder / "l") as again:
+        assert again.reservation(S).cap == 0.5
+
+
+def test_a_session_that_counts_several_times_keeps_a_lowered_cap(folder):
+    """A cap that is lowered on the way must stop an agent whose messages count three times."""
+    with Ledger(folder / "l") as ledger:
+        ledger.reserve(T, "meter", planned=0.3, adjacency=3.0, cap=2.1)
+        ledger.reserve(S, "meter", planned=0.5, adjacency=1.0)
+        ledger.set_cap("meter", 0.9)
+        budget = ledger.reservation(S).budget
+        assert budget.cap <= 0.9 / 3
+        assert budget.spent >= 0.1
+        # messages of 0.1 each: two of them count for 0.6, beside the 0.3 of the other session
+        assert budget.spent + 2 * 0.1 <= budget.cap + 1e-15
+        assert budget.spent + 3 * 0.1 > budget.cap
+
+
+def test_what_a_session_costs_is_told_with_what_it_protects(world):
+    from tacit.cli.notices import sentence
+    from tacit.cli.running import as_dict
+    from tacit.protocol.effects import Cost
+
+    wide, narrow = world.session(adjacency=10.0), world.session(adjacency=0.5)
+    cost = Cost(planned=0.25, spent=0.0, cap=1.0)
+    assert "for values up to 10 apart; other" in sentence(cost, wide)
+    assert "for values up to 0.5 apart, though they may be 10 apart; other" in sentence(cost, narrow)
+    assert as_dict(cost, narrow)["adjacency"] == 0.5
