@@ -148,7 +148,7 @@ def test_it_moves_by_feedback_and_commits_to_it(alone):
     agent = alone.session.lattice_agent(0)
     assert alone.codec.unpack(moved.state) == (agent.update(alone.session.lattice.start(0.25), 12345),)
     assert moved.heard == (alone.feedback(0, y=[12345]),)
-    assert moved.used == (0, 1, 2)
+    assert moved.used == ()  # it is in the feedback's frame
     assert step.notices == (Updated(0, 3),)
     assert alone.agent.wants_noise == 1  # the feedback of a round opens the next
     step = alone.noise(1)

@@ -175,7 +175,8 @@ class Lattice:
         """Return whole numbers that are within reach, or refuse, without showing a value."""
         whole = as_whole(values, what)
         bound = self.limit >> ((self.state_exponent if exponent is None else exponent) - self.state_exponent)
-        if not np.all((whole <= bound) & (whole >= -bound)):
+        inside = -bound <= whole <= bound if isinstance(whole, int) else np.all(abs(whole) <= bound)
+        if not inside:
             raise StateError(f"{what} must be within the session's reach of ±{self.reach:g}.")
         return whole
 

@@ -203,8 +203,8 @@ class Agent(Speaker):
         message = self._kept.pop(t)
         body = message.body
         assert isinstance(body, Feedback)
-        used = self.codec.members(body.used)
-        self._records.append(self.voice.move(message.numbers, [message.frame], used))
+        # Whose messages were used is in the frame, bit by bit.
+        self._records.append(self.voice.move(message.numbers, [message.frame], ()))
         self._applied.append(message.digest)
         self._notices.append(Updated(t, body.count))
         if t + 1 < self.session.rounds:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, TypeAlias, assert_never, cast
 
 import msgspec
@@ -40,6 +41,7 @@ SIGNATURE_BYTES = 64
 DOMAIN = b"tacit message v1\0"
 """Signed before every head, so that no signature made for something else fits a message."""
 _REPORTS_DOMAIN = b"tacit reports v1\0"
+_SHORT, _RECENT = 4096, 2048  # frames of at most so many bytes are remembered, and so many of them
 
 Sign: TypeAlias = Callable[[bytes], bytes]
 """Ed25519 signing with the owner's key, as of `cryptography`'s private key: ``key.sign``."""
@@ -103,6 +105,12 @@ class Codec:
         self.most_bytes = self._most_bytes()
         """No frame of this session is longer."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Codec) and other.session.id == self.session.id
+
+    def __hash__(self) -> int:
+        return hash(self.session.id)
+
     def _most_bytes(self) -> int:
         longest, nothing = 2**31 - 1, bytes(32)
         report = _ENCODE(Report(longest, -2048, b"", nothing))
@@ -130,7 +138,8 @@ class Codec:
 
     def members(self, bitmap: bytes) -> tuple[int, ...]:
         """Read what `bitmap` wrote, in rising order."""
-        return tuple(i for i in range(8 * len(bitmap)) if bitmap[i // 8] >> i % 8 & 1)
+        bits = np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), bitorder="little")
+        return tuple(np.flatnonzero(bits).tolist())
 
     def seal(self, sender: int, body: Body, sign: Sign) -> bytes:
         """Write and sign a message."""
@@ -142,8 +151,16 @@ class Codec:
         return _ENCODE(_Head(VERSION, self.session.id, sender, int(kind), _ENCODE(body)))
 
     def open(self, frame: bytes) -> Message | Refused:
-        """Check a frame in every way that needs no memory of others, and read it."""
-        head = self._read_head(frame)
+        """Check a frame in every way that needs no memory of others, and read it.
+
+        What comes of it follows from the session and the frame alone. So agents of one process that hear the
+        same frame check it once: the signature costs more than all the rest.
+        """
+        return _opened(self, frame) if len(frame) <= _SHORT else self.read(frame)
+
+    def read(self, frame: bytes, *, own: bool = False) -> Message | Refused:
+        """As `open`, each time anew. One's `own` signature is not checked."""
+        head = self._read_head(frame, own=own)
         if isinstance(head, Refusal):
             return Refused(head)
         body = self._read_body(head, frame)
@@ -165,7 +182,7 @@ class Codec:
             return Refusal.WRONG_ROLE
         return self._wrong(head.sender, body) or body
 
-    def _read_head(self, frame: bytes) -> _Head | Refusal:
+    def _read_head(self, frame: bytes, *, own: bool) -> _Head | Refusal:
         """Read as little as is needed to check who signed."""
         if len(frame) > self.most_bytes:
             return Refusal.TOO_LARGE
@@ -177,9 +194,9 @@ class Codec:
             head = _HEAD.decode(memoryview(frame)[:-SIGNATURE_BYTES])
         except _UNREADABLE:
             return Refusal.MALFORMED
-        return self._stranger(head, frame) or head
+        return self._stranger(head, frame, own=own) or head
 
-    def _stranger(self, head: _Head, frame: bytes) -> Refusal | None:
+    def _stranger(self, head: _Head, frame: bytes, *, own: bool) -> Refusal | None:
         """Return why this is not from a member of this session."""
         if head.session != self.session.id:
             return Refusal.WRONG_SESSION
@@ -187,7 +204,7 @@ class Codec:
             return Refusal.UNKNOWN_SENDER
         if head.kind not in BODIES:
             return Refusal.UNKNOWN_KIND
-        return None if self._signed(head.sender, frame) else Refusal.BAD_SIGNATURE
+        return None if own or self._signed(head.sender, frame) else Refusal.BAD_SIGNATURE
 
     def _signed(self, sender: int, frame: bytes) -> bool:
         key = self._keys.get(sender)
@@ -247,3 +264,8 @@ class Codec:
     def lifted(self, message: Message) -> tuple[Whole, int]:
         """Return a report as `Lattice.mean` takes it: numbers and exponent."""
         return as_array(message.numbers), cast(Report, message.body).exponent
+
+
+@lru_cache(maxsize=_RECENT)
+def _opened(codec: Codec, frame: bytes) -> Message | Refused:
+    return codec.read(frame)

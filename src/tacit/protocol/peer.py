@@ -314,7 +314,7 @@ class Peer(Speaker):
         t, missing = self.voice.update, self.missing
         used = self._kept.pop(t, {})
         if self.voice.said is not None:
-            own = self.codec.open(self.voice.said)
+            own = self.codec.read(self.voice.said, own=True)
             assert isinstance(own, Message)
             used[self.number] = own
         whose = tuple(sorted(used))

@@ -19,6 +19,7 @@ from tacit.graph import Graph
 from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot
 from tacit.mechanism.lattice import Lattice, LatticeAgent
 from tacit.protocol.canonical import decode_session, encode_session, session_id
+from tacit.protocol.exact import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
 from tacit.theory.privacy import require_adjacency
 
@@ -287,6 +288,10 @@ class Session:
         """Return what the messages of agent i cost if it speaks in every round, never too little."""
         return _account(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
 
+    def planned(self, i: int) -> int:
+        """Return the sum of what all messages of agent i cost, as `exact` counts."""
+        return _planned(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
+
     def promise(self, failure_probability: float = 0.05) -> SessionPromise:
         """Return what the session promises, and what it costs each agent."""
         from tacit.theory.promise import promise
@@ -328,6 +333,11 @@ def _account(agent: LatticeAgent, rounds: int, adjacency: float, components: int
     from tacit.noise.accounting import account
 
     return account(agent, rounds, adjacency=adjacency, components=components)
+
+
+@lru_cache(maxsize=4096)
+def _planned(agent: LatticeAgent, rounds: int, adjacency: float, components: int) -> int:
+    return sum(map(exact, _account(agent, rounds, adjacency, components).per_message.tolist()))
 
 
 @lru_cache(maxsize=65536)

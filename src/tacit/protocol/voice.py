@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -22,9 +21,9 @@ import numpy as np
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism.whole import as_whole
 from tacit.protocol.codec import Codec, Sign, as_array, as_numbers
+from tacit.protocol.exact import exact, up, within
 from tacit.protocol.messages import Message, Refusal, Report
 from tacit.protocol.records import Began, Moved, Record, Silenced, Spoke
-from tacit.theory.rounding import fraction_up
 
 DRAWS_AHEAD = 4
 """A draw is kept for at most this many updates ahead."""
@@ -83,7 +82,8 @@ class Voice:
         self._one_shot = session.noise_kind == "one-shot"
         self._draws: dict[int, tuple[int, ...]] = {}
         self._losses = session.account(number).per_message
-        self._spent = Fraction(0)
+        self._planned = session.planned(number)
+        self._before, self._spent = exact(float(budget.spent)), 0  # exactly: see `exact`
 
     def __repr__(self) -> str:
         return f"<Voice of agent {self.number}, {self.update} updates>"
@@ -93,29 +93,28 @@ class Voice:
     @property
     def planned(self) -> float:
         """What this session costs if every message is sent, rounded up."""
-        return fraction_up(sum(map(Fraction, self._losses), Fraction(0)))
+        return up(self._planned)
 
     @property
     def spent(self) -> float:
         """What was lost on this value so far, earlier sessions included, rounded up."""
-        return fraction_up(Fraction(self.budget.spent) + self._spent)
+        return up(self._before + self._spent)
 
     @property
     def spent_here(self) -> float:
         """What was lost in this session so far, rounded up."""
-        return fraction_up(self._spent)
+        return up(self._spent)
 
     @property
     def over_cap(self) -> bool:
         """Whether the whole session would pass the cap."""
-        whole = sum(map(Fraction, self._losses), Fraction(self.budget.spent))
-        return bool(whole > self.budget.cap)
+        return not within(self._before + self._planned, self.budget.cap)
 
     @property
     def affords_next(self) -> bool:
         """Whether message `update` can be sent without passing the cap."""
-        cost = Fraction(self.budget.spent) + self._spent + Fraction(self._losses[self.update])
-        return bool(cost <= self.budget.cap)
+        cost = self._before + self._spent + exact(float(self._losses[self.update]))
+        return within(cost, self.budget.cap)
 
     # ---- noise ------------------------------------------------------------------------------------
 
@@ -156,10 +155,10 @@ class Voice:
         draw = self._draws.pop(u) if self.draws_for else (0,) * len(self._state)
         basis = self._state if self._shadow is None else self._shadow
         x = as_numbers(self._agent.report(as_array(basis), u, as_array(draw)))
-        body = Report(u, self._agent.message_exponent(u), self._codec.pack(x), heard)
+        body = Report(u, self._codec.session.exponent(self.number, u), self._codec.pack(x), heard)
         self.said = self._codec.seal(self.number, body, self._sign)
         loss = float(self._losses[u])
-        self._spent += Fraction(loss)
+        self._spent += exact(loss)
         self._keep_shadow(x, body.exponent)
         return Spoke(u, self.said, loss)
 
@@ -208,7 +207,7 @@ class Voice:
                 assert isinstance(message, Message)
                 assert isinstance(message.body, Report)
                 self.said = record.frame
-                self._spent += Fraction(record.loss)
+                self._spent += exact(record.loss)
                 self._keep_shadow(message.numbers, message.body.exponent)
             case Moved():
                 self._require(record.update == self.update)
