@@ -1,0 +1,28 @@
+"""Sums of floats, exactly and fast: whole multiples of 2^−1074, which every finite float is.
+
+Losses are added up for every message, and a sum that is compared with a cap must not be rounded.
+"""
+
+from __future__ import annotations
+
+import math
+
+_BITS = 1074
+_ONE = 1 << _BITS
+
+
+def exact(value: float) -> int:
+    """Return a finite float as a whole multiple of 2^−1074."""
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << _BITS + 1 - denominator.bit_length()
+
+
+def up(total: int) -> float:
+    """Return the smallest float that is at least as large as an exact sum."""
+    result = total / _ONE  # to the nearest
+    return result if exact(result) >= total else math.nextafter(result, math.inf)
+
+
+def within(total: int, cap: float) -> bool:
+    """Whether an exact sum is at most a cap, which may be infinite."""
+    return cap == math.inf or total <= exact(cap)
