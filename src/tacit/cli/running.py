@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, final
 import click
 
 from tacit.cli import options
-from tacit.errors import CapExceeded, LedgerError, TacitError
+from tacit.errors import CapExceeded, InputError, LedgerError, TacitError
 
 if TYPE_CHECKING:
     from tacit.protocol.effects import Notice
@@ -70,6 +70,14 @@ class Options:
     status: int | None
     pace: float
     timeout: float | None
+
+    def require_apart(self) -> None:
+        """Refuse one file for two purposes: a log in the place of the ledger would destroy it."""
+        ledger = self.ledger.resolve()
+        kept = [ledger, *(ledger.with_name(ledger.name + rest) for rest in (".mark", "-wal"))]
+        kept += [path.resolve() for path in (self.transcript, self.log) if path is not None]
+        if len(set(kept)) < len(kept):
+            raise InputError("the ledger, the transcript and the log must be different files: rename one.")
 
 
 @final
@@ -169,6 +177,7 @@ def drive(
     from tacit.runtime.status import Status
 
     with exits(), ExitStack() as stack:
+        given.require_apart()
         log = Log(session, given.log)
         stack.callback(log.close)
         takers: list[Taker] = []

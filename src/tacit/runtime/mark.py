@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import stat
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,7 +63,8 @@ class Mark:
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        # A link here could lead to a private file of the owner's, which would be overwritten.
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
         made = not path.exists()
         self._file = os.open(path, flags, PRIVATE)
         try:
@@ -70,7 +72,9 @@ class Mark:
             if made:
                 os.fchmod(self._file, PRIVATE)
                 sync_directory(path.parent)
-            require_private(path, os.fstat(self._file))
+            require_private(path, status := os.fstat(self._file))
+            if status.st_nlink != 1 or not stat.S_ISREG(status.st_mode):
+                raise LedgerError(f"{path} must be a plain file of one name, and is not: find out why.")
             held = f"tacit ledger mark, used by process {os.getpid()}\n".encode()
             os.pwrite(self._file, held.ljust(_SLOTS[0], b"\0"), 0)
         except BaseException:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -233,6 +234,7 @@ _DAMAGED = (
 
 def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
     """Lock the mark; make one only where there is nothing, or where the owner vouches for a copy."""
+    _require_kept(path.parent)
     beside = path.with_name(f"{path.name}.mark")
     exists, marked = path.exists(), beside.exists()
     if not exists and not marked and not create:
@@ -241,6 +243,15 @@ def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
         _require_usable(path)
         raise LedgerError(f"{path} has no mark ({beside.name}) beside it, so it was copied here. {_COPIED}")
     return Mark(beside, create=not marked)
+
+
+def _require_kept(folder: Path) -> None:
+    """Refuse a directory where anyone may replace files: a ledger put back would draw noise again."""
+    mode = folder.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise LedgerError(
+            f"{folder} is open to everyone, so others may replace a ledger in it: chmod o-w it."
+        )
 
 
 def _create(path: Path, mark: Mark) -> Position:

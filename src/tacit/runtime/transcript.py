@@ -87,16 +87,21 @@ class TranscriptWriter:
         except OSError:
             raise FileError(f"{self.path} is being written by another process: let it end first.") from None
         first = header(self.session, self.by)
+        self._require_ours(json.dumps(first).encode() + b"\n")  # before anything in it is changed
         self._cut_tail()
         if os.fstat(self._file).st_size == 0:
             self._append([first])
             sync_directory(self.path.absolute().parent)
             return
-        reading = Reading(self.path)
-        if reading.declared != first:
-            raise FileError(f"{self.path} is another session's or member's transcript: choose another file.")
-        for line in reading:
+        for line in Reading(self.path):
             self._seen(line)
+
+    def _require_ours(self, first: bytes) -> None:
+        """Refuse a file that does not begin as this transcript does; a crash may have left it shorter."""
+        if not first.startswith(os.pread(self._file, len(first), 0)):
+            raise FileError(
+                f"{self.path} is not this session's and member's transcript: choose another file."
+            )
 
     def _cut_tail(self) -> None:
         """Cut off what a crash left of a last line."""

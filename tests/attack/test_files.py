@@ -1,0 +1,82 @@
+"""Files that are not what they seem, and files that must not be touched."""
+
+import os
+
+import pytest
+
+from tacit.errors import FileError, InputError, LedgerError
+from tacit.protocol.messages import COORDINATOR
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.transcript import TranscriptWriter
+
+
+@pytest.mark.parametrize("content", [b"21.5", b"line\n21.5", b"SQLite format 3\0\n\0\0", b"{}\n{}"])
+def test_a_file_that_is_no_transcript_is_not_touched(played, tmp_path, content):
+    """`--transcript` with the name of the value's file, or of the ledger, must not cost the owner either."""
+    path = tmp_path / "precious"
+    path.write_bytes(content)
+    with pytest.raises(FileError):
+        TranscriptWriter(path, played(rounds=4).session, durable=False)
+    assert path.read_bytes() == content
+
+
+def test_a_transcript_whose_first_line_was_cut_short_is_begun_again(played, tmp_path):
+    game, path = played(rounds=4), tmp_path / "t.jsonl"
+    with TranscriptWriter(path, game.session, durable=False) as writer:
+        writer.take(game.kept[COORDINATOR])
+    whole = path.read_bytes()
+    for cut in (1, 100, whole.index(b"\n"), whole.index(b"\n") + 1, len(whole) - 5):
+        path.write_bytes(whole[:cut])
+        with TranscriptWriter(path, game.session, durable=False) as writer:
+            writer.take(game.kept[COORDINATOR])
+        assert path.read_bytes() == whole
+
+
+def test_a_mark_that_is_a_link_is_not_followed(folder):
+    """In a directory of others a link could make us overwrite a private file of our own."""
+    key = folder / "id_ed25519"
+    key.write_bytes(b"k" * 2000)
+    key.chmod(0o600)
+    for link in (os.symlink, os.link):
+        beside = folder / "me.ledger.mark"
+        link(key, beside)
+        with pytest.raises(LedgerError):
+            Ledger(folder / "me.ledger")
+        assert key.read_bytes() == b"k" * 2000
+        beside.unlink()
+
+
+def test_a_ledger_is_not_kept_where_everyone_may_replace_it(folder):
+    folder.chmod(0o777)
+    with pytest.raises(LedgerError, match="others may replace"):
+        Ledger(folder / "me.ledger")
+    assert list(folder.iterdir()) == []
+    folder.chmod(0o1777)  # as of /tmp: others may add files, and not replace ours
+    Ledger(folder / "me.ledger").close()
+
+
+def test_a_ledger_s_files_are_closed_to_others_at_all_times(folder):
+    """Whatever the umask, and also while SQLite has files of its own beside it."""
+    before = os.umask(0)
+    try:
+        with Ledger(folder / "me.ledger") as ledger:
+            ledger.reserve(b"s" * 32, "meter", planned=1.0, adjacency=1.0, cap=1.0)
+            modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    finally:
+        os.umask(before)
+    assert set(modes) == {"me.ledger", "me.ledger-wal", "me.ledger.mark"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_log_ledger_and_transcript_are_different_files(tmp_path):
+    from tacit.cli.running import Options
+
+    def options(**paths):
+        return Options(**{"ledger": tmp_path / "l", "transcript": None, "log": None, **paths}, **rest)
+
+    rest = {"status": None, "pace": 0.0, "timeout": None}
+    options(log=tmp_path / "log", transcript=tmp_path / "t").require_apart()
+    (tmp_path / "other").symlink_to(tmp_path / "l")
+    for paths in ({"log": tmp_path / "l"}, {"transcript": tmp_path / "other"}, {"log": tmp_path / "l.mark"}):
+        with pytest.raises(InputError, match="must be different files"):
+            options(**paths).require_apart()
