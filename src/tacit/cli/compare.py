@@ -1,0 +1,197 @@
+"""`tacit compare`: other methods for the same job, on the same graph and values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+from tacit.cli.progress import progress
+from tacit.cli.values import read_values, values_option
+from tacit.errors import FileError
+
+if TYPE_CHECKING:
+    from tacit.compare import Comparison, Row
+
+# The names of tacit.compare.METHODS: help must not load it. A test holds the two together.
+NAMES = (
+    "plain", "server", "server-one-shot", "graph", "constant", "laplacian", "one-shot", "zero-sum", "gossip",
+)  # fmt: skip
+
+EPILOG = """\b
+Examples:
+  tacit compare --graph regular:100:4:seed=1 --epsilon 1 --rounds 50 --runs 1000 --seed 1
+  tacit compare --graph karate --epsilon 0.5 --methods graph,one-shot,zero-sum --out compare.svg
+  tacit compare --graph ring:20 --epsilon 1 --mixing 0.5 --json
+"""
+
+
+class Methods(click.ParamType[tuple[str, ...]]):
+    """A comma-separated list of methods."""
+
+    name = "names"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Refuse a name that is no method before any work is done."""
+        names = value if isinstance(value, tuple) else tuple(part.strip() for part in value.split(","))
+        for name in names:
+            if name not in NAMES:
+                self.fail(f"{name!r} is none of {', '.join(NAMES)}.", param, ctx)
+        return names
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--graph", required=True, metavar="NAME_OR_FILE",
+    help="A graph like ring:100, karate, or a file; methods with a server use its size. See `tacit graph`.",
+)  # fmt: skip
+@click.option(
+    "--epsilon", type=options.NUMBER, required=True, help="Privacy wanted, per unit of adjacency (ε)."
+)
+@values_option
+@click.option(
+    "--rounds", type=options.Whole(), default=50, show_default=True, help="The most rounds a method may take."
+)
+@click.option("--runs", type=options.Whole(), default=1000, show_default=True, help="Runs of each method.")
+@click.option(
+    "--mixing", type=options.NUMBER, default=0.99, show_default=True,
+    help="How far agents move per round, in (0, 1): σ of the paper's mechanisms, s of the Laplacian family.",
+)  # fmt: skip
+@options.adjacency_option
+@click.option(
+    "--delta", type=options.NUMBER, default=1e-6, show_default=True,
+    help="Failure probability of the (ε, δ) statement of gossip, in (0, 1).",
+)  # fmt: skip
+@click.option(
+    "--tolerance", type=options.NUMBER, help="How close agents must be to agree.  [default: adjacency / 100]"
+)
+@options.failure_option
+@click.option(
+    "--agent", type=options.Whole(0), default=0, show_default=True, help="Whose value the attack is after."
+)
+@click.option(
+    "--methods", type=Methods(), metavar="NAME,…", help=f"Some of {', '.join(NAMES)}.  [default: all]"
+)
+@options.seed_option
+@click.option("--out", type=options.OUT_FILE, help="Draw the comparison: .svg, .png or .pdf.")
+@options.force_option
+@options.json_option
+def command(
+    *, graph: str, source: str, seed: int, out: Path | None, force: bool, as_json: bool, **asked: Any
+) -> None:
+    """Compare methods for private averaging: the same graph, values and privacy.
+
+    Each method has its best parameters for the epsilon asked for. A method without differential
+    privacy says so instead of showing an epsilon, and the attack shows what that means. Noise
+    follows from the seed, so nothing here protects anybody.
+    """
+    if out is not None:
+        _require_drawable(out)
+        output.require_writable(out, force)
+    network = options.load_graph(graph)
+    network.require_connected()
+    values = read_values(source, network.n, seed)
+    from tacit.compare import compare
+
+    with progress("compare", "rounds") as tell:
+        found = compare(network, values, seed=seed, progress=tell, **asked)
+    if out is not None:
+        _draw(found, out)
+    if as_json:
+        output.print_json({**found.as_dict(), "file": out})
+        return
+    _print(found, graph)
+    if out is not None:
+        click.echo(f"Drawn: {out}")
+
+
+def _require_drawable(out: Path) -> None:
+    from tacit.plots.style import FORMATS
+
+    if out.suffix.lower() not in FORMATS:
+        raise FileError(f"a figure is written as {', '.join(FORMATS)}, got {out.name!r}: change the name.")
+
+
+def _draw(found: Comparison, out: Path) -> None:
+    from tacit.plots.compare import draw_compare
+    from tacit.plots.style import save
+
+    with output.whole_file(out) as part:
+        save(draw_compare(found), part)
+
+
+def _print(found: Comparison, graph: str) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    case, near = found.case, output.near
+    title = (
+        f"{graph}: {case.graph.n:,} agents, {case.graph.n_edges:,} edges; epsilon {near(case.epsilon)} per "
+        f"unit of adjacency, loss {near(case.loss)}; {found.runs:,} runs of at most {case.rounds:,} rounds"
+    )
+    legend = (
+        f"attack: what the likeliest value of agent {found.agent} is off by, for whoever hears everything. error: "
+        "of the agents' average; own: of an agent's own state; all root mean square at the end. agreed: "
+        f"rounds until all agents are within {near(case.within)}; messages and payload count until then."
+    )
+    notes = [Padding(Text(note), (0, 0, 0, 1), expand=False) for note in (legend, *found.notes())]
+    output.emit(
+        Text(title, style="bold"),
+        Padding(_privacy(found), (1, 0, 0, 0), expand=False),
+        Padding(_accuracy(found), (1, 0, 1, 0), expand=False),
+        *notes,
+    )
+
+
+def _privacy(found: Comparison) -> Any:
+    rows = [
+        (row.title, row.privacy, row.guarantee.against, output.near(row.attack_error, 3), row.needs)
+        for row in found.rows
+    ]
+    return _table(("Privacy", "guarantee", "protects against", "attack", "needs"), rows, right=(3,))
+
+
+def _accuracy(found: Comparison) -> Any:
+    rows = [_measured(row) for row in found.rows]
+    quantile = f"{output.near(100 * (1 - found.failure_probability))}%"
+    heads = ("Accuracy", "error", "closed form", quantile, "radius", "own", "agreed", "messages", "bytes")
+    return _table(heads, rows, right=range(1, len(heads)))
+
+
+def _measured(row: Row) -> tuple[str, ...]:
+    from tacit.theory.rounding import shown_up
+
+    near = output.near
+    return (
+        row.title,
+        _small(row.error),
+        _small(row.error_closed_form),
+        _small(row.error_quantile),
+        shown_up(row.radius, 4 if row.radius > 1e-3 else 3),
+        _small(row.agent_error),
+        "never" if row.agreed_after is None else near(row.agreed_after),
+        near(row.messages),
+        near(row.bytes),
+    )
+
+
+def _small(value: float) -> str:
+    """Three or four digits; what is nothing but rounding is 0."""
+    return "0" if value < 1e-14 else output.near(value, 4 if value > 1e-3 else 3)
+
+
+def _table(heads: Any, rows: Any, right: Any) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for place, head in enumerate(heads):
+        fixed = place == 0 or place in right
+        table.add_column(Text(head), justify="right" if place in right else "left", no_wrap=fixed)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

@@ -1,0 +1,89 @@
+"""The job that every method is given: one graph, one privacy, one number of rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.theory.privacy import require_adjacency
+from tacit.theory.rates import laplacian_extremes
+from tacit.theory.rounding import product_up
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What all methods are compared on.
+
+    Parameters
+    ----------
+    graph : Graph
+        Connected, of two agents or more. Methods with a server use its number of agents alone.
+    epsilon : float
+        ε wanted, per unit of adjacency.
+    adjacency : float
+        By how much one value may differ between worlds that must look alike; also taken for the
+        spread of the values where a method has to fix its rounds beforehand.
+    rounds : int
+        The most rounds any method may take; pure ε covers all of them.
+    mixing : float
+        σ of the paper's mechanisms and s of the Laplacian family, in (0, 1).
+    delta : float
+        Failure probability of (ε, δ) statements, in (0, 1).
+    tolerance : float or None
+        How close agents must be to agree; a hundredth of the adjacency if None.
+    """
+
+    graph: Graph
+    epsilon: float
+    adjacency: float = 1.0
+    rounds: int = 50
+    mixing: float = 0.99
+    delta: float = 1e-6
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.graph.n < 2:
+            raise ParameterError("a comparison needs at least 2 agents: one has nobody to agree with.")
+        self.graph.require_connected()
+        require_adjacency(self.adjacency)
+        for name, given in (("epsilon", self.epsilon), ("tolerance", self.within)):
+            if not 0 < given < math.inf:
+                raise ParameterError(f"{name} must be a positive number, got {given}.")
+        for name, given in (("mixing", self.mixing), ("delta", self.delta)):
+            if not 0 < given < 1:
+                raise ParameterError(f"{name} must be in (0, 1), got {given}.")
+        if self.rounds < 1:
+            raise ParameterError(f"rounds must be a whole number of at least 1, got {self.rounds}.")
+
+    @property
+    def within(self) -> float:
+        """How close agents must be to agree."""
+        return self.adjacency / 100 if self.tolerance is None else self.tolerance
+
+    @property
+    def loss(self) -> float:
+        """ε·adjacency, rounded up."""
+        return product_up(self.epsilon, self.adjacency)
+
+    @cached_property
+    def edge_weight(self) -> float:
+        """Return h = 2/(λ_2 + λ_N), the equal weight with which I − hL contracts fastest."""
+        found = laplacian_extremes(self.graph)
+        return 2 / (found.low + found.high)
+
+    @cached_property
+    def rate(self) -> float:
+        """Factor by which I − hL shrinks disagreement per round."""
+        found, h = laplacian_extremes(self.graph), self.edge_weight
+        return max(1 - h * found.low, h * found.high - 1, 0.0)
+
+    @cached_property
+    def gossip_matrix(self) -> sp.csr_array[np.float64]:
+        """W = I − hL: symmetric, sparse, and it keeps the average."""
+        return sp.csr_array(sp.eye_array(self.graph.n) - self.edge_weight * self.graph.laplacian())

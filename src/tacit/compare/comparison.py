@@ -1,0 +1,163 @@
+"""What came of a comparison: one frozen row per method, for people, pages and programs."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tacit.compare.case import Case
+from tacit.compare.method import Guarantee
+from tacit.errors import ParameterError
+from tacit.theory.rounding import shown_up
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: what it promises, how far off it was, and what it took.
+
+    Attributes
+    ----------
+    error, error_quantile : float
+        Root mean square, and 95%-quantile of the size, of the agents' average minus the true one.
+    error_closed_form, radius : float
+        The same two in closed form; the radius is rounded up.
+    bias, bias_error : float
+        Mean of the error, and the standard error of that mean.
+    agent_error : float
+        Root mean square of the agents' own final states minus the true average.
+    agreed_after : int or None
+        Rounds after which, in 95% of the runs, all agents stay within the tolerance; None if never.
+    disagreement : float
+        Median over the runs of the largest difference between two agents at the end.
+    attack_error : float
+        Root mean square of what the likeliest value of one agent is off by, for an eavesdropper who
+        hears everything and knows nothing beforehand.
+    """
+
+    name: str
+    title: str
+    source: str
+    needs: str
+    guarantee: Guarantee
+    settings: dict[str, float]
+    rounds: int
+    error: float
+    error_quantile: float
+    error_closed_form: float
+    radius: float
+    bias: float
+    bias_error: float
+    agent_error: float
+    agreed_after: int | None
+    disagreement: float
+    messages: int
+    bytes: int
+    attack_error: float
+
+    @property
+    def privacy(self) -> str:
+        """The guarantee in words, ε rounded up."""
+        given = self.guarantee
+        if given.epsilon is None:
+            return "not differentially private"
+        if given.kind == "pure":
+            return f"ε = {shown_up(given.epsilon)}"
+        worst = f"; ε = {shown_up(given.worst, 4)} at worst" if given.worst is not None else ""
+        return f"ε = {shown_up(given.epsilon)} on average{worst}; δ = {given.delta:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """All methods on one graph, one set of values and one ε; it holds no value."""
+
+    case: Case
+    runs: int
+    seed: int
+    agent: int
+    failure_probability: float
+    rows: tuple[Row, ...]
+
+    def row(self, name: str) -> Row:
+        """Return the row of one method."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        have = ", ".join(row.name for row in self.rows)
+        raise ParameterError(f"this comparison has {have}, not {name!r}.")
+
+    def notes(self) -> list[str]:
+        """Say in sentences what a reader of the table should know."""
+        return [note for note in (self._price(), self._not_private(), self._pairs()) if note]
+
+    def _price(self) -> str:
+        names = {row.name: row for row in self.rows}
+        if not {"graph", "one-shot"} <= names.keys():
+            return ""
+        price = names["graph"].error_closed_form / names["one-shot"].error_closed_form
+        return (
+            f"One-shot noise of the same epsilon is {price:.3g} times as accurate as the paper's fading "
+            f"noise on this graph at mixing {self.case.mixing:g}: the price of fresh noise in every round."
+        )
+
+    def _not_private(self) -> str:
+        bare = [row for row in self.rows if row.guarantee.kind == "none" and row.name != "plain"]
+        if not bare:
+            return ""
+        return (
+            "Zero-sum noise leads to the exact average in the end, but whoever hears an agent and all its "
+            f"neighbours knows its value too: up to {bare[0].attack_error:.3g} after "
+            f"{bare[0].rounds} rounds, exactly in the end."
+        )
+
+    def _pairs(self) -> str:
+        paired = [row for row in self.rows if row.guarantee.kind == "per pair"]
+        if not paired:
+            return ""
+        worst = shown_up(paired[0].guarantee.worst or 0.0, 4)
+        return (
+            "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; "
+            f"between neighbours, and for whoever taps the wires, it is {worst}."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        case = self.case
+        rows = [asdict(row) | {"privacy": row.privacy} for row in self.rows]
+        for row in rows:
+            pairs = row["guarantee"].pop("by_distance")
+            row["guarantee"]["by_distance"] = [{"distance": d, "epsilon": e} for d, e in pairs]
+        return {
+            "agents": case.graph.n,
+            "edges": case.graph.n_edges,
+            "epsilon": case.epsilon,
+            "adjacency": case.adjacency,
+            "loss": case.loss,
+            "delta": case.delta,
+            "mixing": case.mixing,
+            "rounds": case.rounds,
+            "tolerance": case.within,
+            "runs": self.runs,
+            "seed": self.seed,
+            "attacked_agent": self.agent,
+            "failure_probability": self.failure_probability,
+            "target": "average",
+            "rows": rows,
+            "notes": self.notes(),
+        }
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        heads = ("method", "privacy", "protects against", "error", "in closed form", "95%", "radius",
+                 "agreed after", "messages", "attack error", "needs")  # fmt: skip
+        lines = [[
+            row.title, row.privacy, row.guarantee.against, f"{row.error:.4g}", f"{row.error_closed_form:.4g}",
+            f"{row.error_quantile:.4g}", shown_up(row.radius, 4),
+            "never" if row.agreed_after is None else str(row.agreed_after), f"{row.messages:,}",
+            f"{row.attack_error:.3g}", row.needs,
+        ] for row in self.rows]  # fmt: skip
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
