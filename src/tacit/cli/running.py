@@ -8,6 +8,7 @@ import json
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from enum import Enum
@@ -20,7 +21,7 @@ from tacit.cli import options
 from tacit.errors import CapExceeded, InputError, LedgerError, TacitError
 
 if TYPE_CHECKING:
-    from tacit.protocol.effects import Notice
+    from tacit.protocol.effects import Notice, Refused
     from tacit.protocol.session import Session
     from tacit.runtime.member import Member, Taker
     from tacit.runtime.status import Status
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+_REFUSALS = 100
+"""Of each reason and sender so many refusals are told, and then one whenever they have doubled."""
 _MEMBERS, _MEMBER_LISTS = {"who", "sender"}, {"used", "missing"}
 
 
@@ -89,6 +92,7 @@ class Log:
 
     def __init__(self, session: Session, path: Path | None) -> None:
         self._session = session
+        self._refused: Counter[Refused] = Counter()
         self._file: IO[str] | None = None
         if path is not None:
             self._file = path.open("a", encoding="utf-8", buffering=1)
@@ -100,8 +104,14 @@ class Log:
     def notice(self, notice: Notice) -> None:
         """Tell of a notice."""
         from tacit.cli.notices import progress, sentence
+        from tacit.protocol.effects import Refused
 
         what = as_dict(notice, self._session)
+        if isinstance(notice, Refused):
+            self._refused[notice] += 1
+            what["count"] = count = self._refused[notice]
+            if count > _REFUSALS and count & (count - 1):  # or whoever shouts would fill the disk
+                return
         self._write(what)
         if self._bar is not None:
             if (done := progress(notice, self._session)) is not None:

@@ -50,11 +50,11 @@ class NoiseAhead:
         return self._pool is not None and self._pool.ready(u)
 
     async def draw(self, u: int) -> int | IntArray:
-        """Return the draw of update u, once. Ready at once unless updates were skipped."""
+        """Return the draw of update u, once. Ready at once unless updates were skipped or came too fast."""
         if not self.ready(u):
             await self._settle()
-        if not self.ready(u):
-            await self._begin(u)
+            if not self.ready(u):
+                await self._begin(u)
             await self._on_grid()
         assert self._pool is not None
         return self._pool.take(u)

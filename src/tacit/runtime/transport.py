@@ -18,6 +18,8 @@ from tacit.errors import TacitError
 
 INBOX_FRAMES = 65_536
 """More frames than this wait for nobody: the newest are dropped, and said again by their senders."""
+INBOX_BYTES = 1 << 28
+"""Nor more bytes than this: frames of long vectors have megabytes."""
 
 
 class NetworkError(TacitError):
@@ -74,14 +76,19 @@ class Transport(Protocol):
 class Inbox:
     """Where arrivals wait; filled from any thread, emptied by one event loop.
 
-    A burst wakes the loop once. Frames are bounded in length and number. Presence needs no bound of its
-    own: only the last word about each member is kept.
+    A burst wakes the loop once. Frames are bounded in length, in number and in bytes together. Presence
+    needs no bound of its own: only the last word about each member is kept.
     """
 
     def __init__(
-        self, frame_bytes: int, frames: int = INBOX_FRAMES, members: Callable[[int], bool] = lambda _: True
+        self,
+        frame_bytes: int,
+        frames: int = INBOX_FRAMES,
+        members: Callable[[int], bool] = lambda _: True,
+        most_bytes: int = INBOX_BYTES,
     ) -> None:
         self.dropped = 0
+        self._bytes, self._most_bytes = 0, max(most_bytes, frame_bytes)
         self._frame_bytes, self._most, self._member = frame_bytes, frames, members
         self._frames: deque[Frame] = deque()
         self._presence: dict[int, bool] = {}
@@ -92,9 +99,11 @@ class Inbox:
     def put(self, data: bytes, hint: int | None = None) -> None:
         """Keep a frame, unless it is too long or too many wait already."""
         with self._lock:
-            if len(data) > self._frame_bytes or len(self._frames) >= self._most:
+            full = len(self._frames) >= self._most or self._bytes + len(data) > self._most_bytes
+            if full or len(data) > self._frame_bytes:
                 self.dropped += 1
                 return
+            self._bytes += len(data)
             first = self._empty()
             self._frames.append(Frame(data, hint))
         if first:
@@ -127,6 +136,7 @@ class Inbox:
             arrivals.extend(self._frames)
             self._presence.clear()
             self._frames.clear()
+            self._bytes = 0
         return arrivals
 
     def _empty(self) -> bool:

@@ -1,0 +1,41 @@
+"""Whoever may connect may also shout: what is kept of it is bounded."""
+
+import asyncio
+import io
+import json
+
+from tacit.cli.running import Log
+from tacit.protocol.effects import Refused, RoundOpened
+from tacit.protocol.messages import Refusal
+from tacit.runtime.transport import Frame, Inbox
+
+
+def test_what_waits_is_bounded_in_bytes_and_not_only_in_number():
+    async def main():
+        inbox = Inbox(frame_bytes=1000, most_bytes=10_000)
+        for _ in range(100):
+            inbox.put(bytes(1000))
+        assert inbox.dropped == 90
+        assert len(await inbox.take()) == 10
+        inbox.put(bytes(1000))  # and there is room again
+        assert [len(frame.data) for frame in await inbox.take() if isinstance(frame, Frame)] == [1000]
+        one = Inbox(frame_bytes=1000, most_bytes=10)
+        one.put(bytes(1000))  # the largest frame must always come through
+        assert one.dropped == 0
+
+    asyncio.run(main())
+
+
+def test_a_log_is_not_filled_by_refusals(played, tmp_path):
+    log = Log(played(rounds=4).session, tmp_path / "log")
+    for _ in range(10_000):
+        log.notice(Refused(Refusal.BAD_SIGNATURE))
+    log.notice(Refused(Refusal.REPLAY, 1))
+    log.notice(RoundOpened(1, 4))
+    log.close()
+    lines = [json.loads(line) for line in io.StringIO((tmp_path / "log").read_text())]
+    assert len(lines) < 200
+    bad = [line for line in lines if line.get("reason") == "bad-signature"]
+    assert [line["count"] for line in bad[:3]] == [1, 2, 3]
+    assert bad[-1]["count"] == 8192  # it is told how many there were, each time they have doubled
+    assert [line["event"] for line in lines[-2:]] == ["refused", "round-opened"]
