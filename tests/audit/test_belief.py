@@ -72,7 +72,7 @@ def test_before_the_first_round_the_belief_is_the_prior():
     assert seen.rounds.tolist() == [0, 1, 2, 3]
     assert seen.density[0] == pytest.approx(np.full(401, 0.25))
     assert (seen.mean[0], seen.low[0], seen.high[0]) == pytest.approx((1, -0.9, 2.9))
-    assert seen.learned[0] == pytest.approx(0, abs=1e-12)
+    assert seen.learned[0] == 0
     assert seen.promised[0] == seen.epsilon[0] == 0
     assert seen.most[0] == pytest.approx(seen.prior)
 

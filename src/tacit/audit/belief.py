@@ -29,7 +29,8 @@ from tacit.audit.transcript import AgentTranscripts, Transcripts
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism import ClientServer, Execution, Fading, OneShot
 from tacit.theory.privacy import epsilon
-from tacit.theory.rounding import product_up
+from tacit.theory.rounding import product_up, shown_up
+from tacit.theory.tables import html_table, shown_near
 
 Adversary = Literal["eavesdropper", "server", "compromised"]
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
@@ -84,6 +85,26 @@ class Belief:
         for array in vars(self).values():
             if isinstance(array, np.ndarray):
                 frozen(array)
+
+    def table(self) -> dict[str, FloatArray | IntArray]:
+        """Return what has one number per round, by name."""
+        names = ("mean", "low", "high", "learned", "promised", "epsilon")
+        return {"round": self.rounds, **{name: getattr(self, name) for name in names}}
+
+    def _repr_html_(self) -> str:
+        last = int(self.rounds[-1])
+        some = sorted({t for t in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, last) if t <= last})
+        rows = [
+            (
+                str(t),
+                shown_near(self.mean[t]),
+                f"{shown_near(self.low[t])} to {shown_near(self.high[t])}",
+                shown_up(self.epsilon[t]),
+            )
+            for t in some
+        ]
+        title = f"What is believed about the start of agent {self.agent} ({self.adversary})"
+        return html_table(title, ("rounds", "mean", f"{100 * self.level:g}% interval", "ε so far"), rows)
 
     def __repr__(self) -> str:
         return f"<Belief about agent {self.agent} ({self.adversary}), {self.rounds[-1]} rounds>"
@@ -233,7 +254,8 @@ def _learned(posterior: Posterior, prior: Prior) -> FloatArray:
     before = np.log(prior.density(np.where(solid, (posterior.left + posterior.right) / 2, prior.edges[0])))
     ends = np.stack([posterior.log_left, posterior.log_right]) - before
     change = np.abs(ends + posterior.log_peak[:, None])
-    return np.asarray(np.max(change, axis=(0, 2), where=solid, initial=0.0))
+    most = np.max(change, axis=(0, 2), where=solid, initial=0.0)
+    return np.where(posterior.slope.any(axis=1), most, 0.0)  # nothing was said: not even a rounding error
 
 
 def _limits(prior: Prior, values: FloatArray, spent: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from tacit.theory.rounding import shown_up
+from tacit.theory.tables import html_table
+
 Verdict = Literal["pass", "alarm", "skipped"]
 
 NOT_PROVED = (
@@ -115,3 +118,14 @@ class Report:
             "epsilon_at_least": self.epsilon,
             "not_proved": list(NOT_PROVED),
         }
+
+    def _repr_html_(self) -> str:
+        verdict = "no alarm" if self.passed else f"{len(self.alarms)} alarms"
+        title = f"{self.subject} ({self.declared}): {verdict} in {self.transcripts:,} sessions"
+        loss = []
+        if self.promised is not None:
+            loss.append(("loss promised", "at most", shown_up(self.promised)))
+        if self.measured is not None:
+            loss.append(("loss measured", "at least", shown_up(-self.measured).removeprefix("-")))
+        found = [(finding.test, finding.verdict, finding.detail) for finding in self.findings]
+        return html_table(title, ("test", "verdict", "seen"), [*loss, *found], (*self.notes, *NOT_PROVED))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from tacit.cli import options, output
-from tacit.errors import FileError
+from tacit.cli import figure_sessions, options
+from tacit.cli.drawing import Drawing, delivered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,10 +16,13 @@ EPILOG = """\b
 Examples:
   tacit figure tradeoff --out tradeoff.svg
   tacit figure tradeoff --table
-  tacit figure trajectories --agents 20 --epsilon 1 --out session.png
+  tacit figure belief --agents 20 --epsilon 1 --out belief.png
 """
 
-_SUFFIXES = (".svg", ".png", ".pdf")
+_mixing = click.option("--mixing", type=options.NUMBER, default=0.8, show_default=True, help="Mixing (σ).")
+_noise = click.option(
+    "--noise", type=options.NUMBER, default=10.0, show_default=True, help="Noise of round 0 (c)."
+)
 
 
 @click.group("figure", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,72 +30,14 @@ def command() -> None:
     """Draw the paper's figure and others, or print their numbers."""
 
 
-def _out_options(function: options.F) -> options.F:
-    decorators: list[Callable[[options.F], options.F]] = [
-        click.option(
-            "--out", type=options.OUT_FILE, help="File to draw into, .svg, .png or .pdf.  [default: NAME.svg]"
-        ),
-        options.force_option,
-        click.option("--table", is_flag=True, help="Print the numbers; draws only if --out is given."),
-        options.json_option,
-    ]
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
-
-
-def _target(name: str, out: Path | None, force: bool, numbers_only: bool) -> Path | None:
-    """Return the file to draw into, checked before anything is computed."""
-    if out is None and numbers_only:
-        return None
-    path = out or Path(f"{name}.svg")
-    if path.suffix.lower() not in _SUFFIXES:
-        raise FileError(f"a figure is written as {', '.join(_SUFFIXES)}, got {path.name!r}: change the name.")
-    output.require_writable(path, force)
-    return path
-
-
-def _deliver(
-    path: Path | None,
-    draw: Callable[[], Figure],
-    *,
-    facts: dict[str, Any],
-    table: dict[str, Any],
-    as_json: bool,
-    show: bool,
-) -> None:
-    """Draw into the file and print the numbers, as far as each was asked for."""
-    if path is not None:
-        from tacit.plots.style import save
-
-        figure = draw()
-        with output.whole_file(path) as part:
-            save(figure, part)
-    if as_json:
-        columns = {name: list(column) for name, column in table.items()}
-        output.print_json({**facts, "file": path, "table": columns})
-        return
-    if show:
-        _print_columns(table)
-    if path is not None:
-        click.echo(f"Drawn: {path}")
-
-
-def _print_columns(table: dict[str, Any]) -> None:
-    """Print columns; radii and ε are promises and round up, the rest rounds to nearest."""
-
-    def cell(name: str, value: Any) -> str:
-        promised = name.startswith(("radius", "one_shot", "epsilon"))
-        return output.up(float(value)) if promised else output.near(float(value))
-
-    rows = zip(*([cell(name, value) for value in column] for name, column in table.items()), strict=True)
-    output.print_table([name.replace("_", " ") for name in table], list(rows))
+for session_figure in figure_sessions.COMMANDS:
+    command.add_command(session_figure)
 
 
 @command.command(epilog="\b\nExample:\n  tacit figure tradeoff --mixing 0.5 --out tradeoff.png --table\n")
 @click.option("--agents", type=options.Whole(), default=500, show_default=True, help="Number of agents (N).")
-@click.option("--mixing", type=options.NUMBER, default=0.8, show_default=True, help="Mixing (σ).")
-@click.option("--noise", type=options.NUMBER, default=10.0, show_default=True, help="Noise of round 0 (c).")
+@_mixing
+@_noise
 @click.option(
     "--failure-probability",
     type=options.NUMBER,
@@ -105,7 +48,7 @@ def _print_columns(table: dict[str, Any]) -> None:
 @click.option(
     "--decay", type=options.NUMBERS, help="Decays of the table (q).  [default: 15 in (1 - mixing, 1)]"
 )
-@_out_options
+@delivered
 def tradeoff(
     *,
     agents: int,
@@ -113,17 +56,12 @@ def tradeoff(
     noise: float,
     failure_probability: float,
     decay: tuple[float, ...] | None,
-    out: Path | None,
-    force: bool,
-    table: bool,
-    as_json: bool,
-) -> None:
+) -> Drawing:
     """Privacy and accuracy over the decay of the noise: the paper's figure.
 
     The defaults are the paper's: N = 500, σ = 0.8, c = 10, b = 0.5. Both the paper's radius, by
     Chebyshev's inequality, and the exact one are drawn.
     """
-    path = _target("tradeoff", out, force, table or as_json)
     from tacit.plots import curves
 
     shared = (agents, mixing, noise, failure_probability)
@@ -134,14 +72,8 @@ def tradeoff(
 
         return draw_tradeoff(curves.tradeoff(*shared))
 
-    facts = {
-        "figure": "tradeoff",
-        "agents": agents,
-        "mixing": mixing,
-        "noise": noise,
-        "failure_probability": failure_probability,
-    }
-    _deliver(path, draw, facts=facts, table=numbers.table(), as_json=as_json, show=table)
+    facts = {"agents": agents, "mixing": mixing, "noise": noise, "failure_probability": failure_probability}
+    return Drawing(facts, numbers.table(), draw)
 
 
 @command.command(
@@ -154,7 +86,7 @@ def tradeoff(
     show_default=True,
     help="Numbers of agents (N).",
 )
-@click.option("--mixing", type=options.NUMBER, default=0.8, show_default=True, help="Mixing (σ).")
+@_mixing
 @click.option(
     "--epsilon",
     type=options.NUMBERS,
@@ -163,20 +95,11 @@ def tradeoff(
     help="Privacy (ε).",
 )
 @options.failure_option
-@_out_options
+@delivered
 def radius(
-    *,
-    agents: tuple[int, ...],
-    mixing: float,
-    epsilon: tuple[float, ...],
-    failure_probability: float,
-    out: Path | None,
-    force: bool,
-    table: bool,
-    as_json: bool,
-) -> None:
+    *, agents: tuple[int, ...], mixing: float, epsilon: tuple[float, ...], failure_probability: float
+) -> Drawing:
     """Exact radius of the best noise against epsilon, for several numbers of agents."""
-    path = _target("radius", out, force, table or as_json)
     from tacit.plots import curves
 
     numbers = curves.radius_curves(agents, mixing, failure_probability, epsilon)
@@ -186,8 +109,41 @@ def radius(
 
         return draw_radius(numbers)
 
-    facts = {"figure": "radius", "mixing": mixing, "failure_probability": failure_probability}
-    _deliver(path, draw, facts=facts, table=numbers.table(), as_json=as_json, show=table)
+    return Drawing({"mixing": mixing, "failure_probability": failure_probability}, numbers.table(), draw)
+
+
+@command.command(epilog="\b\nExample:\n  tacit figure chebyshev --agents 10,1000 --table\n")
+@click.option(
+    "--agents", type=options.WHOLES, default="500", show_default=True, help="Numbers of agents (N)."
+)
+@_mixing
+@_noise
+@click.option("--decay", type=options.NUMBER, default=0.6, show_default=True, help="Decay (q).")
+@click.option(
+    "--failure-probability",
+    type=options.NUMBERS,
+    help="Failure probabilities (b).  [default: from 0.5 to 0.0001]",
+)
+@delivered
+def chebyshev(
+    *,
+    agents: tuple[int, ...],
+    mixing: float,
+    noise: float,
+    decay: float,
+    failure_probability: tuple[float, ...] | None,
+) -> Drawing:
+    """The exact radius against Chebyshev's, the paper's, over the failure probability."""
+    from tacit.plots import curves
+
+    numbers = curves.bounds(agents, mixing, noise, decay, failure_probability or curves.FAILURES)
+
+    def draw() -> Figure:
+        from tacit.plots.chebyshev import draw_chebyshev
+
+        return draw_chebyshev(numbers)
+
+    return Drawing({"mixing": mixing, "noise": noise, "decay": decay}, numbers.table(), draw)
 
 
 @command.command(epilog="\b\nExample:\n  tacit figure smoothness --agents 5,500 --table\n")
@@ -195,18 +151,9 @@ def radius(
     "--agents", type=options.WHOLES, default="500", show_default=True, help="Numbers of agents (N)."
 )
 @options.failure_option
-@_out_options
-def smoothness(
-    *,
-    agents: tuple[int, ...],
-    failure_probability: float,
-    out: Path | None,
-    force: bool,
-    table: bool,
-    as_json: bool,
-) -> None:
+@delivered
+def smoothness(*, agents: tuple[int, ...], failure_probability: float) -> Drawing:
     """The price of smoothness: the radius over that of one-shot noise, over the mixing."""
-    path = _target("smoothness", out, force, table or as_json)
     from tacit.plots import curves
 
     numbers = curves.smoothness(agents, failure_probability)
@@ -216,61 +163,4 @@ def smoothness(
 
         return draw_smoothness(numbers)
 
-    facts = {"figure": "smoothness", "agents": agents, "failure_probability": failure_probability}
-    _deliver(path, draw, facts=facts, table=numbers.table(), as_json=as_json, show=table)
-
-
-@command.command(
-    epilog="\b\nExample:\n  tacit figure trajectories --graph karate --epsilon 2 --out karate.svg\n"
-)
-@options.size_options
-@click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy (ε).")
-@click.option("--mixing", type=options.PER_AGENT, default=0.5, show_default=True, help="Mixing (σ).")
-@click.option("--rounds", type=options.Whole(), help="Rounds (T).  [default: until agents agree]")
-@click.option(
-    "--values",
-    "source",
-    default="uniform:15:25",
-    show_default=True,
-    metavar="FILE|uniform:LO:HI",
-    help="Initial values (θ), which the figure shows: made up from the seed, or a file.",
-)
-@options.seed_option
-@_out_options
-def trajectories(
-    *,
-    agents: int | None,
-    graph: str | None,
-    epsilon: float,
-    mixing: options.Numbers,
-    rounds: int | None,
-    source: str,
-    seed: int,
-    out: Path | None,
-    force: bool,
-    table: bool,
-    as_json: bool,
-) -> None:
-    """One simulated session in the fan of the exact radius.
-
-    The noise is the best for epsilon and mixing. It is a simulation: the noise follows from the
-    seed and protects nobody. Without --agents and --graph there are 20 agents.
-    """
-    path = _target("trajectories", out, force, table or as_json)
-    from tacit.cli.session import play
-
-    size = options.read_size(20 if graph is None and agents is None else agents, graph)
-    session = play(size, epsilon=epsilon, mixing=mixing, source=source, seed=seed, rounds=rounds)
-
-    def draw() -> Figure:
-        from tacit.plots.trajectories import draw_trajectories
-
-        return draw_trajectories(session.execution, session.fan)
-
-    facts = {
-        "figure": "trajectories",
-        "epsilon": epsilon,
-        "seed": seed,
-        "agents": session.execution.mechanism.n,
-    }
-    _deliver(path, draw, facts=facts, table=session.table(), as_json=as_json, show=table)
+    return Drawing({"agents": agents, "failure_probability": failure_probability}, numbers.table(), draw)

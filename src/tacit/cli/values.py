@@ -32,7 +32,7 @@ def read_values(source: str, n: int | None, seed: int) -> FloatArray:
 
     No message ever holds a value from a file, only the line where something is wrong.
     """
-    made_up = _bounds(source)
+    made_up = made_up_range(source)
     values = _from_file(Path(source)) if made_up is None else _made_up(*made_up, n or 1, seed)
     if n is not None and len(values) != n:
         raise StateError(
@@ -43,11 +43,11 @@ def read_values(source: str, n: int | None, seed: int) -> FloatArray:
 
 def made_up_spread(source: str) -> float | None:
     """Return HI − LO of made-up values; None for a file, whose spread is private."""
-    bounds = _bounds(source)
+    bounds = made_up_range(source)
     return None if bounds is None else (bounds[1] - bounds[0]) or None
 
 
-def _bounds(source: str) -> tuple[float, float] | None:
+def made_up_range(source: str) -> tuple[float, float] | None:
     """Return LO and HI of made-up values; None for a file."""
     match = _UNIFORM.fullmatch(source)
     if match is None or Path(source).exists():

@@ -1,1 +1,49 @@
-"""TODO."""
+"""Data in, `Figure` out: one style, readable in black and white and by colour-blind readers.
+
+The numbers behind the figures are in `curves` (closed forms) and `runs` (simulated sessions) and need no
+matplotlib; the rest needs the extra ``plots``. The names below load their module when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from tacit.lazy import exports
+
+if TYPE_CHECKING:
+    from tacit.plots.audit import draw_audit
+    from tacit.plots.belief import draw_belief
+    from tacit.plots.chebyshev import draw_chebyshev
+    from tacit.plots.compare import draw_compare
+    from tacit.plots.convergence import draw_convergence
+    from tacit.plots.graph import draw_graph
+    from tacit.plots.loss import draw_loss
+    from tacit.plots.radius import draw_radius
+    from tacit.plots.show import show
+    from tacit.plots.smoothness import draw_smoothness
+    from tacit.plots.style import save
+    from tacit.plots.tradeoff import draw_tradeoff
+    from tacit.plots.trajectories import draw_trajectories
+
+__all__ = [
+    "draw_audit",
+    "draw_belief",
+    "draw_chebyshev",
+    "draw_compare",
+    "draw_convergence",
+    "draw_graph",
+    "draw_loss",
+    "draw_radius",
+    "draw_smoothness",
+    "draw_tradeoff",
+    "draw_trajectories",
+    "save",
+    "show",
+]
+
+_FIGURES = (
+    "audit", "belief", "chebyshev", "compare", "convergence", "graph", "loss", "radius", "smoothness",
+    "tradeoff", "trajectories",
+)  # fmt: skip
+
+__getattr__, __dir__ = exports(
+    __name__, {"show": ("show",), "style": ("save",), **{name: (f"draw_{name}",) for name in _FIGURES}}
+)

@@ -165,3 +165,49 @@ def smoothness(
         rows.append([accuracy.radius(mechanism, failure_probability) / limit for mechanism in fading])
     deviation = np.array([price_of_smoothness(each) for each in mixings])
     return Smoothness(sizes, failure_probability, np.array(mixings), deviation, np.array(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Exact radius and Chebyshev's over the failure probability, for several numbers of agents."""
+
+    sigma: float
+    c: float
+    q: float
+    agents: tuple[int, ...]
+    failure_probability: FloatArray
+    radius: FloatArray
+    radius_chebyshev: FloatArray
+
+    def table(self) -> dict[str, Any]:
+        """Return one row per number of agents and failure probability."""
+        return {
+            "agents": np.repeat(self.agents, self.failure_probability.size),
+            "failure_probability": np.tile(self.failure_probability, len(self.agents)),
+            "radius": self.radius.reshape(-1),
+            "radius_chebyshev": self.radius_chebyshev.reshape(-1),
+        }
+
+
+FAILURES = (
+    0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001,
+    0.0003, 0.0001,
+)  # fmt: skip
+"""Where the two radii are compared."""
+
+
+def bounds(
+    agents: Sequence[int] = (500,),
+    sigma: float = 0.8,
+    c: float = 10.0,
+    q: float = 0.6,
+    failure_probability: Sequence[float] = FAILURES,
+) -> Bounds:
+    """Return both radii; the defaults are the paper's, in the middle of its figure."""
+    sizes, chances = tuple(sorted(set(agents))), np.array(sorted(set(map(float, failure_probability))))
+    mechanisms = [ClientServer(Fading(sigma, c, q), agents=n) for n in sizes]
+    exact, loose = (
+        np.array([[radius(mechanism, b) for b in chances.tolist()] for mechanism in mechanisms])
+        for radius in (accuracy.radius, accuracy.chebyshev_radius)
+    )
+    return Bounds(sigma, c, q, sizes, chances, exact, loose)

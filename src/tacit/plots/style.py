@@ -7,8 +7,9 @@ documentation change only for a reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, cast
@@ -32,6 +33,8 @@ DASHES: tuple[Any, ...] = (
     (0, (1, 1)),
     (0, (9, 2, 2, 2)),
 )
+
+MARKERS = ("o", "s", "^", "D", "v", "P")
 
 FORMATS = (".svg", ".png", ".pdf")
 
@@ -75,9 +78,18 @@ def styled() -> Iterator[None]:
         yield
 
 
-def canvas(width: float, height: float) -> Figure:
+class Sheet(Figure):
+    """A figure that shows itself in a notebook, whatever backend is chosen there."""
+
+    def _repr_svg_(self) -> str:
+        file = BytesIO()
+        save(self, file, ".svg")
+        return file.getvalue().decode()
+
+
+def canvas(width: float, height: float) -> Sheet:
     """Return an empty figure of this size in inches, laid out without overlaps."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Sheet(figsize=(width, height), layout="constrained")
 
 
 def plain_log(axis: Axis, subs: tuple[float, ...] = (1, 2, 5)) -> None:
@@ -99,6 +111,22 @@ def label_line(ax: Axes, x: float, y: float, text: str, colour: str, **where: An
         annotation_clip=False,
         **({"va": "center", "ha": "left"} | where),
     )
+
+
+def spread_labels(values: Sequence[float], room: float) -> list[float]:
+    """Move values apart, in their order, until any two are at least `room` from each other."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    placed: list[list[float]] = []  # runs of names that touch: their values, to be centred together
+    for value in (values[i] for i in order):
+        placed.append([value])
+        while len(placed) > 1 and _low(placed[-1], room) < _low(placed[-2], room) + room * len(placed[-2]):
+            placed[-2:] = [placed[-2] + placed[-1]]
+    moved = [_low(run, room) + room * k for run in placed for k in range(len(run))]
+    return [moved[order.index(i)] for i in range(len(values))]
+
+
+def _low(run: list[float], room: float) -> float:
+    return sum(run) / len(run) - room * (len(run) - 1) / 2
 
 
 def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | None = None) -> None:

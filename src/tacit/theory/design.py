@@ -22,6 +22,7 @@ from tacit.theory import convergence
 from tacit.theory.promise import Promise
 from tacit.theory.question import Question
 from tacit.theory.rounding import shown_up
+from tacit.theory.tables import html_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,11 @@ class Design:
             "smoothest": self.smoothest,
             "notes": self.notes(),
         }
+
+    def _repr_html_(self) -> str:
+        title = f"{self.mechanism.n:,} agents, {self.mechanism.kind}; answered: {self.answered}"
+        one_shot = ("one-shot", shown_up(self.baseline.radius), "radius of noise drawn once, at the same ε")
+        return html_table(title, ("", "value", "meaning"), [*self.promise.rows(), one_shot], self.notes())
 
 
 def design(

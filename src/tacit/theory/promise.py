@@ -10,6 +10,8 @@ import numpy as np
 from tacit.errors import ParameterError
 from tacit.mechanism import Fading, Mechanism
 from tacit.theory import accuracy, convergence, privacy
+from tacit.theory.rounding import shown_up
+from tacit.theory.tables import html_table, shown_near
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,35 @@ class Promise:
             "decay": _plain(parameters.q) if isinstance(parameters, Fading) else None,
         }
 
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return name, value and meaning of every number, for people."""
+        over = "an endless run" if self.horizon is None else f"{self.horizon} rounds"
+        parameters = self.mechanism.parameters
+        decay = []
+        if isinstance(parameters, Fading):
+            decay = [("decay", _each(parameters.q), "the noise of round t has scale c·q^t")]
+        return [
+            ("mixing", _each(parameters.sigma), "how far an agent moves towards the feedback per round"),
+            ("noise", _each(parameters.c), "scale of the Laplace noise of round 0"),
+            *decay,
+            ("epsilon", shown_up(self.epsilon), f"per unit of adjacency, over {over}"),
+            ("loss", shown_up(self.loss), f"ε × adjacency {shown_near(self.adjacency)}"),
+            ("target", self.target, "of all values"),
+            ("radius", shown_up(self.radius), f"missed with probability {self.failure_probability:g}"),
+            ("Chebyshev", shown_up(self.radius_chebyshev), "the paper’s bound on the radius"),
+            ("rate", shown_up(self.rate), "what is left of the disagreement after a round"),
+            ("rounds", str(self.rounds), self._settled()),
+        ]
+
+    def _settled(self) -> str:
+        if self.horizon is not None:
+            return "asked about"
+        return f"until all agree within {self.tolerance:g}, from values that spread over {self.spread:g}"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.mechanism.n:,} agents, {self.mechanism.kind}: what is promised"
+        return html_table(title, ("", "value", "meaning"), self.rows())
+
 
 def promise(
     mechanism: Mechanism,
@@ -118,6 +149,12 @@ def promise(
         rounds=settled,
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
     )
+
+
+def _each(value: float | np.ndarray) -> str:
+    """Write one number, or the range of one number per agent."""
+    low, high = shown_near(float(np.min(value))), shown_near(float(np.max(value)))
+    return low if low == high else f"{low} to {high}"
 
 
 def _plain(value: float | np.ndarray) -> float | list[float]:

@@ -1,0 +1,103 @@
+"""What every verb of `tacit figure` does with its numbers: draw them, print them, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+from tacit.errors import FileError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SUFFIXES = (".svg", ".png", ".pdf")
+_PROMISES = ("radius", "one_shot", "epsilon", "promised")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure as numbers, and how to draw it if that is asked for.
+
+    Attributes
+    ----------
+    facts : dict
+        What the numbers are about.
+    table : dict of columns
+    draw : function
+        Loads matplotlib.
+    """
+
+    facts: dict[str, Any]
+    table: dict[str, Any]
+    draw: Callable[[], Figure]
+
+
+def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
+    """Give a verb the options for its output, and see to it; the file's name is checked first."""
+    name = made.__name__
+
+    @wraps(made)
+    def run(*, out: Path | None, force: bool, table: bool, as_json: bool, **asked: Any) -> None:
+        path = _target(name, out, force, numbers_only=table or as_json)
+        drawing = made(**asked)
+        if path is not None:
+            from tacit.plots.style import save
+
+            figure = drawing.draw()
+            with output.whole_file(path) as part:
+                save(figure, part)
+        if as_json:
+            columns = {column: list(values) for column, values in drawing.table.items()}
+            output.print_json({"figure": name, **drawing.facts, "file": path, "table": columns})
+            return
+        if table:
+            _print_columns(drawing.table)
+        if path is not None:
+            click.echo(f"Drawn: {path}")
+
+    return _out_options(run)
+
+
+def _out_options(function: Callable[..., None]) -> Callable[..., None]:
+    decorators: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
+        click.option(
+            "--out", type=options.OUT_FILE, help="File to draw into, .svg, .png or .pdf.  [default: NAME.svg]"
+        ),
+        options.force_option,
+        click.option("--table", is_flag=True, help="Print the numbers; draws only if --out is given."),
+        options.json_option,
+    ]
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def _target(name: str, out: Path | None, force: bool, numbers_only: bool) -> Path | None:
+    """Return the file to draw into, checked before anything is computed."""
+    if out is None and numbers_only:
+        return None
+    path = out or Path(f"{name}.svg")
+    if path.suffix.lower() not in _SUFFIXES:
+        raise FileError(f"a figure is written as {', '.join(_SUFFIXES)}, got {path.name!r}: change the name.")
+    output.require_writable(path, force)
+    return path
+
+
+def _print_columns(table: dict[str, Any]) -> None:
+    """Print columns; promises round up, what is proved at least rounds down, the rest to nearest."""
+
+    def cell(name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        if name.startswith("at_least"):
+            return output.up(-float(value)).removeprefix("-")
+        return output.up(float(value)) if name.startswith(_PROMISES) else output.near(float(value))
+
+    rows = zip(*([cell(name, value) for value in column] for name, column in table.items()), strict=True)
+    output.print_table([name.replace("_", " ") for name in table], list(rows))

@@ -1,0 +1,283 @@
+"""The verbs of `tacit figure` that simulate sessions: their noise follows from the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options
+from tacit.cli.audit import BUGS
+from tacit.cli.drawing import Drawing, delivered
+from tacit.errors import ParameterError, StateError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tacit.cli.session import Session
+
+# The names of tacit.audit.ADVERSARIES: help must not load it. A test holds the two together.
+ADVERSARIES = ("eavesdropper", "server", "compromised")
+
+_AGENTS = 20  # where neither a number of them nor a graph is given
+_GRAPHS = ("ring:12", "grid:5x5", "karate", "hypercube:5")
+
+_epsilon = click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy (ε).")
+_mixing = click.option("--mixing", type=options.PER_AGENT, default=0.5, show_default=True, help="Mixing (σ).")
+_values = click.option(
+    "--values",
+    "source",
+    default="uniform:15:25",
+    show_default=True,
+    metavar="FILE|uniform:LO:HI",
+    help="Initial values (θ), which the figure shows: made up from the seed, or a file.",
+)
+
+
+def _session_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Options of one simulated session of the best noise."""
+    rounds = click.option("--rounds", type=options.Whole(), help="Rounds (T).  [default: until agents agree]")
+    for decorator in (options.seed_option, _values, rounds, _mixing, _epsilon):
+        function = decorator(function)
+    return function
+
+
+def _play(agents: int | None, graph: str | None, asked: dict[str, Any]) -> Session:
+    from tacit.cli.session import play
+
+    return play(options.read_size(_AGENTS if graph is None and agents is None else agents, graph), **asked)
+
+
+@click.command(
+    epilog="\b\nExample:\n  tacit figure trajectories --graph karate --epsilon 2 --out karate.svg\n"
+)
+@options.size_options
+@_session_options
+@delivered
+def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Drawing:
+    """One simulated session in the fan of the exact radius.
+
+    The noise is the best for epsilon and mixing. It is a simulation: the noise follows from the
+    seed and protects nobody. Without --agents and --graph there are 20 agents.
+    """
+    session = _play(agents, graph, asked)
+
+    def draw() -> Figure:
+        from tacit.plots.trajectories import draw_trajectories
+
+        return draw_trajectories(session.execution, session.fan)
+
+    facts = {"epsilon": asked["epsilon"], "seed": asked["seed"], "agents": session.mechanism.n}
+    return Drawing(facts, session.table(), draw)
+
+
+@click.command(epilog="\b\nExample:\n  tacit figure graph --graph grid:6x6 --after 0,2,10 --out grid.svg\n")
+@click.option(
+    "--graph", metavar="NAME_OR_FILE", default="karate", show_default=True, help="Who talks to whom."
+)
+@_session_options
+@click.option(
+    "--after",
+    type=options.ListOf(options.Whole(0)),
+    help="After how many rounds to draw.  [default: 0, when a quarter of the disagreement is left, all]",
+)
+@delivered
+def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing:
+    """A graph coloured by the states of its agents, in one simulated session."""
+    session = _play(None, graph, asked)
+    execution = session.execution
+    if after is not None and max(after) > session.rounds:
+        raise StateError(
+            f"after must be at most {session.rounds}, the rounds that are run, got {max(after)}."
+        )
+
+    def draw() -> Figure:
+        from tacit.plots.graph import draw_graph
+
+        return draw_graph(execution, after)
+
+    numbers = {
+        "round": range(session.rounds + 1),
+        "lowest": execution.theta.min(axis=1),
+        "highest": execution.theta.max(axis=1),
+    }
+    facts = {"epsilon": asked["epsilon"], "seed": asked["seed"], "agents": session.mechanism.n}
+    return Drawing(facts, numbers, draw)
+
+
+@click.command(
+    epilog="\b\nExample:\n  tacit figure belief --agents 20 --epsilon 0.5 --agent 3 --out belief.svg\n"
+)
+@options.size_options
+@_session_options
+@click.option("--agent", type=options.Whole(0), default=0, show_default=True, help="Whose start is guessed.")
+@click.option(
+    "--adversary",
+    type=click.Choice(ADVERSARIES),
+    default="eavesdropper",
+    show_default=True,
+    help="Who guesses.",
+)
+@click.option(
+    "--compromised", type=options.ListOf(options.Whole(0)), help="Agents who tell all they know.", default=()
+)
+@click.option(
+    "--range", "known", type=options.NUMBERS, metavar="LO,HI",
+    help="What is known before: every value in it is as likely.  [default: that of made-up values]",
+)  # fmt: skip
+@click.option(
+    "--level",
+    type=options.NUMBER,
+    default=0.95,
+    show_default=True,
+    help="Of the credible interval, in (0, 1).",
+)
+@delivered
+def belief(
+    *,
+    agents: int | None,
+    graph: str | None,
+    agent: int,
+    adversary: Any,
+    compromised: tuple[int, ...],
+    known: tuple[float, ...] | None,
+    level: float,
+    **asked: Any,
+) -> Drawing:
+    """What an adversary believes about one agent's start, round by round, beside the truth.
+
+    Bayes' rule in one simulated session, and the least and most it could have come to believe
+    under the promise. Whoever hears all messages believes the same: an eavesdropper, the server, and
+    compromised agents who share what they know. It shows one value: the agent's, made up unless a
+    file is given.
+    """
+    from tacit.audit.belief import belief as believed
+    from tacit.cli.values import made_up_range
+
+    prior = made_up_range(asked["source"]) if known is None else known
+    if prior is None or len(prior) != 2:
+        raise ParameterError("--range must be two numbers LO,HI, and must be given with values from a file.")
+    session = _play(agents, graph, asked)
+    seen = believed(
+        session.execution, agent, prior=(prior[0], prior[1]), adversary=adversary, compromised=compromised,
+        level=level,
+    )  # fmt: skip
+
+    def draw() -> Figure:
+        from tacit.plots.belief import draw_belief
+
+        return draw_belief(seen, float(session.execution.theta[0, agent]))
+
+    facts = {
+        "epsilon": asked["epsilon"],
+        "seed": asked["seed"],
+        "agents": session.mechanism.n,
+        "agent": agent,
+        "adversary": adversary,
+        "level": level,
+    }
+    return Drawing(facts, seen.table(), draw)
+
+
+@click.command(
+    epilog="\b\nExample:\n  tacit figure convergence --graph ring:20 --graph star:20 --rounds 50\n"
+)
+@click.option(
+    "--graph", "graphs", metavar="NAME_OR_FILE", multiple=True, default=_GRAPHS, show_default=True,
+    help="Who talks to whom; give it several times.",
+)  # fmt: skip
+@_epsilon
+@_mixing
+@click.option("--rounds", type=options.Whole(), default=30, show_default=True, help="Rounds (T).")
+@click.option("--runs", type=options.Whole(), default=1000, show_default=True, help="Simulated runs.")
+@_values
+@options.seed_option
+@delivered
+def convergence(
+    *,
+    graphs: tuple[str, ...],
+    epsilon: float,
+    mixing: options.Numbers,
+    rounds: int,
+    runs: int,
+    source: str,
+    seed: int,
+) -> Drawing:
+    """How fast agents agree: exactly, at the exact rate, and in simulated runs."""
+    from tacit.cli.values import read_values
+    from tacit.plots.runs import converge, convergence_table
+    from tacit.theory.design import design
+
+    curves = []
+    for name in graphs:
+        where = options.load_graph(name)
+        mechanism = design(graph=where, epsilon=epsilon, mixing=options.as_array(mixing)).mechanism
+        values = read_values(source, where.n, seed)
+        curves.append(converge(name, mechanism, values, rounds, runs=runs, seed=seed))
+
+    def draw() -> Figure:
+        from tacit.plots.convergence import draw_convergence
+
+        return draw_convergence(curves)
+
+    return Drawing({"epsilon": epsilon, "runs": runs, "seed": seed}, convergence_table(curves), draw)
+
+
+@click.command(
+    epilog="\b\nExample:\n  tacit figure loss --broken low-scale --broken gaussian --out loss.svg\n"
+)
+@click.option("--mixing", type=options.NUMBER, default=0.8, show_default=True, help="Mixing (σ).")
+@click.option("--noise", type=options.NUMBER, default=10.0, show_default=True, help="Noise of round 0 (c).")
+@click.option("--decay", type=options.NUMBER, default=0.6, show_default=True, help="Decay (q).")
+@click.option("--rounds", type=options.Whole(), default=9, show_default=True, help="Rounds (T).")
+@click.option(
+    "--distance", type=options.NUMBERS, default="2,4,6,8,10,12,14,16,18,20,22,24", show_default=True,
+    help="How far apart the two starts are.",
+)  # fmt: skip
+@click.option(
+    "--broken", type=click.Choice(BUGS), metavar="BUG", multiple=True, default=("redraw",), show_default=True,
+    help=f"A known bug to measure too; give it several times: {', '.join(BUGS)}.",
+)  # fmt: skip
+@click.option(
+    "--sessions", type=options.Whole(200), default=20_000, show_default=True, help="Sessions per point."
+)
+@options.seed_option
+@delivered
+def loss(
+    *,
+    mixing: float,
+    noise: float,
+    decay: float,
+    rounds: int,
+    distance: tuple[float, ...],
+    broken: tuple[str, ...],
+    sessions: int,
+    seed: int,
+) -> Drawing:
+    """Measured against promised loss, for the mechanism as declared and with known bugs."""
+    from tacit.audit.broken import broken as with_bug
+    from tacit.audit.subjects import Simulated
+    from tacit.mechanism import ClientServer, Fading
+    from tacit.plots.runs import loss_curves
+
+    declared = ClientServer(Fading(mixing, noise, decay), agents=3)
+    subjects = {"as declared": Simulated(declared), **{bug: with_bug(bug, declared) for bug in broken}}
+    numbers = loss_curves(subjects, distance, rounds=rounds, sessions=sessions, seed=seed)
+
+    def draw() -> Figure:
+        from tacit.plots.loss import draw_loss
+
+        return draw_loss(numbers)
+
+    facts = {
+        "epsilon": numbers.epsilon,
+        "rounds": rounds,
+        "sessions": sessions,
+        "failure_probability": numbers.failure_probability,
+        "seed": seed,
+    }
+    return Drawing(facts, numbers.table(), draw)
+
+
+COMMANDS = (trajectories, graph, belief, convergence, loss)

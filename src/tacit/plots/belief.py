@@ -1,0 +1,83 @@
+"""What an adversary believes about one agent, beside the truth and beside what it may at most believe."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from tacit.audit.belief import Belief
+from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, canvas, label_line, styled
+from tacit.theory.rounding import shown_up
+
+_WHO = {
+    "eavesdropper": "An eavesdropper",
+    "server": "The curious server",
+    "compromised": "An eavesdropper with compromised agents",
+}
+
+
+def draw_belief(data: Belief, truth: float | None = None, unit: str = "value") -> Figure:
+    """Draw the credible interval over the rounds, and the belief after the last one.
+
+    Parameters
+    ----------
+    data : Belief
+    truth : float, optional
+        The agent's real start, to be shown beside it. Private: draw made-up ones.
+    unit : str
+        What the values are, and their unit.
+    """
+    with styled():
+        figure = canvas(8.6, 4.4)
+        left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.5, 1])
+        _over_rounds(left, data, truth)
+        _at_the_end(right, data, truth)
+        figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=3, fontsize=8.5)
+        left.set_ylabel(f"start of agent {data.agent}: {unit}")
+        left.set_ylim(data.values[0], data.values[-1])
+        who = f"{_WHO[data.adversary]}, who knew only the range and heard everything"
+        spent = f"ε = {shown_up(float(data.epsilon[-1]), 4)} per unit after {data.rounds[-1]} rounds"
+        figure.suptitle(f"{who}; {spent}", x=0.01, ha="left", fontsize=9, color=GREY)
+    return figure
+
+
+def _over_rounds(ax: Axes, data: Belief, truth: float | None) -> None:
+    last = int(data.rounds[-1])
+    ax.fill_between(data.rounds, data.low, data.high, color=SKY, alpha=0.35, lw=0)
+    for end in (data.low, data.high):
+        ax.plot(data.rounds, end, color=BLUE, lw=0.8)
+    ax.plot(data.rounds, data.mean, color=BLUE, linestyle=DASHES[1])
+    if truth is not None:
+        ax.axhline(truth, color=RED, lw=1.2, linestyle=(0, (1, 1.2)))
+    middle = (last + 1) // 2
+    label_line(
+        ax, middle, float(data.high[middle]), f"{100 * data.level:.4g}% credible interval", BLUE,
+        offset=(0, -9), ha="center",
+    )  # fmt: skip
+    ax.set_xlim(0, last)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("rounds heard")
+    ax.set_title("What it believes, round by round")
+    near = truth is not None and abs(truth - data.mean[-1]) < 0.05 * (data.values[-1] - data.values[0])
+    push = 6 if near else 0
+    above = 1 if truth is None or data.mean[-1] >= truth else -1
+    label_line(ax, last, float(data.mean[-1]), "mean", BLUE, offset=(4, push * above))
+    if truth is not None:
+        label_line(ax, last, truth, "truth", RED, offset=(4, -push * above))
+
+
+def _at_the_end(ax: Axes, data: Belief, truth: float | None) -> None:
+    ax.fill_betweenx(data.values, data.least[-1], data.most[-1], color=PALE, alpha=0.6, lw=0)
+    ax.plot(data.most[-1], data.values, color=GREY, lw=0.8)
+    ax.plot(data.least[-1], data.values, color=GREY, lw=0.8)
+    ax.plot(data.prior, data.values, color=INK, lw=1.2, linestyle=DASHES[4], label="before the first round")
+    ax.plot(data.density[-1], data.values, color=BLUE, label=f"after {data.rounds[-1]} rounds")
+    ax.fill_betweenx(
+        [], [], [], color=PALE, alpha=0.6, lw=0.8, ec=GREY, label="all that is within the promise"
+    )
+    if truth is not None:
+        ax.axhline(truth, color=RED, lw=1.2, linestyle=(0, (1, 1.2)))
+    ax.set_xlim(0, 1.08 * float(max(data.most[-1].max(), data.density[-1].max())))
+    ax.set_xlabel("density, per unit of the value")
+    ax.set_title("… and in the end")

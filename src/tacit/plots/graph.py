@@ -1,0 +1,102 @@
+"""The graph coloured by state: before, on the way, and in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.figure import Figure
+
+from tacit.arrays import FloatArray
+from tacit.errors import ParameterError, StateError
+from tacit.graph import Graph
+from tacit.mechanism import Distributed, Execution
+from tacit.plots.style import GREY, INK, canvas, styled
+
+MOST_AGENTS = 1000
+_SMALL = 100  # agents for whom the better, slower layout is found
+_COLOURS = "cividis"  # rises in brightness throughout, and looks the same to the colour-blind
+
+
+def layout(graph: Graph) -> FloatArray:
+    """Return a place in the plane for every agent, neighbours near each other; the same every time."""
+    import networkx as nx
+
+    if graph.n > MOST_AGENTS:
+        raise ParameterError(
+            f"a graph is drawn with at most {MOST_AGENTS} agents, got {graph.n}: choose a smaller one."
+        )
+    plain: nx.Graph[int] = nx.Graph()
+    plain.add_nodes_from(range(graph.n))
+    plain.add_edges_from(graph.edges().tolist())
+    if graph.n <= _SMALL:
+        places = nx.kamada_kawai_layout(plain)
+    else:
+        start = nx.spectral_layout(plain)
+        places = nx.spring_layout(plain, pos=start, k=1.6 / np.sqrt(graph.n), iterations=100, seed=0)
+    return np.array([places[i] for i in range(graph.n)])
+
+
+def draw_graph(
+    execution: Execution,
+    rounds: Sequence[int] | None = None,
+    unit: str = "state, in units of the values",
+    places: FloatArray | None = None,
+) -> Figure:
+    """Draw the agents and who talks to whom, coloured by state, after some rounds.
+
+    Parameters
+    ----------
+    execution : Execution
+        On a graph, with states that are numbers. It shows private values: draw made-up ones.
+    rounds : numbers of rounds, optional
+        After how many rounds; by default 0, when a quarter of the disagreement is left, and all.
+    places : array, shape (n, 2), optional
+        Where the agents are; by default neighbours are near each other.
+    """
+    mechanism = execution.mechanism
+    if not isinstance(mechanism, Distributed):
+        raise StateError("a graph is drawn for agents on a graph: around a server all would hear all.")
+    if execution.theta.ndim != 2:
+        raise StateError("a graph is coloured by states that are numbers, not vectors.")
+    shown = _chosen(execution.theta) if rounds is None else sorted(set(rounds))
+    if not shown or not (0 <= shown[0] and shown[-1] <= execution.rounds):
+        raise StateError(f"rounds must be numbers from 0 to {execution.rounds}, got {list(rounds or ())}.")
+    where = layout(mechanism.graph) if places is None else places
+    low, high = float(execution.theta.min()), float(execution.theta.max())
+    with styled():
+        figure = canvas(0.4 + 3.1 * len(shown), 3.7)
+        panels = np.atleast_1d(figure.subplots(1, len(shown)))
+        for ax, t in zip(panels, shown, strict=True):
+            dots = _agents(ax, mechanism.graph, where, execution.theta[t], (low, high))
+            spread = float(np.ptp(execution.theta[t]))
+            ax.set_title(f"after {t} rounds" if t else "before the first round")
+            ax.text(
+                0.0, -0.02, f"farthest apart: {spread:.3g}", transform=ax.transAxes, color=GREY, fontsize=8.5
+            )
+        bar = figure.colorbar(dots, ax=list(panels), location="bottom", aspect=50, shrink=0.7, pad=0.04)
+        bar.set_label(unit)
+        bar.outline.set_visible(False)
+    return figure
+
+
+def _chosen(theta: FloatArray) -> list[int]:
+    """Before the first round, when a quarter of the disagreement is left, and after the last."""
+    spread = np.ptp(theta, axis=1)
+    return sorted({0, int(np.argmax(spread <= spread[0] / 4)), len(theta) - 1})
+
+
+def _agents(
+    ax: Axes, graph: Graph, where: FloatArray, state: FloatArray, span: tuple[float, float]
+) -> PathCollection:
+    ax.set_axis_off()
+    ax.margins(0.08)
+    lines = LineCollection(list(where[graph.edges()]), colors=GREY, linewidths=0.5, alpha=0.6, zorder=1)
+    ax.add_collection(lines)
+    size = float(np.clip(3000 / graph.n, 8, 70))
+    return ax.scatter(
+        where[:, 0], where[:, 1], s=size, c=state, cmap=_COLOURS, vmin=span[0], vmax=span[1],
+        edgecolors=INK, linewidths=0.4, zorder=2,
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""Measured against promised loss, over how far apart two starts are."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from tacit.plots.runs import LossCurves
+from tacit.plots.style import BLUE, GREY, INK, MARKERS, RED, canvas, label_line, styled
+
+
+def draw_loss(data: LossCurves) -> Figure:
+    """Draw the promise as a line, and what sessions prove of each mechanism as points.
+
+    Points above the line refute the promise; they are drawn as such.
+    """
+    with styled():
+        figure = canvas(6.4, 4.4)
+        ax = figure.subplots()
+        far = float(data.distance[-1])
+        top = 1.1 * max(float(data.promised[-1]), *(float(row.max()) for row in data.measured.values()))
+        ax.fill_between([0, far], [0, data.promised[-1]], top, color=RED, alpha=0.07, lw=0)
+        ax.plot([0, far], [0, data.promised[-1]], color=BLUE)
+        label_line(ax, far, float(data.promised[-1]), "promised at most", BLUE, offset=(9, 0))
+        for place, (name, row) in enumerate(data.measured.items()):
+            over = row > data.promised
+            colour, marker = RED if over.any() else INK, MARKERS[place % len(MARKERS)]
+            ax.plot(data.distance, row, color=colour, lw=0.9, linestyle=(0, (2, 2)))
+            ax.plot(data.distance[~over], row[~over], marker, color=colour, mfc="white", ms=5, clip_on=False)
+            ax.plot(data.distance[over], row[over], marker, color=colour, ms=5, clip_on=False)
+            label_line(ax, far, float(row[-1]), f"{name}:\nmeasured at least", colour, offset=(9, 0))
+        ax.set_xlim(0, far)
+        ax.set_ylim(0, top)
+        ax.grid(axis="y")
+        ax.text(
+            0.03,
+            0.96,
+            "more than promised (filled)",
+            transform=ax.transAxes,
+            color=RED,
+            fontsize=8.5,
+            va="top",
+        )
+        ax.set_xlabel("distance between two starts of one agent, in units of the values")
+        ax.set_ylabel("loss: log of the likelihood ratio")
+        ax.set_title("What sessions prove of the loss, against the promise")
+        figure.suptitle(
+            f"{data.sessions:,} sessions of {data.rounds} rounds per point; all points hold together but for "
+            f"probability {data.failure_probability:g}", x=0.01, ha="left", fontsize=8.5, color=GREY,
+        )  # fmt: skip
+    return figure
