@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError, StateError
+from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.noise.accounting import horizon
 from tacit.protocol.agent import Agent
 from tacit.protocol.codec import Codec, digest
@@ -73,7 +73,7 @@ class Alone:
     def hear(self, body, sender=COORDINATOR):
         return self(Heard(self.codec.seal(sender, body, known_key(sender).sign)))
 
-    def feedback(self, t, y=None, before=None, used=(0, 1, 2)):
+    def feedback(self, t, y=None, before=None, used=(1, 2)):
         numbers = [3 * t + 1] * self.session.components if y is None else y
         before = self.history[t] if before is None else before
         body = Feedback(t, self.codec.pack(numbers), self.codec.bitmap(used), len(used), bytes(32), before)
@@ -149,7 +149,7 @@ def test_it_moves_by_feedback_and_commits_to_it(alone):
     assert alone.codec.unpack(moved.state) == (agent.update(alone.session.lattice.start(0.25), 12345),)
     assert moved.heard == (alone.feedback(0, y=[12345]),)
     assert moved.used == ()  # it is in the feedback's frame
-    assert step.notices == (Updated(0, 3),)
+    assert step.notices == (Updated(0, 2),)
     assert alone.agent.wants_noise == 1  # the feedback of a round opens the next
     step = alone.noise(1)
     assert alone.says(step)[0].heard == digest(moved.heard[0])
@@ -603,3 +603,34 @@ def test_an_agent_needs_a_coordinator_and_a_value_of_the_right_length():
         Agent(known_session(3), 0, [0.5, 0.5], **make)
     with pytest.raises(StateError, match="in the session's range"):
         Agent(known_session(3), 0, 1.5, **make)
+
+
+def test_one_that_is_said_to_have_spoken_and_has_not_goes_no_further(alone):
+    """Another process with its key has: what this one drew now would be a second draw."""
+    alone(Start())
+    with pytest.raises(LedgerError, match="agent-0 has said message 0, but not from this ledger"):
+        alone.feed(0, used=(0, 1))
+    assert alone.again().agent.update == 0
+    assert not alone.reports()
+
+
+@pytest.mark.parametrize("spoken", [False, True])
+def test_its_own_message_that_it_never_made_stops_it(alone, spoken):
+    alone(Start())
+    alone.hear(Ask(0))
+    if spoken:
+        alone.noise(0)
+        [(_, own)] = alone.reports()
+        assert alone(Heard(own)).notices == (Refused(Refusal.NOT_FOR_ME, 0),)
+    numbers = alone.codec.pack([12345])
+    other = Report(0, alone.session.exponent(0, 0), numbers, NOTHING_HEARD)
+    with pytest.raises(LedgerError, match="another process uses the same key"):
+        alone.hear(other, sender=0)
+
+
+def test_an_old_message_of_its_own_says_nothing(alone):
+    alone(Start())
+    alone.hear(Ask(0))
+    alone.noise(0)
+    alone.feed(0)
+    assert alone(Heard(alone.reports()[0][1])).notices == (Refused(Refusal.NOT_FOR_ME, 0),)

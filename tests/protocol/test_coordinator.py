@@ -320,11 +320,20 @@ def test_an_agent_that_says_two_things_is_kept_as_evidence_and_the_first_counts(
     (evidence,) = step.records
     assert (evidence.sender, evidence.round, evidence.first) == (0, 0, first.frame)
     assert server.machine._reports[0] is first
+    assert step.messages == (Send(0, first.frame),)  # whoever made the second learns of the first
     for i in (1, 2, 3):
         server.report(i)
     step = server.report(1, u=0, numbers=[999])  # about a closed round: the first is in the record
     assert step.records[0].first == b""
     assert step.records[0].first_digest == digest(server.records[-2].reports[1])
+    assert step.messages == (Send(1, server.records[-2].reports[1]),)
+
+
+def test_one_that_comes_again_is_told_what_it_has_said_in_this_round(server):
+    server.begin()
+    server.report(0)
+    assert server.hear(0, Present(0)).messages == (Send(0, server.machine._reports[0].frame),)
+    assert server.says(server.hear(1, Present(0))) == [(1, Ask(0))]
 
 
 def test_contradictions_are_noticed_for_a_while_back():

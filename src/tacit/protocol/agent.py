@@ -204,6 +204,8 @@ class Agent(Speaker):
         body = message.body
         assert isinstance(body, Feedback)
         # Whose messages were used is in the frame, bit by bit.
+        if body.used[self.number // 8] >> self.number % 8 & 1 and self.voice.said is None:
+            raise self._spoken_elsewhere(t)
         self._records.append(self.voice.move(message.numbers, [message.frame], ()))
         self._applied.append(message.digest)
         self._notices.append(Updated(t, body.count))

@@ -71,6 +71,7 @@ class Coordinator(Machine):
         self._awaited: set[int] = set()  # present, not silent, not heard in this round
         self._reports: dict[int, Message] = {}
         self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
+        self._last: dict[tuple[int, int], bytes] = {}  # the reports of the round before, by agent and round
         self._feedback: list[bytes] = []  # the frames of all rounds so far
         self._stop: bytes | None = None
         self._opened = self._ended = False
@@ -250,6 +251,12 @@ class Coordinator(Machine):
         self._see(message.sender)
         self._bring_up(message)
 
+    def _accuse(self, evidence: Evidence) -> None:
+        super()._accuse(evidence)
+        first = evidence.first or self._last.get((evidence.sender, evidence.round))
+        if first and self._may_answer(evidence.sender):
+            self._send(evidence.sender, first)  # so that the later one with this key learns of it
+
     def _bring_up(self, message: Message) -> None:
         """Send what an agent at its update needs to come to the open round."""
         body, who = message.body, message.sender
@@ -257,7 +264,9 @@ class Coordinator(Machine):
         if self.phase is CoordinatorPhase.GATHERING or not self._may_answer(who):
             return
         if u == self.round:
-            if u < self.session.rounds:
+            if who in self._reports:  # whoever does not know this message uses another's key
+                self._send(who, self._reports[who].frame)
+            elif u < self.session.rounds:
                 self._say(who, Ask(u))
             return
         if u + BATCH < self.round:  # first how far it is: it need not speak on the way there
@@ -323,6 +332,7 @@ class Coordinator(Machine):
         self._notices.append(RoundClosed(self.round, used, self.missing))
         self.present -= self._awaited
         self._past.append({report.sender: report.digest for report in reports})
+        self._last = {(report.sender, self.round): report.frame for report in reports}
         self._feedback.append(frame)
         self.round += 1
         if self.round < self.session.rounds:

@@ -117,9 +117,15 @@ class Machine(ABC):
         message = self.codec.open(frame)
         if isinstance(message, Refused):
             return On.REFUSED, message
+        if message.sender == self.number:
+            return self._sorted_own(message)
         if message.sender not in self._others:
             return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
         return self._sorted_message(message)
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        """Take what this machine's own key has signed, and someone else has sent."""
+        return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
 
     @property
     @abstractmethod

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
+from tacit.errors import LedgerError
 from tacit.protocol.codec import Codec, Sign
 from tacit.protocol.effects import Cost, FellSilent, NoiseReady, OverCap, Refused, Spoken, Stopped
 from tacit.protocol.machine import Machine
-from tacit.protocol.messages import Present, Reason
+from tacit.protocol.messages import Message, Present, Reason, Report
 from tacit.protocol.records import Ended, Evidence, Record, Silenced, Spoke
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, On, PeerPhase
@@ -82,6 +83,20 @@ class Speaker(Machine):
             return On.ENDED
         over = self._new and self.voice.over_cap and not self.voice.budget.partial
         return On.OVER if over else On.START
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        """Go no further where a message of this agent is about that its records do not have."""
+        body = message.body
+        if isinstance(body, Report) and self.voice.digests.get(body.update) != message.digest:
+            raise self._spoken_elsewhere(body.update)
+        return super()._sorted_own(message)
+
+    def _spoken_elsewhere(self, update: int) -> LedgerError:
+        return LedgerError(
+            f"{self.session.member_name(self.number)} has said message {update}, but not from this ledger: "
+            "another process uses the same key, or an old ledger was put back. Noise drawn again would give "
+            "the value away, so nothing more is said here; let the one go on that said it."
+        )
 
     def _announce(self, to: int | None) -> None:
         """Say that this agent is here; before its first word, record how it began."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism.whole import as_whole
-from tacit.protocol.codec import Codec, Sign, as_array, as_numbers
+from tacit.protocol.codec import Codec, Sign, as_array, as_numbers, digest
 from tacit.protocol.exact import exact, up, within
 from tacit.protocol.messages import Message, Refusal, Report
 from tacit.protocol.records import Began, Moved, Record, Silenced, Spoke
@@ -76,6 +76,8 @@ class Voice:
         self.update = 0
         self.said: bytes | None = None
         """The bytes of message `update`, once it is made."""
+        self.digests: dict[int, bytes] = {}
+        """Of every message made, by its update."""
         self.silent = False
         self._state = state
         self._shadow: tuple[int, ...] | None = None
@@ -157,6 +159,7 @@ class Voice:
         x = as_numbers(self._agent.report(as_array(basis), u, as_array(draw)))
         body = Report(u, self._codec.session.exponent(self.number, u), self._codec.pack(x), heard)
         self.said = self._codec.seal(self.number, body, self._sign)
+        self.digests[u] = digest(self.said)
         loss = float(self._losses[u])
         self._spent += exact(loss)
         self._keep_shadow(x, body.exponent)
@@ -206,7 +209,7 @@ class Voice:
                 self._require(isinstance(message, Message) and message.sender == self.number)
                 assert isinstance(message, Message)
                 assert isinstance(message.body, Report)
-                self.said = record.frame
+                self.said, self.digests[record.update] = record.frame, digest(record.frame)
                 self._spent += exact(record.loss)
                 self._keep_shadow(message.numbers, message.body.exponent)
             case Moved():
