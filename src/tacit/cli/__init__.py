@@ -20,6 +20,7 @@ VERBS = {
     "analyze": "What given parameters promise: privacy, accuracy, agreement.",
     "design": "The best parameters for a promise, beside one-shot noise.",
     "simulate": "Run the mechanism many times and compare with the promise.",
+    "compare": "Other methods for the same job, on the same graph.",
     "sweep": "Simulate a grid of parameters; a stopped sweep resumes.",
     "graph": "Shape, degrees, spectrum and target weights of a graph.",
     "figure": "Draw the paper's figure and others, or print their numbers.",
@@ -32,6 +33,7 @@ VERBS = {
     "peer": "Take part in a session without a coordinator.",
     "verify": "Judge a session from what everyone could see of it.",
     "status": "Where a running coordinator, agent or peer is.",
+    "studio": "Plan, watch and compare in a browser; follow a session.",
     "demo": "Keys, a session and real agents over TLS, killed and resumed.",
 }
 

@@ -24,7 +24,7 @@ JSON_ASKED = "tacit.json"
 ON_STOP = "tacit.stopped"
 """Key in the context's meta for the sentence after Ctrl-C."""
 
-_EXTRAS = {"matplotlib": "plots", "dask": "cluster", "distributed": "cluster"}
+_EXTRAS = {"matplotlib": "plots", "dask": "cluster", "distributed": "cluster", "nicegui": "studio"}
 
 
 def explain(ctx: click.Context, error: BaseException) -> NoReturn:

@@ -1,0 +1,147 @@
+"""What to draw, as ECharts wants to be told; colours are names that light and dark give a meaning.
+
+Charts are SVG, so that ``var(--ink)`` works in them and a test can read them. The shape of a chart (how
+many series, in which order) does not change with its data: then an update is a merge, and fast.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tacit.studio.plan import Curve, steps
+from tacit.studio.words import with_unit
+from tacit.theory.rounding import shown_up
+
+Options = dict[str, Any]
+
+INK, MUTED, LINE, CARD = "var(--ink)", "var(--muted)", "var(--line)", "var(--card)"
+ACCENT, SECOND, THIRD, WASH = "var(--accent)", "var(--second)", "var(--third)", "var(--wash)"
+FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
+
+
+def frame(x: str, y: str, **more: Any) -> Options:
+    """Return a chart without data: two labelled axes, thin lines, no animation."""
+
+    def axis(name: str, gap: int) -> Options:
+        return {
+            "type": "value",
+            "name": name,
+            "nameLocation": "middle",
+            "nameGap": gap,
+            "nameTextStyle": {"color": MUTED, "fontSize": 12},
+            "axisLine": {"show": gap < 40, "lineStyle": {"color": LINE}},
+            "axisTick": {"show": False},
+            "axisLabel": {"color": MUTED, "fontSize": 11},
+            "splitLine": {"show": gap >= 40, "lineStyle": {"color": LINE}},
+        }
+
+    return {
+        "animation": False,
+        "textStyle": {"fontFamily": FONT},
+        "grid": {"left": 60, "right": 16, "top": 36, "bottom": 44},
+        "xAxis": axis(x, 28),
+        "yAxis": axis(y, 44),
+        "legend": {
+            "type": "scroll",
+            "top": 0,
+            "left": 0,
+            "itemWidth": 22,
+            "textStyle": {"color": MUTED, "fontSize": 12},
+        },
+        "series": [],
+        **more,
+    }
+
+
+def line(name: str, points: list[list[float]], colour: str, **style: Any) -> Options:
+    """Return a series drawn as a line without symbols."""
+    return {
+        "type": "line",
+        "name": name,
+        "data": points,
+        "symbol": "none",
+        "silent": True,
+        "color": colour,
+        "lineStyle": {"color": colour, "width": 2, **style},
+        "emphasis": {"disabled": True},
+    }
+
+
+def dot(
+    name: str, at: tuple[float, float] | None, colour: str, words: str, symbol: str = "circle"
+) -> Options:
+    """Return a series of at most one point with its words beside it."""
+    return {
+        "type": "scatter",
+        "name": name,
+        "data": [] if at is None else [list(at)],
+        "symbol": symbol,
+        "symbolSize": 13,
+        "silent": True,
+        "z": 5,
+        "color": colour,
+        "itemStyle": {"color": colour, "borderColor": CARD, "borderWidth": 2},
+        "label": {
+            "show": True, "formatter": words, "position": "right", "offset": [0, -12], "distance": 8,
+            "color": INK, "fontSize": 12, "fontWeight": 600, "textBorderColor": CARD, "textBorderWidth": 3,
+        },
+        "emphasis": {"disabled": True},
+    }  # fmt: skip
+
+
+def tradeoff(curves: dict[str, Curve | None]) -> Options:
+    """Draw radius against loss: one setting with its bounds, or two settings with their one-shot."""
+    drawn = {name: curve for name, curve in curves.items() if curve is not None}
+    unit = next((curve.unit for curve in drawn.values()), "")
+    options = frame("privacy loss (less is more private) →", with_unit("mean within ±", unit))
+    tallest = [0.0]
+    rightmost = max((float(steps(curve)[-1]) for curve in drawn.values()), default=1.0)
+    colours = (ACCENT, SECOND)
+    for colour, (name, curve) in zip(colours, curves.items(), strict=False):
+        options["series"] += _lines(name, curve, colour, rightmost)
+        if curve is not None:
+            reach = [curve.asked[1] or 0.0, curve.point[1] if curve.point else 0.0]
+            tallest.append(2.6 * (max(reach) or curve.fading / (rightmost / 2.2)))
+    options["xAxis"] |= {"min": 0, "max": _round_number(rightmost)}
+    options["yAxis"] |= {"min": 0, "max": _round_number(max(tallest) or 1.0)}
+    shown = [s["name"] for s in options["series"] if s["type"] == "line" and s["data"]]
+    options["legend"]["data"] = shown
+    return options
+
+
+def _lines(name: str, curve: Curve | None, colour: str, rightmost: float) -> list[Options]:
+    prefix = f"{name}: " if name else ""
+    styles = {
+        "this design": {},
+        "one-shot": {"type": "dashed"},
+        "Chebyshev": {"type": "dotted"},
+    }
+    points: dict[str, list[list[float]]] = {}
+    if curve is not None:
+        losses = steps(curve) * (rightmost / float(steps(curve)[-1]))
+        for kind, radii in curve.radii(losses).items():
+            points[kind] = [
+                [float(f"{x:.5g}"), float(f"{y:.5g}")] for x, y in zip(losses, radii, strict=True)
+            ]
+    widths = {"this design": 2.5, "one-shot": 1.5, "Chebyshev": 1.5}
+    series = [
+        line(prefix + kind, points.get(kind, []), colour if kind != "Chebyshev" else MUTED,
+             width=widths[kind], **style)
+        for kind, style in styles.items()
+        if not (name and kind == "Chebyshev")
+    ]  # fmt: skip
+    point = None if curve is None else curve.point
+    words = "" if point is None else f"{name + ': ' if name else ''}loss {shown_up(point[0], 3)}"
+    series.append(dot(f"{prefix}found", point, colour, words))
+    asked = None
+    if curve is not None and point is None and curve.asked[0] and curve.asked[1]:
+        asked = (curve.asked[0], curve.asked[1])
+    series.append(dot(f"{prefix}asked", asked, SECOND, f"{name} asked: out of reach".strip(), "diamond"))
+    return series
+
+
+def _round_number(value: float) -> float:
+    """Return a number just above that an axis can end at."""
+    ten = 10.0 ** math.floor(math.log10(value))
+    return next(k * ten for k in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if k * ten >= value * (1 - 1e-9))

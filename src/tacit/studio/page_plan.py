@@ -1,0 +1,121 @@
+"""Plan: from what you want to the best parameters, or to what has to give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from nicegui import ui
+
+from tacit.studio import charts
+from tacit.studio.form import Form
+from tacit.studio.panel import Panel
+from tacit.studio.plan import Curve, Plan, Quantity
+from tacit.studio.shell import card, chart, code, page, paragraph, redraw
+
+
+class Answer:
+    """The answer to one form: a headline, numbers, or what has to give."""
+
+    def __init__(self) -> None:
+        with (
+            ui.element("section").classes("card").props('aria-live=polite aria-label="Answer"') as self._card
+        ):
+            self.body = ui.element("div")
+
+    def show(self, found: Plan, panel: Panel) -> None:
+        """Show an answer."""
+        self.body.clear()
+        self._card.classes(remove="alarm")
+        with self.body:
+            if found.wrong:
+                self._wrong(found)
+            elif found.refusal:
+                self._card.classes("alarm")
+                self._refused(found, panel)
+            else:
+                ui.label(found.headline).classes("figure").mark("headline")
+                paragraph(found.plain, "plain")
+
+    def _wrong(self, found: Plan) -> None:
+        elsewhere = found.wrong.get("")
+        paragraph(elsewhere or "Some fields need a second look.", "wrong")
+
+    def _refused(self, found: Plan, panel: Panel) -> None:
+        ui.label("Out of reach").classes("figure").mark("headline")
+        paragraph(found.refusal, "plain")
+        if not found.ways:
+            return
+        with ui.element("div").classes("ways"):
+            ui.label("Let one of them give:").classes("hint")
+            for way in found.ways:
+
+                async def give(form: Form = way.form) -> None:
+                    await panel.fill(form)
+
+                ui.button(way.words, on_click=give).props("outline dense no-caps padding='2px 10px'")
+
+
+def numbers(sections: dict[str, tuple[Quantity, ...]]) -> None:
+    """Build the numbers of an answer, grouped and aligned."""
+    with ui.element("div").classes("numbers"):
+        for section, lines in sections.items():
+            with ui.element("div"):
+                with ui.element("h2"):
+                    ui.label(section)
+                for line in lines:
+                    with ui.element("div").classes("line"):
+                        ui.label(line.name)
+                        ui.label(line.value).classes("value").mark(f"number {line.name}")
+                        ui.label(line.meaning).classes("meaning")
+
+
+class PlanPage:
+    """A form beside its answer, the trade-off, the numbers, and the lines that do the same."""
+
+    def __init__(self, form: Form) -> None:
+        with ui.element("div").classes("columns"):
+            with ui.element("div").classes("card"):
+                self._panel = Panel(form, self._show, self._draw)
+            with ui.element("div").classes("stack"):
+                self._answer = Answer()
+                with card("Privacy against accuracy"):
+                    self._picture = chart(charts.tradeoff({"": None}), "Radius against privacy loss")
+                with ui.element("section").classes("card") as self._details:
+                    self._table = ui.element("div")
+                with card("Do the same elsewhere", "form") as self._same:
+                    self._command, self._python = code("On the command line"), code("In Python")
+                    with ui.element("div").classes("ways"):
+                        self._watch = ui.link("Watch a session with these numbers", "/watch")
+                        self._compare = ui.link("Compare with another setting", "/compare")
+        self._details.set_visibility(False)
+        self._same.set_visibility(False)
+        ui.timer(0.01, self._panel.start, once=True)
+
+    def _draw(self, curve: Curve) -> None:
+        redraw(self._picture, charts.tradeoff({"": curve}))
+
+    def _show(self, found: Plan) -> None:
+        self._answer.show(found, self._panel)
+        self._details.set_visibility(found.design is not None)
+        self._same.set_visibility(bool(found.command))
+        if found.curve is not None:
+            self._draw(found.curve)
+        self._table.clear()
+        with self._table:
+            numbers(found.quantities)
+            with ui.element("div").classes("notes"):
+                for note in found.notes:
+                    paragraph(note)
+        self._command(found.command)
+        self._python(found.python)
+        query = urlencode(found.form.query())
+        self._watch.props["href"] = f"/watch?{query}"
+        self._compare.props["href"] = f"/compare?{query}"
+
+
+def build(query: Mapping[str, str]) -> None:
+    """Build the page."""
+    lead = "Say how many agents, how accurate, how private; get the parameters that do it."
+    with page("Plan", lead):
+        PlanPage(Form.from_query(query))

@@ -1,0 +1,90 @@
+"""Run the studio on this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import ui
+
+from tacit.errors import InputError
+from tacit.studio.guard import Guard
+from tacit.studio.pages import root
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">'
+    '<rect width="32" height="32" rx="7" fill="#0072b2"/>'
+    '<path d="M6 7C14 7 14 16 26 16M6 25C14 25 14 16 26 16M6 16H26" stroke="#fff" stroke-width="2.4" '
+    'fill="none" stroke-linecap="round"/></svg>'
+)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take an address of this machine, or say in one sentence why it cannot be had; port 0 is any.
+
+    Raises
+    ------
+    InputError
+        When the port is taken, or the host is none of this machine's.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        sock = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InputError(f"{host} is no address of this machine: {error.strerror}.") from None
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen()
+    except OSError as error:
+        sock.close()
+        raise InputError(
+            f"the studio cannot be shown at {host}, port {port}: {error.strerror}. Choose another port, or 0 "
+            "for any that is free."
+        ) from None
+    return sock
+
+
+def url(host: str, sock: socket.socket) -> str:
+    """Return the address to open in a browser."""
+    port = sock.getsockname()[1]
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def serve(sock: socket.socket, host: str, ready: Callable[[], None] = lambda: None) -> None:
+    """Serve the studio at a bound socket until Ctrl-C; `ready` is called when it answers."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    ui.run_with(app, root=root, title="tacit studio", favicon=ICON, dark=None, show_welcome_message=False)
+    names = {host} if is_loopback(host) else {host, socket.gethostname(), socket.getfqdn()}
+    config = uvicorn.Config(
+        Guard(app, names),
+        log_level="error",
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    server = _Server(config, ready)
+    server.run(sockets=[sock])
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()

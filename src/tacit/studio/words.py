@@ -1,0 +1,41 @@
+"""Numbers as the page writes them."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+
+def near(value: float, digits: int = 6) -> str:
+    """Show a number that is no promise, rounded to nearest; whole numbers whole."""
+    if abs(value) < 10**15 and value == int(value):
+        return f"{int(value):,}"
+    return f"{value:.{digits}g}"
+
+
+def with_unit(number: str, unit: str) -> str:
+    """Put the unit behind the number, with a space that does not break."""
+    return f"{number}\u00a0{unit}" if unit else number
+
+
+def percent(share: float) -> str:
+    """Show a share in percent, rounded down: a probability that is promised."""
+    return f"{_places(100 * share, ROUND_FLOOR)}%"
+
+
+def guess_rate(loss: float) -> str:
+    """Show how often an adversary can be right who tells two values apart, rounded up.
+
+    Of two values that were equally likely, the likelier has a share of at most exp(loss) to 1.
+    """
+    rate = 100 / (1 + math.exp(-loss))
+    return f"{min(_places(rate, ROUND_CEILING), Decimal(100))}%"
+
+
+def _places(value: float, rounding: str) -> Decimal:
+    """Round to four digits, or as many as a value close to 100 needs."""
+    exact = Decimal(repr(round(value, 12)))
+    left = float(100 - exact)
+    places = 2 if left <= 0 else max(2, 1 - math.floor(math.log10(left)))
+    rounded = exact.quantize(Decimal((0, (1,), -min(places, 9))), rounding=rounding).normalize()
+    return rounded.quantize(Decimal(1)) if rounded == rounded.to_integral() else rounded
