@@ -4,7 +4,7 @@ import json
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 import zenoh
@@ -66,12 +66,11 @@ class Play:
     keys: dict
     addresses: dict
     wait: float = WAIT
-    closed: set = field(default_factory=set)
 
     def __post_init__(self):
         self.folder, self.names = self.run.folder, [member.name for member in self.session.roster]
         self.agents = [unit for unit in self.run.units if unit != COORDINATOR]
-        self._tails = {}
+        self._logs = {}
 
     def with_options(self, unit, *words):
         """Give a member's command more words, from its next start on."""
@@ -95,15 +94,15 @@ class Play:
         self.until(lambda: self.run.require_healthy() or not self.run.running)
         self.run.require_healthy()
 
-    def events(self, unit, event=None):
-        """New lines of a member's log."""
-        tail = self._tails.setdefault((unit, event), Tail(self.run.path(unit, "log")))
-        return [line for line in tail if event in (None, line["event"])]
+    def events(self, unit, event):
+        """All lines of this kind in a member's log so far."""
+        tail, lines = self._logs.setdefault(unit, (Tail(self.run.path(unit, "log")), []))
+        lines += tail
+        return [line for line in lines if line["event"] == event]
 
     def rounds(self):
         """How many rounds the coordinator has closed, by its log."""
-        self.closed |= {line["round"] for line in self.events(COORDINATOR, "round-closed")}
-        return len(self.closed)
+        return len({line["round"] for line in self.events(COORDINATOR, "round-closed")})
 
     # ---- what was said ----
 
@@ -171,7 +170,7 @@ def crew(tmp_path):
     """Return a maker of sessions; whatever happens, their processes end with the test."""
     made = []
 
-    def make(  # noqa: PLR0913
+    def make(
         agents=4, rounds=12, *, edges=None, pace=0.1, deadlines=None, cap=10.0, together=1,
         hosts=LOOPBACK, at=None, **more,
     ):  # fmt: skip

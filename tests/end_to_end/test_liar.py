@@ -1,7 +1,7 @@
 """A lying coordinator with the real key, against real agents over mutual TLS.
 
-It tells each agent another story, goes back and ahead, answers nonsense, and asks for the same round a thousand
-times. What it learns is bounded all the same: the auditor's likelihood of every byte it heard says so.
+It tells each agent another story, goes back and ahead, answers nonsense, and asks for the same round a
+thousand times. What it learns is bounded all the same: the auditor's likelihood of every byte it heard.
 """
 
 import asyncio

@@ -1,0 +1,232 @@
+"""Strangers, impostors and noise at a live session: refused, counted by reason, and nobody is disturbed."""
+
+import json
+import random
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import zenoh
+
+from tacit.cli.crew import COORDINATOR
+from tacit.protocol.codec import Codec
+from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Feedback, Reason, Report, Stop
+from tacit.protocol.records import Spoke
+from tacit.protocol.roster import COORDINATOR as SERVER
+from tacit.runtime.certificates import Request
+from tacit.runtime.identity import bundle, install, load_authority, new_agent, provision
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.probe import require_endpoint, why_not_connected
+from tacit.runtime.zenoh_transport import ZenohTransport
+
+FRAMES = 3000  # over the network; a hundred thousand are in tests/protocol
+
+
+def knock(address, context, data=b""):
+    """Try a TLS handshake, or send plain bytes; whoever answers says why not."""
+    host, port = require_endpoint(address)
+    with socket.create_connection((host, port), timeout=10) as plain:
+        if context is None:
+            plain.sendall(data)
+            plain.settimeout(2)
+            plain.recv(100)
+        else:
+            with context.wrap_socket(plain, server_hostname=host) as secure:
+                secure.settimeout(5)
+                secure.recv(1)
+
+
+def enter(play, tls, patience=1500, *, without=()):
+    """Try to come in over zenoh."""
+    transport = ZenohTransport(play.session, 0, tls, connect=[play.addresses[COORDINATOR]])
+    config = json.loads(str(transport._config()))
+    config["connect"] |= {"timeout_ms": patience, "exit_on_failure": True}
+    for name in without:
+        config["transport"]["link"]["tls"][name] = None
+    return zenoh.open(zenoh.Config.from_json5(json.dumps(config)))
+
+
+def expired(play, name):
+    """A member's keys, or a new one's, with a certificate of the right authority that has run out."""
+    home, authority = play.folder / "keys" / name, load_authority(play.folder / "keys" / "authority")
+    path = home / "request.pem" if home.exists() else new_agent(name, home, durable=False)
+    request = Request.parse(path.read_bytes(), str(path))
+    signed = authority.sign(request, 0.001, now=datetime.now(UTC) - timedelta(minutes=30))
+    return install(bundle(signed, authority), home, durable=False)
+
+
+def page(play, unit, what):
+    """Read a member's status over HTTP, at the address its log names."""
+    text = play.until(lambda: [line["text"] for line in play.events(unit, "status")])[0]
+    url = next(word for word in text.split() if word.endswith(f"/{what}"))
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def test_without_the_right_certificate_nobody_gets_in(crew, tmp_path):
+    made = crew(agents=3, rounds=14, pace=0.2)
+    made.run.start_all()
+    made.until(lambda: made.rounds() >= 1)
+    where = made.addresses[COORDINATOR]
+    other = provision(tmp_path / "other", ["coordinator", "agent-0"])["agent-0"].tls
+    late, known = expired(made, "late").tls, made.keys["tap"].tls
+    bare = {"connect_certificate", "connect_private_key", "listen_certificate", "listen_private_key"}
+    strangers = [(known, bare), (other, ()), (late, ())]
+    with ThreadPoolExecutor(3) as pool:
+        tries = [pool.submit(enter, made, tls, without=without) for tls, without in strangers]
+    for one in tries:
+        assert isinstance(one.exception(), zenoh.ZError)
+    enter(made, known, 20_000).close()  # what is refused is the certificate, not the way in
+    for tls, alert in ((None, "required"), (other, "unknown ca|decrypt error"), (late, "expired")):
+        context = ssl.create_default_context(cafile=known.authority)
+        if tls is not None:
+            context.load_cert_chain(tls.certificate, tls.private_key)
+        with pytest.raises(ssl.SSLError, match=rf"(?i)alert.*({alert})"):
+            knock(where, context)
+    assert "which has expired: renew it" in why_not_connected(where, late)
+    assert "authorit" in why_not_connected(where, other)
+    noise = random.Random(1)
+    for _ in range(20):
+        with suppress(OSError):
+            knock(where, None, noise.randbytes(noise.randrange(1, 4096)))
+    made.ended()
+    made.require_sound()
+    assert all(len(names) == 3 for names in made.result(COORDINATOR)["used"])
+
+
+def test_one_whose_certificate_has_expired_is_told_to_renew_it(crew):
+    made = crew(agents=2, rounds=4)
+    expired(made, "agent-0")
+    made.run.start("agent-0")
+    assert made.run.processes["agent-0"].wait(made.wait) == 2
+    assert re.search(r"certificate of agent-0 expired on .*: `tacit keys renew` it", made.said("agent-0"))
+    assert not made.run.path("agent-0", "ledger").exists()
+
+
+def broken(frame, chance):
+    """A frame with a few bytes changed, cut, added or doubled."""
+    data = bytearray(frame)
+    for _ in range(chance.randint(1, 3)):
+        place = chance.randrange(len(data) or 1)
+        match chance.randrange(4):
+            case 0 if data:
+                data[place] ^= 1 << chance.randrange(8)
+            case 1:
+                del data[place : place + chance.randint(1, 9)]
+            case 2:
+                data[place:place] = chance.randbytes(chance.randint(1, 9))
+            case 3:
+                data += data[:place]
+    return bytes(data)
+
+
+def forged(play, codec):
+    """Well-formed frames for everyone, signed by an agent that is not who it says."""
+    sign, n, rounds = play.keys["agent-2"].sign, play.session.n, play.session.rounds
+    numbers, used = codec.pack([1 << 70]), codec.bitmap(range(n))
+    for t in range(rounds):
+        for who in (0, 1):
+            body = Report(t, play.session.exponent(who, t), numbers, NOTHING_HEARD)
+            yield codec.seal(who, body, sign)
+        yield codec.seal(SERVER, Feedback(t, numbers, used, n, bytes(32), NOTHING_HEARD), sign)
+        yield codec.seal(SERVER, Ask(t), sign)
+    yield codec.seal(0, Done(rounds), sign)
+    yield codec.seal(0, Stop(0, Reason.OPERATOR), sign)
+    yield codec.seal(SERVER, Stop(0, Reason.OPERATOR), sign)
+
+
+def test_noise_and_forgeries_at_a_live_coordinator_and_a_live_agent(crew):
+    """From one with a valid certificate: broken, replayed, forged and oversized frames, by the thousand."""
+    made = crew(agents=3, rounds=30, pace=0.15)
+    for unit in (COORDINATOR, "agent-0"):
+        made.with_options(unit, "--status", "0")
+    tap = made.start_tapped()
+    try:
+        made.until(lambda: made.rounds() >= 2 and len(tap.frames) > 10)
+        root, chance, heard = f"tacit/{made.session.id.hex()}", random.Random(2), list(tap.frames)
+        keys = [f"{root}/{key}" for key in ("to/c/0", "to/c/99", "to/0/c", "from/c")]
+        frames = [broken(chance.choice(heard), chance) for _ in range(FRAMES)]
+        frames += [*forged(made, Codec(made.session)), *heard[:10], *[chance.randbytes(20_000)] * 5]
+        chance.shuffle(frames)
+        for frame in frames:
+            tap.zenoh.put(chance.choice(keys), frame, congestion_control=zenoh.CongestionControl.BLOCK)
+
+        def counted(unit):
+            seen = json.loads(page(made, unit, "status"))["refused"]
+            return seen if {"bad_signature", "malformed", "replay"} <= seen.keys() else None
+
+        for unit in (COORDINATOR, "agent-0"):
+            made.until(lambda unit=unit: counted(unit))
+            metric = f'tacit_refused_total{{member="{unit}",reason="bad_signature"'
+            assert metric in page(made, unit, "metrics")
+        made.ended()
+    finally:
+        tap.close()
+    made.require_sound()
+    result = made.result(COORDINATOR)
+    assert all(len(names) == 3 for names in result["used"])
+    assert sum(result["refused"].values()) > FRAMES / 3
+    assert sum(made.result("agent-0")["refused"].values()) > FRAMES / 3
+
+
+def second_process(play, name):
+    """The command of an agent, with its keys copied to another place and a ledger of its own."""
+    shutil.copytree(play.folder / "keys" / name, play.folder / "copied", dirs_exist_ok=True)
+    (play.folder / "copied").chmod(0o700)
+    shutil.rmtree(play.folder / "copied" / "sessions", ignore_errors=True)
+    words = play.run.command(name)
+    for option, value in (("--keys", "copied"), ("--ledger", "second.ledger"), ("--log", "second.log")):
+        words[words.index(option) + 1] = str(play.folder / value)
+    return words
+
+
+def test_a_second_process_with_the_same_key_learns_of_the_first_and_never_speaks(crew):
+    made = crew(agents=3, rounds=16, pace=0.2)
+    made.run.start_all()
+    made.until(lambda: made.rounds() >= 3)
+    command = second_process(made, "agent-2")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=made.wait, check=False)
+    assert done.returncode == 4
+    assert (
+        "agent-2 has said message 0, but not from this ledger: another process uses the same key"
+        in done.stderr
+    )
+    with Ledger(made.folder / "second.ledger", create=False) as ledger:
+        assert not any(isinstance(record, Spoke) for record in ledger.records(made.session.id))
+    made.ended()
+    made.require_sound()
+    assert all(len(names) == 3 for names in made.result(COORDINATOR)["used"])
+
+
+def test_of_two_that_begin_at_once_with_one_key_the_first_message_counts(crew):
+    made = crew(agents=3, rounds=12, pace=0.2)
+    made.run.start(COORDINATOR)
+    second = subprocess.Popen(
+        second_process(made, "agent-2"), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    try:
+        made.run.start("agent-2")
+        made.until(lambda: made.events("agent-2", "cost") and made.events("second", "cost"))
+        for name in ("agent-0", "agent-1"):  # now all are there, and both are asked for message 0
+            made.run.start(name)
+        for unit in (COORDINATOR, "agent-0", "agent-1"):
+            assert made.run.processes[unit].wait(made.wait) == 0
+        _, told = second.communicate(timeout=made.wait)
+    finally:
+        second.kill()
+    codes = second.returncode, made.run.processes["agent-2"].wait(made.wait)
+    assert sorted(codes) == [0, 4]
+    assert "another process uses the same key" in told.decode() + made.said("agent-2")
+    result, verdict = made.result(COORDINATOR), made.verdict()
+    assert result["refused"]["equivocation"] >= 1
+    assert all(len(names) == 3 for names in result["used"])
+    assert verdict.equivocators == ("agent-2",)
+    assert {f.name for f in verdict.findings if f.wrong} == {"equivocation"}
+    assert verdict.means == made.session.rounds
