@@ -11,12 +11,22 @@ FIGURES = {
     "radius": ("--agents", "5,50", "--epsilon", "0.1,1"),
     "smoothness": ("--agents", 50),
     "trajectories": ("--agents", 4, "--rounds", 3),
+    "chebyshev": ("--agents", "5,50", "--failure-probability", "0.5,0.05"),
+    "graph": ("--graph", "ring:5", "--rounds", 3),
+    "belief": ("--agents", 4, "--rounds", 3),
+    "convergence": ("--graph", "ring:5", "--graph", "path:3", "--rounds", 3, "--runs", 20),
+    "loss": ("--distance", "8,16", "--sessions", 2000, "--rounds", 3),
 }
 COLUMNS = {
     "tradeoff": {"decay", "epsilon", "radius", "radius_chebyshev"},
     "radius": {"agents", "epsilon", "radius", "one_shot", "radius_chebyshev"},
     "smoothness": {"mixing", "deviation", "radius_50_agents"},
     "trajectories": {"round", "deviation", "spread", "radius_0.5", "radius_0.05"},
+    "chebyshev": {"agents", "failure_probability", "radius", "radius_chebyshev"},
+    "graph": {"round", "lowest", "highest"},
+    "belief": {"round", "mean", "low", "high", "learned", "promised", "epsilon"},
+    "convergence": {"graph", "round", "rate", "exact", "measured"},
+    "loss": {"distance", "promised", "at_least_as_declared", "at_least_redraw"},
 }
 
 
@@ -121,6 +131,18 @@ def test_trajectories_on_a_graph(answer):
         (("radius", "--table", "--agents", "0"), "0 is not a whole number"),
         (("trajectories", "--table", "--values", "nowhere"), "nowhere: No such file"),
         (("trajectories", "--table", "--epsilon", 0), "epsilon must be a positive number"),
+        (("chebyshev", "--table", "--failure-probability", "2"), "must be in (0, 1)"),
+        (("graph", "--table", "--graph", "nowhere"), "nowhere"),
+        (("graph", "--graph", "ring:5", "--rounds", 3, "--after", "4"), "after must be at most 3"),
+        (("belief", "--table", "--agents", 3, "--agent", 3), "agent must be a number from 0 to 2"),
+        (("belief", "--table", "--agents", 3, "--level", 2), "a level must be in (0, 1)"),
+        (("belief", "--table", "--agents", 3, "--range", "1"), "--range must be two numbers LO,HI"),
+        (("belief", "--table", "--agents", 3, "--range", "2,1"), "in rising order"),
+        (("belief", "--table", "--graph", "ring:5", "--adversary", "server"), "no server on a graph"),
+        (("belief", "--table", "--agents", 3, "--compromised", "1"), "leave them out"),
+        (("convergence", "--table", "--graph", "ring:300"), "at most 200 agents"),
+        (("loss", "--table", "--distance", "0"), "must be a positive number"),
+        (("loss", "--table", "--broken", "nothing"), "nothing"),
     ],
 )
 def test_mistakes(run, words, sentence):
@@ -131,3 +153,47 @@ def test_vectors_have_no_trajectories(run, tmp_path):
     (tmp_path / "vectors.csv").write_text("1,2\n3,4\n")
     words = ("--agents", 2, "--values", "vectors.csv", "--table")
     assert "values that are numbers" in run("figure", "trajectories", *words, code=2).stderr
+
+
+def test_a_belief_knows_the_range_of_made_up_values_and_asks_for_that_of_a_file(run, answer, tmp_path):
+    found = answer("figure", "belief", *FIGURES["belief"], "--values", "uniform:2:6")
+    assert (found["table"]["mean"][0], found["table"]["low"][0]) == pytest.approx((4, 2.1))
+    (tmp_path / "values.csv").write_text("3.21\n4\n")
+    words = ("figure", "belief", "--agents", 2, "--values", "values.csv", "--rounds", 2)
+    message = run(*words, "--table", code=2).stderr
+    assert "--range must be two numbers" in message
+    assert "3.21" not in message
+    assert answer(*words, "--range", "0,10")["table"]["mean"][0] == pytest.approx(5)
+
+
+def test_the_compromised_are_named(answer):
+    words = ("figure", "belief", *FIGURES["belief"])
+    alone = answer(*words)
+    helped = answer(*words, "--adversary", "compromised", "--compromised", "1,2")
+    assert helped["adversary"] == "compromised"
+    assert helped["table"] == alone["table"]
+
+
+def test_the_choice_of_adversaries_is_the_librarys():
+    from tacit.audit import ADVERSARIES
+    from tacit.cli import figure_sessions
+
+    assert figure_sessions.ADVERSARIES == ADVERSARIES
+
+
+def test_a_proved_loss_is_shown_rounded_down(run, answer):
+    words = ("figure", "loss", *FIGURES["loss"])
+    found = answer(*words)["table"]
+    rows = [line.split() for line in run(*words, "--table").output.splitlines()[1:]]
+    for place, row in enumerate(rows):
+        assert float(row[1]) >= found["promised"][place]
+        assert 0 < float(row[2]) <= found["at_least_as_declared"][place]
+        assert float(row[2]) == pytest.approx(found["at_least_as_declared"][place], rel=1e-5)
+
+
+def test_the_figures_are_those_in_the_help(run):
+    from tacit.cli.figure import command
+
+    assert set(command.commands) == set(FIGURES)
+    text = run("figure", "--help").output
+    assert all(f"  {name} " in text for name in FIGURES)

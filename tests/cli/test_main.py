@@ -12,6 +12,7 @@ import pytest
 
 import tacit
 from tacit.cli import VERBS, analyze, failures, main
+from tacit.cli.figure import command as figures
 from tacit.errors import Infeasible, StateError
 
 HEAVY = (
@@ -50,7 +51,7 @@ def test_every_verb_shows_an_example_and_json_in_its_help(run, verb):
         assert "--json" in text
 
 
-@pytest.mark.parametrize("figure", ["tradeoff", "trajectories", "radius", "smoothness"])
+@pytest.mark.parametrize("figure", sorted(figures.commands))
 def test_every_figure_shows_an_example_and_json_in_its_help(run, figure):
     text = run("figure", figure, "--help").output
     assert f"  tacit figure {figure}" in text.split("Example")[1]

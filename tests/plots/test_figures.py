@@ -11,9 +11,15 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.errors import FileError, StateError
-from tacit.plots import curves, style
+from tacit.audit import belief
+from tacit.errors import FileError, ParameterError, StateError
+from tacit.plots import curves, runs, style
+from tacit.plots.belief import draw_belief
+from tacit.plots.chebyshev import draw_chebyshev
+from tacit.plots.convergence import draw_convergence
 from tacit.plots.fan import Fan, fan
+from tacit.plots.graph import draw_graph, layout
+from tacit.plots.loss import draw_loss
 from tacit.plots.radius import draw_radius
 from tacit.plots.smoothness import draw_smoothness
 from tacit.plots.tradeoff import draw_tradeoff
@@ -41,11 +47,31 @@ def session(mechanism, values, rounds=3):
 EXECUTION = session(ClientServer(Fading(0.5, 1.0, 0.8), agents=3), [1.0, 2.0, 6.0])
 FAN = Fan((0.5, 0.05), np.array([[0.0, 1.0, 1.5, 1.6], [0.0, 2.0, 3.0, 3.1]]))
 
+BOUNDS = curves.Bounds(
+    0.8, 10.0, 0.6, (5, 50), np.array([0.01, 0.5]), np.array([[3.0, 1.0], [2.0, 0.5]]), np.full((2, 2), 6.0)
+)
+CONVERGENCE = [
+    runs.Convergence("ring:4", 0.9, np.array([4.0, 3.0, 2.7]), np.array([4.0, 3.1, 2.6]), 10),
+    runs.Convergence("path:3", 0.5, np.array([4.0, 2.0, 1.0]), np.array([4.0, 2.1, 0.9]), 10),
+]
+LOSS = runs.LossCurves(
+    0.5, 3, 100, 1e-6, np.array([2.0, 4.0]), np.array([1.0, 2.0]),
+    {"as declared": np.array([0.5, 1.5]), "redraw": np.array([0.9, 2.5])},
+)  # fmt: skip
+BELIEF = belief(EXECUTION, 1, prior=(0, 8), points=9)
+PATH = Distributed(Fading(0.5, 1.0, 0.8), Graph.from_edges([(0, 1), (1, 2)]))
+ON_PATH = session(PATH, [0.0, 0.0, 7.0])
+
 FIGURES = {
     "tradeoff": lambda: draw_tradeoff(TRADEOFF),
     "radius": lambda: draw_radius(RADIUS),
     "smoothness": lambda: draw_smoothness(SMOOTHNESS),
     "trajectories": lambda: draw_trajectories(EXECUTION, FAN, "value (°C)"),
+    "chebyshev": lambda: draw_chebyshev(BOUNDS),
+    "convergence": lambda: draw_convergence(CONVERGENCE),
+    "loss": lambda: draw_loss(LOSS),
+    "belief": lambda: draw_belief(BELIEF, 2.0, "temperature (°C)"),
+    "graph": lambda: draw_graph(ON_PATH),
 }
 
 
@@ -65,13 +91,16 @@ def test_every_axis_says_what_it_is(name):
     assert isinstance(figure, Figure)
     bottom = figure.axes[-1]
     assert bottom.get_xlabel()
-    for axes in figure.axes:
-        assert axes.get_ylabel()
+    for axes in figure.axes[: -1 if name == "graph" else None]:  # its last is the scale of colours
         assert axes.get_title(loc="left")
+    if name != "graph":
+        assert figure.axes[0].get_ylabel()
+        assert all(
+            axes.get_ylabel() or axes.get_shared_y_axes().joined(axes, figure.axes[0]) for axes in figure.axes
+        )
 
 
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("suffix", ["svg", "png"])
+@pytest.mark.parametrize(("name", "suffix"), [("trajectories", "png"), ("graph", "png"), ("radius", "svg")])
 def test_the_same_numbers_are_the_same_bytes(name, suffix, tmp_path):
     for place in ("a", "b"):
         style.save(FIGURES[name](), tmp_path / f"{place}.{suffix}")
@@ -83,6 +112,7 @@ def test_the_same_numbers_are_the_same_bytes(name, suffix, tmp_path):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_users_settings_neither_show_nor_change(name, tmp_path):
+    """And, as a matter of course, the same numbers are the same bytes."""
     style.save(FIGURES[name](), tmp_path / "a.svg")
     with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "none", "axes.grid": True}):
         before = dict(mpl.rcParams)
@@ -105,14 +135,52 @@ def test_curves_in_one_picture_differ_without_colour():
     assert len({str(dash) for dash in style.DASHES}) == len(style.DASHES) >= len(style.CYCLE)
 
 
-def test_colours_differ_in_brightness_or_hue_for_the_colour_blind():
-    # Protanopes and deuteranopes see little red against green: compare what is left of it.
-    def seen(colour):
-        r, g, b = to_rgb(colour)
-        return np.array([0.4 * r + 0.6 * g, b])
+# What deuteranopes and protanopes see of linear red, green and blue (Machado, Oliveira, Fernandes 2009)
+BLIND = {
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]
+    ],
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]
+    ],
+}  # fmt: skip
 
-    for one, other in combinations(style.CYCLE[:3], 2):
-        assert np.abs(seen(one) - seen(other)).max() > 0.1
+
+def linear(colour):
+    c = np.array(to_rgb(colour))
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def lab(light):
+    """CIE L*a*b* of linear red, green and blue; a distance of 10 is plain to see."""
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(np.clip(to_xyz @ light, 1e-9, None) / (to_xyz @ np.ones(3)))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("blind", BLIND)
+def test_colours_differ_for_the_colour_blind(blind):
+    seen = [lab(np.clip(np.array(BLIND[blind]) @ linear(colour), 0, 1)) for colour in style.CYCLE]
+    for one, other in combinations(seen[:4], 2):
+        assert np.linalg.norm(one - other) > 10
+
+
+def test_every_colour_is_dark_enough_on_white():
+    """A contrast of 3 to 1 or more, as accessible graphics need."""
+    for colour in style.CYCLE:
+        assert 1.05 / (np.array([0.2126, 0.7152, 0.0722]) @ linear(colour) + 0.05) >= 3
+
+
+def test_states_are_told_by_brightness_alone():
+    dots = FIGURES["graph"]().axes[0].collections[1]
+    light = [
+        np.array([0.2126, 0.7152, 0.0722]) @ linear(dots.cmap(level)[:3]) for level in np.linspace(0, 1, 33)
+    ]
+    assert np.diff(light).min() > 0
+
+
+def test_markers_and_dashes_are_as_many_as_colours():
+    assert len(set(style.MARKERS)) == len(style.MARKERS) >= len(style.CYCLE)
 
 
 def test_the_radius_is_drawn_for_every_number_of_agents():
@@ -181,3 +249,106 @@ draw_tradeoff(curves.tradeoff(q=[0.4, 0.5]))
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], timeout=60, check=True)
+
+
+def test_both_radii_are_drawn_for_every_number_of_agents():
+    axes = FIGURES["chebyshev"]().axes[0]
+    for row in (*BOUNDS.radius, *BOUNDS.radius_chebyshev):
+        assert has_line(axes, BOUNDS.failure_probability, row)
+    told = [text.get_text() for text in axes.texts]
+    assert {"6.0 ×", "12.0 ×", "2.0 ×", "3.0 ×"} <= set(told)
+    assert "exact, 5 agents" in told
+    assert not any(tick >= 1 for tick in axes.get_xticks())
+
+
+def test_convergence_shows_what_is_exact_measured_and_in_the_long_run():
+    axes = FIGURES["convergence"]().axes[0]
+    t = np.arange(3)
+    for curve in CONVERGENCE:
+        assert has_line(axes, t, curve.exact)
+        assert has_line(axes, t, curve.measured)
+        assert has_line(axes, t, curve.exact[-1] * curve.rate ** (t - 2.0))
+    assert "ring:4\nrate 0.9000" in {text.get_text() for text in axes.texts}
+    with pytest.raises(ParameterError, match="at least one"):
+        draw_convergence([])
+
+
+def test_a_loss_above_the_promise_is_drawn_as_such():
+    axes = FIGURES["loss"]().axes[0]
+    assert has_line(axes, [0, 4], [0, 2])
+    filled = [
+        line for line in axes.get_lines() if line.get_markerfacecolor() == style.RED and len(line.get_xdata())
+    ]
+    points = [line.get_xydata().tolist() for line in filled if line.get_marker() != "None"]
+    assert points == [[[4.0, 2.5]]]
+
+
+def test_a_belief_is_drawn_with_its_interval_the_truth_and_the_promise():
+    left, right = FIGURES["belief"]().axes
+    for row in (BELIEF.mean, BELIEF.low, BELIEF.high):
+        assert has_line(left, BELIEF.rounds, row)
+    for row in (BELIEF.density[-1], BELIEF.prior, BELIEF.most[-1], BELIEF.least[-1]):
+        assert has_line(right, row, BELIEF.values)
+    for axes in (left, right):
+        assert has_line(axes, [0, 1], [2.0, 2.0])
+    assert left.get_ylabel() == "start of agent 1: temperature (°C)"
+    unknown = draw_belief(BELIEF)
+    assert "truth" not in {text.get_text() for axes in unknown.axes for text in axes.texts}
+
+
+def test_the_graph_is_coloured_by_state():
+    *panels, scale = draw_graph(ON_PATH, [0, 3]).axes
+    assert [panel.get_title(loc="left") for panel in panels] == ["before the first round", "after 3 rounds"]
+    for panel, t in zip(panels, (0, 3), strict=True):
+        lines, dots = panel.collections
+        assert np.asarray(dots.get_array()) == pytest.approx(ON_PATH.theta[t])
+        assert dots.get_clim() == (ON_PATH.theta.min(), ON_PATH.theta.max())
+        assert len(lines.get_segments()) == 2
+        assert f"farthest apart: {np.ptp(ON_PATH.theta[t]):.3g}" in {text.get_text() for text in panel.texts}
+    assert scale.get_xlabel() == "state, in units of the values"
+
+
+def test_by_default_the_graph_is_drawn_when_a_quarter_is_left():
+    slow = Distributed(Fading(0.5, 1e-9, 0.8), Graph.from_name("ring:8"))
+    execution = session(slow, np.arange(8.0) * 1e6, rounds=40)
+    spread = np.ptp(execution.theta, axis=1)
+    when = int(np.flatnonzero(spread <= spread[0] / 4)[0])
+    titles = [axes.get_title(loc="left") for axes in draw_graph(execution).axes]
+    assert titles[:3] == ["before the first round", f"after {when} rounds", "after 40 rounds"]
+
+
+def test_neighbours_are_drawn_near_each_other():
+    for name in ("ring:12", "ring:120"):
+        graph = Graph.from_name(name)
+        places = layout(graph)
+        near = np.linalg.norm(places - np.roll(places, 1, axis=0), axis=1)
+        far = np.linalg.norm(places - np.roll(places, graph.n // 2, axis=0), axis=1)
+        assert near.mean() < far.mean() / 2
+        assert np.array_equal(places, layout(graph))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: draw_graph(EXECUTION), StateError, "around a server"),
+        (lambda: draw_graph(session(PATH, np.ones((3, 2)))), StateError, "not vectors"),
+        (lambda: draw_graph(ON_PATH, [4]), StateError, "0 to 3"),
+        (lambda: draw_graph(ON_PATH, []), StateError, "0 to 3"),
+        (lambda: layout(Graph.from_name("ring:1001")), ParameterError, "at most 1000 agents, got 1001"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("values", "room"), [([3.0, 1.0, 1.1], 0.5), ([1.0, 1.0, 1.0, 1.0], 1.0), ([0.0, 5.0], 1.0), ([2.0], 1.0)]
+)
+def test_names_are_moved_apart_and_no_farther_than_needed(values, room):
+    moved = style.spread_labels(values, room)
+    assert np.argsort(moved, kind="stable").tolist() == np.argsort(values, kind="stable").tolist()
+    assert np.diff(np.sort(moved)).min(initial=np.inf) >= room - 1e-12
+    assert np.mean(moved) == pytest.approx(np.mean(values))
+    if np.diff(np.sort(values)).min(initial=np.inf) >= room:
+        assert moved == values

@@ -1,0 +1,140 @@
+"""Results show themselves: tables that are escaped and right, pictures that need no backend."""
+
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tacit import ClientServer, Distributed, Fading, Graph
+from tacit.audit import NOT_PROVED, Finding, Report, belief
+from tacit.errors import ParameterError
+from tacit.plots import curves, runs, show, style
+from tacit.theory.design import design
+from tacit.theory.promise import promise
+from tacit.theory.tables import html_table
+
+EXECUTION = ClientServer(Fading(0.5, 1.0, 0.8), agents=2).execute([1.2345, 6.0], [[0.5, -0.5], [0.1, 0.3]])
+REPORT = Report(
+    subject="a <b>bold</b> name", declared="3 agents", agent=0, distance=1.0, adjacency=1.0, rounds=2,
+    transcripts=1000, failure_probability=1e-6, promised=0.1234567, measured=0.1234567,
+    findings=(Finding("scale", "pass", "fine & well"), Finding("reuse", "alarm", "twice")),
+)  # fmt: skip
+
+
+class Cells(HTMLParser):
+    """The text of every row, and what else was said; refuses tags that do not close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.notes, self.open, self.tags = [], [], [], set()
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, _attrs):
+        self.open.append(tag)
+        self.tags.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+        else:
+            self.notes.append(data)
+
+
+def cells(result):
+    return Cells(result._repr_html_())
+
+
+def test_text_is_escaped_and_rows_are_kept():
+    found = Cells(html_table("a < b", ["x", "<i>"], [["1", "&"], ["<script>", "2"]], ["so & so"]))
+    assert found.rows == [["x", "<i>"], ["1", "&"], ["<script>", "2"]]
+    assert found.notes == ["a < b", "so & so"]
+    assert "script" not in found.tags
+
+
+def test_a_promise_shows_its_numbers_rounded_up():
+    made = promise(ClientServer(Fading(0.8, 10, 0.6), agents=500), failure_probability=0.5)
+    rows = {row[0]: row[1] for row in cells(made).rows}
+    assert rows["epsilon"] == "0.15"
+    assert rows["radius"] == "0.426458"
+    assert float(rows["radius"]) >= made.radius
+    assert (rows["mixing"], rows["noise"], rows["decay"]) == ("0.8", "10", "0.6")
+    assert rows["rounds"] == str(made.rounds)
+
+
+def test_a_promise_of_each_agents_own_shows_ranges():
+    made = promise(Distributed(Fading([0.5, 0.6, 0.7], 1, 0.9), Graph.from_name("path:3")), rounds=9)
+    rows = {row[0]: row[1:] for row in cells(made).rows}
+    assert rows["mixing"][0] == "0.5 to 0.7"
+    assert rows["epsilon"][1] == "per unit of adjacency, over 9 rounds"
+    one_shot = design(agents=50, epsilon=1.0).baseline
+    assert "decay" not in {row[0] for row in cells(one_shot).rows}
+
+
+def test_a_design_shows_its_answer_the_limit_and_its_notes():
+    answer = design(agents=500, epsilon=0.15, mixing=0.8)
+    found = cells(answer)
+    rows = {row[0]: row[1] for row in found.rows}
+    assert float(rows["one-shot"]) >= answer.baseline.radius
+    assert "answered: accuracy" in found.notes[0]
+    assert set(answer.notes()) <= set(found.notes)
+
+
+def test_a_report_shows_every_test_and_what_it_does_not_prove():
+    found = cells(REPORT)
+    assert ["scale", "pass", "fine & well"] in found.rows
+    assert ["reuse", "alarm", "twice"] in found.rows
+    assert ["loss promised", "at most", "0.123457"] in found.rows
+    assert ["loss measured", "at least", "0.123456"] in found.rows  # a lower bound rounds down
+    assert "a <b>bold</b> name" in found.notes[0]
+    assert "1 alarms" in found.notes[0]
+    assert set(NOT_PROVED) <= set(found.notes)
+
+
+def test_a_belief_shows_its_rounds():
+    seen = belief(EXECUTION, 0, prior=(0, 8))
+    found = cells(seen)
+    assert found.rows[0] == ["rounds", "mean", "95% interval", "ε so far"]
+    assert found.rows[1] == ["0", "4", "0.2 to 7.8", "0"]
+    assert [row[0] for row in found.rows[1:]] == ["0", "1", "2"]
+    assert found.rows[3][1] == f"{seen.mean[2]:.6g}"
+
+
+def test_nothing_private_is_in_a_table():
+    assert "1.2345" not in belief(EXECUTION, 0, prior=(0, 8))._repr_html_()
+    assert not hasattr(EXECUTION, "_repr_html_")
+
+
+PICTURES = {
+    "belief": belief(EXECUTION, 0, prior=(0, 8)),
+    "report": REPORT,
+    "execution": EXECUTION,
+    "tradeoff": curves.tradeoff(q=[0.4, 0.6]),
+    "radius": curves.radius_curves((10,), epsilon=[0.1, 1]),
+    "smoothness": curves.smoothness((10,), sigma=[0.2, 0.5]),
+    "bounds": curves.bounds((10,), failure_probability=[0.5, 0.1]),
+    "convergence": runs.Convergence("ring:4", 0.9, np.array([2.0, 1.0]), np.array([2.0, 1.1]), 10),
+    "loss": runs.LossCurves(
+        0.5, 3, 100, 1e-6, np.array([2.0, 4.0]), np.array([1.0, 2.0]), {"a": np.array([0.5, 1.5])}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_result_has_a_picture_that_shows_itself(name):
+    figure = show(PICTURES[name])
+    assert isinstance(figure, style.Sheet)
+    assert ElementTree.fromstring(figure._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_what_has_no_picture_is_said():
+    with pytest.raises(ParameterError, match="no picture of a int"):
+        show(3)
