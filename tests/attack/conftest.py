@@ -29,7 +29,7 @@ def folder():
 @pytest.fixture
 def world(folder):
     """Keys, a session of two agents, and how to make its members."""
-    keys = provision(folder / "keys", ["coordinator", *NAMES])
+    keys = provision(folder / "keys", ["coordinator", *NAMES], listening=["coordinator"])
 
     def session(**changes):
         return Session(

@@ -11,7 +11,11 @@ import click
 from tacit.cli import options, output, private_value, running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tacit.protocol.effects import Notice
     from tacit.runtime.agent import Agent, AgentResult, Peer
+    from tacit.runtime.member import Member, Taker
 
 CODES = """\b
 Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or
@@ -90,11 +94,11 @@ def take_part(
     identity = Identity.load(keys)
     number = number_of(session, identity)
     value = private_value.read_value(value_file, value_stdin, value_env, session.components)
-    result: AgentResult | None = running.drive(
-        session,
-        number,
-        common,
-        lambda takers, watch, log: kind(
+
+    def make(takers: list[Taker], watch: Callable[[Notice], None], log: running.Log) -> Member:
+        if (warning := private_value.exposed(value_file)) is not None:
+            log.say("exposed", warning)
+        return kind(
             session,
             value,
             ledger=common.ledger,
@@ -108,8 +112,9 @@ def take_part(
             pace=common.pace,
             watch=watch,
             trouble=lambda why: log.say("trouble", why),
-        ),
-    )
+        )
+
+    result: AgentResult | None = running.drive(session, number, common, make)
     if result is None:
         running.leave(
             "The session did not end in time; run the same command again to go on.", running.UNFINISHED

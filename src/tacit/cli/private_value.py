@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -50,8 +51,23 @@ def read_value(
             raise InputError(f"the environment has no variable {env}: set it, or use --value-file.")
         text = os.environ.pop(env)
     else:
-        text = sys.stdin.read(_MOST) if file is None else file.read_text(encoding="utf-8")[:_MOST]
+        text = sys.stdin.read(_MOST) if file is None else _text(file)
     return _numbers(text, components)
+
+
+def _text(file: Path) -> str:
+    with file.open("rb") as source:
+        return source.read(_MOST).decode("utf-8-sig", errors="replace")  # what is no number is refused below
+
+
+def exposed(file: Path | None) -> str | None:
+    """Say so if others on this machine can read the file that holds the value."""
+    if file is None:
+        return None
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode) or not status.st_mode & 0o077:
+        return None
+    return f"{file} holds a private value, and others on this machine can read it: chmod 600 it."
 
 
 def _numbers(text: str, components: int) -> float | list[float]:

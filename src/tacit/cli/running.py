@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import resource
 import signal
 import sys
 import time
@@ -186,6 +187,7 @@ def drive(
     """Run a member to its end with its log, transcript and status; return its result."""
     from tacit.runtime.status import Status
 
+    _leave_no_core()
     with exits(), ExitStack() as stack:
         given.require_apart()
         log = Log(session, given.log)
@@ -199,6 +201,11 @@ def drive(
                 stack.enter_context(TranscriptWriter(given.transcript, session, who, durable=False))
             )
         return run(lambda: _driven(Status(session, who), given, make, takers, log))
+
+
+def _leave_no_core() -> None:
+    """Let no crash write memory to a file: the value, the noise and the keys are in it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 async def _driven(status: Status, given: Options, make: Any, takers: list[Taker], log: Log) -> Any:

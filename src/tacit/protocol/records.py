@@ -6,7 +6,7 @@ The current position of a machine is what its records, read in order, say; `resu
 
 from __future__ import annotations
 
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import msgspec
 
@@ -21,6 +21,10 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
         return f"<{type(self).__name__}{'' if number is None else f' {number}'}>"
 
     __str__ = __repr__
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        # msgspec's own would show every field wherever rich prints a record.
+        return [(name, getattr(self, name)) for name in ("update", "round") if hasattr(self, name)]
 
 
 @final
