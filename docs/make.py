@@ -25,6 +25,11 @@ FIGURES = {
     "trajectories.svg": "tacit figure trajectories",
     "radius.svg": "tacit figure radius",
     "smoothness.svg": "tacit figure smoothness",
+    "chebyshev.svg": "tacit figure chebyshev",
+    "belief.svg": "tacit figure belief",
+    "graph.svg": "tacit figure graph",
+    "convergence.svg": "tacit figure convergence",
+    "loss.svg": "tacit figure loss",
     "audit.svg": "tacit audit --agents 3 --mixing 0.8 --noise 10 --decay 0.6 --simulated",
 }
 
