@@ -134,9 +134,10 @@ def _print(found: Comparison, graph: str) -> None:
         f"unit of adjacency, loss {near(case.loss)}; {found.runs:,} runs of at most {case.rounds:,} rounds"
     )
     legend = (
-        f"attack: what the likeliest value of agent {found.agent} is off by, for whoever hears everything. error: "
-        "of the agents' average; own: of an agent's own state; all root mean square at the end. agreed: "
-        f"rounds until all agents are within {near(case.within)}; messages and payload count until then."
+        f"attack: what the likeliest value of agent {found.agent} is off by, for whoever hears everything. "
+        "error: of the agents' average; own: of an agent's own state; all root mean square at the end. "
+        f"agreed: rounds until all agents are within {near(case.within)}; messages and payload count until "
+        "then."
     )
     notes = [Padding(Text(note), (0, 0, 0, 1), expand=False) for note in (legend, *found.notes())]
     output.emit(
@@ -149,7 +150,13 @@ def _print(found: Comparison, graph: str) -> None:
 
 def _privacy(found: Comparison) -> Any:
     rows = [
-        (row.title, row.privacy, row.guarantee.against, output.near(row.attack_error, 3), row.needs)
+        (
+            row.title,
+            row.privacy.replace("; ", "\n"),
+            row.guarantee.against,
+            output.near(row.attack_error, 3),
+            row.needs,
+        )
         for row in found.rows
     ]
     return _table(("Privacy", "guarantee", "protects against", "attack", "needs"), rows, right=(3,))
@@ -190,7 +197,7 @@ def _table(heads: Any, rows: Any, right: Any) -> Any:
 
     table = Table(box=None, padding=(0, 1), header_style="bold")
     for place, head in enumerate(heads):
-        fixed = place == 0 or place in right
+        fixed = place <= 1 or place in right
         table.add_column(Text(head), justify="right" if place in right else "left", no_wrap=fixed)
     for row in rows:
         table.add_row(*map(Text, row))

@@ -62,7 +62,7 @@ def _sizes(ax: Axes, found: Comparison, values: Sequence[float]) -> None:
             ax.plot(value, place, marker, color=colour, ms=6)
         else:
             ax.plot(edge, place, "<", color=colour, ms=7, clip_on=False)
-            _say(ax, edge, place, "next to nothing", (9, 0), "left")
+            _say(ax, (edge, place), "next to nothing", 9)
     ax.grid(axis="x")
 
 
@@ -73,7 +73,7 @@ def _rounds(ax: Axes, found: Comparison) -> None:
         ax.hlines(place, 0, row.agreed_after or end, color=PALE, lw=1)
         if row.agreed_after is None:
             ax.plot(end, place, ">", color=colour, ms=7, clip_on=False)
-            _say(ax, end, place, "not yet", (-9, 0), "right")
+            _say(ax, (end, place), "not yet", -9)
         else:
             ax.plot(row.agreed_after, place, marker, color=colour, ms=6)
     ax.set_xlim(0, end)
@@ -82,9 +82,10 @@ def _rounds(ax: Axes, found: Comparison) -> None:
     ax.set_xlabel(f"within {found.case.within:g}, in 95% of the runs")
 
 
-def _say(ax: Axes, x: float, y: float, text: str, offset: tuple[int, int], side: str) -> None:
+def _say(ax: Axes, place: tuple[float, float], text: str, offset: int) -> None:
     ax.annotate(
-        text, (x, y), xytext=offset, textcoords="offset points", ha=side, va="center", fontsize=8, color=GREY,
+        text, place, xytext=(offset, 0), textcoords="offset points", ha="left" if offset > 0 else "right",
+        va="center", fontsize=8, color=GREY,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
     )  # fmt: skip
 
