@@ -1,40 +1,58 @@
-"""Run every benchmark and keep what they print: ``python -m benchmarks`` (``make bench``)."""
+"""Run every benchmark: ``python -m benchmarks [--quick] [SCRIPT …]`` (``make bench``).
+
+Prints one table of ratios, and keeps what was measured in docs/benchmarks.json, from which the page, the
+pictures and the README's table are written. With --quick, or for some scripts only, nothing is kept.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import report
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "benchmarks.md"
-SCRIPTS = ("engine", "noise")
+SCRIPTS = ("engine", "outcome", "noise", "network", "ledger", "cluster", "studio", "startup", "growth")
 
-HEAD = """# Benchmarks
 
-Written by `make bench`: contestants take turns in one run, ratios are taken within a turn, and the spread
-is the middle half of the turns. What was measured, on what input and against whom is said in `benchmarks/`.
-"""
+def measure(script: str, quick: bool) -> dict[str, Any]:
+    """Run one script in a process of its own; return what it measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "measured.json"
+        command = [sys.executable, "-m", f"benchmarks.{script}", "--json", str(file), *["--quick"] * quick]
+        subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "COLUMNS": "110"})
+        measured: dict[str, Any] = json.loads(file.read_text())
+        return measured
 
 
 def main() -> int:
-    """Run the scripts one after another; the page is written when all of them are done."""
-    sections = [HEAD]
-    for script in SCRIPTS:
+    """Run the scripts one after another; what is kept is kept when all of them are done."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=", ".join(SCRIPTS))
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer repetitions")
+    options = parser.parse_args()
+    unknown = [script for script in options.scripts if script not in SCRIPTS]
+    if unknown:
+        parser.error(f"SCRIPT must be one of {', '.join(SCRIPTS)}, got {unknown[0]}")
+    measured = {}
+    for script in options.scripts or SCRIPTS:
         print(f"== {script}", flush=True)
-        command = [sys.executable, "-m", f"benchmarks.{script}", *sys.argv[1:]]
-        lines = []
-        plain = {**os.environ, "COLUMNS": "110", "PYTHONUNBUFFERED": "1"}
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=plain) as running:
-            for line in running.stdout or ():
-                print(line, end="", flush=True)
-                lines.append(line.rstrip() + "\n")
-        if running.returncode:
-            print(f"benchmarks.{script} failed: docs/benchmarks.md is left as it was", file=sys.stderr)
+        try:
+            measured[script] = measure(script, options.quick)
+        except subprocess.CalledProcessError as error:
+            print(f"benchmarks.{script} ended with {error.returncode}: nothing is kept", file=sys.stderr)
             return 1
-        sections.append(f"## {script.capitalize()}\n\n```\n{''.join(lines).strip()}\n```\n")
-    PAGE.write_text("\n".join(sections))
+    report.print_table(measured, Console())
+    if not options.quick and not options.scripts:
+        report.keep(measured)
     return 0
 
 

@@ -5,6 +5,7 @@ Run from the repository: ``python -m benchmarks.engine [--quick] [--json FILE] [
 Contestants:
 
 - textbook: NumPy and SciPy as one would write it, ``rng.laplace``, ``A @ x``, a vector update;
+- JAX: the same, compiled, in an environment of its own (`benchmarks.peers`);
 - limit: the engine's own sum over closed neighbourhoods alone, on all cores, without any noise;
 - tacit: `tacit.simulate.simulate`.
 """
@@ -16,15 +17,20 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import numba
 import numpy as np
 from rich.console import Console
 
+from benchmarks import peers
 from benchmarks.harness import CORES, Answer, Contestant, Goal, Question, race, save, show
+from benchmarks.network_turns import Troupe
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.arrays import FloatArray
 from tacit.simulate import simulate
@@ -34,6 +40,8 @@ from tacit.simulate._rows import closed_sum
 PARAMETERS = Fading(sigma=0.8, c=10.0, q=0.6)
 ROUNDS = 30
 PEAK_GOAL = 4 * 1024**3
+TEXTBOOK = f"NumPy {version('numpy')}, SciPy {version('scipy')}"
+LIMIT = "noise-free gather-sum, the limit"
 
 
 # ---------------------------------------------------------------- contestants
@@ -83,26 +91,39 @@ def limit(graph: Graph, rounds: int, width: int) -> Callable[[], None]:
     return call
 
 
+@contextmanager
+def in_jax(graph: Graph) -> Iterator[Contestant]:
+    """Hand the graph to JAX, in a process of its own."""
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        np.savez(file, indptr=graph.indptr, indices=graph.indices)
+        file.flush()
+        numbers = map(str, (PARAMETERS.sigma, PARAMETERS.c, PARAMETERS.q))
+        command = ["benchmarks.peers.jax_rounds", file.name, *numbers]
+        with Troupe([command], python=str(peers.PYTHON)) as jax:
+            yield Contestant(f"JAX {peers.version('jax')}", lambda: jax.go(5), 5, jax.used)
+
+
 # ---------------------------------------------------------------- questions
 
 
-def on_a_large_graph(graph: Graph, runs: int) -> Question:
+def on_a_large_graph(graph: Graph, runs: int, *others: Contestant) -> Question:
     """One run, or some at once."""
     values = np.random.default_rng(1).random(graph.n)
     mechanism = Distributed(PARAMETERS, graph)
     together = np.repeat(values[:, None], 8, axis=1)
     rounds = ROUNDS if runs == 1 else ROUNDS // 2
     contestants = [
-        Contestant("textbook", lambda: textbook_graph(graph, values, 3, 0), 3),
-        Contestant("limit", limit(graph, 10, min(runs, 16)), 10 * min(runs, 16)),
+        Contestant(TEXTBOOK, lambda: textbook_graph(graph, values, 3, 0), 3),
+        *others,
+        Contestant(LIMIT, limit(graph, 10, min(runs, 16)), 10 * min(runs, 16)),
         Contestant("tacit", lambda: simulate(mechanism, values, rounds, runs=runs), runs * rounds),
     ]
-    goals = [Goal("textbook", 2.5), Goal("limit", 0.6)]
+    goals = [Goal(TEXTBOOK, 2.5), Goal(LIMIT, 0.6)]
     if runs > 1:
         contestants.insert(
-            1, Contestant("textbook, 8 runs at once", lambda: textbook_graph(graph, together, 1, 0), 8)
+            1, Contestant("the same, 8 runs at once", lambda: textbook_graph(graph, together, 1, 0), 8)
         )
-        goals = [Goal("textbook", 5.0)]
+        goals = [Goal(TEXTBOOK, 5.0)]
     title = f"{graph.n:,} agents of degree {int(graph.degrees[0])}, {runs} run{'s' if runs > 1 else ''}"
     return Question(title, "round, run", contestants, goals)
 
@@ -121,11 +142,11 @@ def with_a_server(agents: int, runs: int) -> Question:
         f"client-server, {agents} agents, {runs:,} runs",
         "round",
         [
-            Contestant("textbook", one_by_one, ROUNDS / 10),
-            Contestant("textbook, all runs at once", lambda: textbook_server(rows, 3, 0), 3),
+            Contestant(TEXTBOOK, one_by_one, ROUNDS / 10),
+            Contestant("the same, all runs at once", lambda: textbook_server(rows, 3, 0), 3),
             Contestant("tacit", lambda: simulate(mechanism, values, ROUNDS, runs=runs), ROUNDS),
         ],
-        [Goal("textbook", 8.0)],
+        [Goal(TEXTBOOK, 8.0)],
     )
 
 
@@ -143,8 +164,8 @@ def on_a_small_graph(graph: Graph, runs: int) -> Question:
         f"distributed, {graph.n} agents of degree {int(graph.degrees[0])}, {runs:,} runs",
         "round",
         [
-            Contestant("textbook", one_by_one, ROUNDS / 10),
-            Contestant("textbook, all runs at once", lambda: textbook_graph(graph, columns, 3, 0), 3),
+            Contestant(TEXTBOOK, one_by_one, ROUNDS / 10),
+            Contestant("the same, all runs at once", lambda: textbook_graph(graph, columns, 3, 0), 3),
             Contestant("tacit", lambda: simulate(mechanism, values, ROUNDS, runs=runs), ROUNDS),
         ],
     )
@@ -191,15 +212,16 @@ def main() -> None:
     large, repetitions = (100_000, 5) if options.quick else (1_000_000, 11)
     graph = regular(large)
     answers: list[Answer] = []
-    questions = [
-        on_a_large_graph(graph, 1),
-        on_a_large_graph(graph, 16),
-        with_a_server(500, 1000),
-        on_a_small_graph(regular(500), 1000),
-    ]
-    for question in questions if options.only is None else [questions[options.only - 1]]:
-        answers.append(race(question, repetitions))
-        show(answers[-1], console)
+    with in_jax(graph) if peers.available() else nullcontext() as jax:
+        questions = [
+            on_a_large_graph(graph, 1, *([jax] if jax else [])),
+            on_a_large_graph(graph, 16),
+            with_a_server(500, 1000),
+            on_a_small_graph(regular(500), 1000),
+        ]
+        for question in questions if options.only is None else [questions[options.only - 1]]:
+            answers.append(race(question, repetitions))
+            show(answers[-1], console)
     facts: dict[str, object] = {}
     if not options.skip_memory:
         facts["memory"] = measured = memory(large * 10)

@@ -7,6 +7,7 @@ they punish whoever uses all cores.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -148,6 +149,25 @@ def show(answer: Answer, console: Console) -> None:
 
 def _milliseconds(times: list[float], answer: Answer) -> float:
     return 1e3 * float(np.median([times[i] for i in answer.counted]))
+
+
+def ask(
+    about: str | None,
+    questions: Callable[[bool], Sequence[Question]],
+    rounds: int,
+    patience: float = PATIENCE,
+) -> None:
+    """Run a script of questions: ``--quick`` for fewer rounds, ``--json`` for a file of what was measured."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds")
+    parser.add_argument("--json", type=Path, help="write what was measured to this file")
+    options = parser.parse_args()
+    console, answers = Console(), []
+    for question in questions(options.quick):
+        answers.append(race(question, ENOUGH if options.quick else rounds, patience))
+        show(answers[-1], console)
+    if options.json:
+        save(answers, options.json)
 
 
 def save(answers: Sequence[Answer], path: Path, **facts: object) -> None:

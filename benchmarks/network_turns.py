@@ -24,10 +24,10 @@ _LEAN = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")
 class Troupe:
     """Some processes that go through rounds together; they end with the block."""
 
-    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+    def __init__(self, commands: Sequence[Sequence[str]], python: str = sys.executable) -> None:
         self._processes = [
             subprocess.Popen(
-                [sys.executable, "-m", *command],
+                [python, "-m", *command],
                 cwd=ROOT,
                 env=os.environ | _LEAN,
                 stdin=subprocess.PIPE,
