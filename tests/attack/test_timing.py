@@ -20,26 +20,26 @@ class Stepped:
 
 def test_a_draw_that_is_waited_for_is_handed_out_on_the_grid(played):
     """Rounds faster than draws: hearing must not be followed by speaking as soon as the draw is done."""
-    session, gate = played(rounds=12).session, threading.Event()
+    session, gate = played(rounds=60).session, threading.Event()
+    gate.set()
 
     class Slow:
-        made = 0
-
         def draw(self, _scale, _size=None):
-            self.made += 1
-            if self.made > 4:  # all after the first pool
-                assert gate.wait(20)
+            assert gate.wait(20)
             return 1
 
     async def main():
         clock = Stepped()
         noise = NoiseAhead(session, 0, clock, Slow())
         await noise.prime(0)
-        for u in range(3):
+        gate.clear()
+        u = 0
+        while noise.ready(u):
             await noise.draw(u)
+            noise.refill()
+            u += 1
         assert clock.slept == []
-        noise.refill()
-        asked = asyncio.ensure_future(noise.draw(3))
+        asked = asyncio.ensure_future(noise.draw(u))
         await asyncio.sleep(0)
         gate.set()
         await asked
