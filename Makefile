@@ -3,11 +3,16 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
+PEERS_READY := $(PEERS)/.ready
 
-.PHONY: run test lint bench docs clean
+.PHONY: run studio test lint bench docs clean
 
 run: $(READY)  ## a real session on this machine: 20 agents over mutual TLS, some killed
 	$(BIN)/tacit demo
+
+studio: $(READY)  ## the page: plan, watch, compare, and the status of a deployment
+	$(BIN)/tacit studio
 
 test: $(READY)  ## all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
@@ -18,14 +23,14 @@ lint: $(READY)  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## speed, as ratios against peers measured in the same run
+bench: $(READY) $(PEERS_READY)  ## speed, as ratios against peers measured in the same run
 	$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## pictures, command reference and the real output in the README
 	$(BIN)/python docs/make.py
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) $(PEERS) out
 
 # The stamp is newer than what it was made from: nothing is installed twice.
 $(READY): pyproject.toml constraints.txt
@@ -34,4 +39,11 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[plots,cluster,studio,examples,docs,dev]'
+	@touch $@
+
+# Peers have requirements that would not fit beside ours.
+$(PEERS_READY): benchmarks/peers/requirements.txt
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@echo "installing the benchmarks' peers into $(PEERS) (once) ..."
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

@@ -129,8 +129,8 @@ def page(measured: dict[str, Any]) -> str:
     parts.append(markdown(list(rows(measured)), times=True))
     if memory:
         parts.append(
-            f"Simulating {memory['agents']:,} agents of degree 8 takes {memory['peak_bytes'] / 2**30:.2f} GiB "
-            f"at its peak (goal: under 4 GiB); making the graph {memory['graph_bytes'] / 2**30:.2f} GiB.\n"
+            f"Simulating {memory['agents']:,} agents of degree 8 takes "
+            f"{memory['peak_bytes'] / 2**30:.2f} GiB at its peak (goal: under 4 GiB); making the graph {memory['graph_bytes'] / 2**30:.2f} GiB.\n"
         )
     parts += [
         "## How cost grows\n",
