@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import math
 import time
-import urllib.error
-import urllib.request
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
 from tacit.cli import options, output
 from tacit.errors import InputError
+from tacit.runtime.status_reader import read_status, status_url
 
-_MOST_BYTES = 16 << 20
-_SECONDS = 5.0
 _NAMES = 5
 
 EPILOG = """\b
@@ -42,13 +38,16 @@ def command(*, where: str, watch: bool, every: float, as_json: bool) -> None:
     """
     if not (math.isfinite(every) and 0.1 <= every <= 86400):
         raise click.BadParameter(f"must be from 0.1 to 86400 seconds, got {every}.", param_hint="--every")
-    url = _url(where)
+    try:
+        url = status_url(where)
+    except InputError as error:
+        raise click.BadParameter(str(error), param_hint="URL_OR_PORT") from None
     if not watch:
-        _show(_fetch(url), as_json)
+        _show(read_status(url), as_json)
         return
     if as_json or not output.console().is_terminal:
         while True:
-            click.echo(json.dumps(_fetch(url))) if as_json else _show(_fetch(url), False)
+            click.echo(json.dumps(read_status(url))) if as_json else _show(read_status(url), False)
             time.sleep(every)
     _live(url, every)
 
@@ -56,43 +55,10 @@ def command(*, where: str, watch: bool, every: float, as_json: bool) -> None:
 def _live(url: str, every: float) -> None:
     from rich.live import Live
 
-    with Live(_table(_fetch(url)), console=output.console(), auto_refresh=False) as live:
+    with Live(_table(read_status(url)), console=output.console(), auto_refresh=False) as live:
         while True:
             time.sleep(every)
-            live.update(_table(_fetch(url)), refresh=True)
-
-
-def _url(where: str) -> str:
-    """Return where the status is; a number is a port of this machine."""
-    if where.isascii() and where.isdigit():
-        if not 1 <= int(where) <= 65535:
-            raise click.BadParameter(f"a port is from 1 to 65535, got {where}.", param_hint="URL_OR_PORT")
-        return f"http://127.0.0.1:{int(where)}/status"
-    url = where if "://" in where else f"http://{where}"
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise click.BadParameter("must be a port, or a URL with http://.", param_hint="URL_OR_PORT")
-    return url if parts.path not in ("", "/") else f"{parts.scheme}://{parts.netloc}/status"
-
-
-def _fetch(url: str) -> dict[str, Any]:
-    try:
-        with urllib.request.urlopen(url, timeout=_SECONDS) as answer:
-            found = json.loads(answer.read(_MOST_BYTES))
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise InputError(f"{url} answered {error.code}: it is not a member's status.") from None
-    except OSError as error:
-        reason = getattr(error, "reason", error)
-        said = getattr(reason, "strerror", None) or "no answer in time"
-        raise InputError(
-            f"{url} does not answer ({said}): is the member running with a status port?"
-        ) from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{url} did not answer with a status.") from None
-    if not isinstance(found, dict) or not {"session", "member", "round", "rounds", "phase"} <= set(found):
-        raise InputError(f"{url} did not answer with a status.")
-    return found
+            live.update(_table(read_status(url)), refresh=True)
 
 
 def _show(found: dict[str, Any], as_json: bool) -> None:

@@ -32,7 +32,7 @@ def frame(x: str, y: str, **more: Any) -> Options:
             "nameTextStyle": {"color": MUTED, "fontSize": 12},
             "axisLine": {"show": gap < 40, "lineStyle": {"color": LINE}},
             "axisTick": {"show": False},
-            "axisLabel": {"color": MUTED, "fontSize": 11},
+            "axisLabel": {"color": MUTED, "fontSize": 11, "hideOverlap": True},
             "splitLine": {"show": gap >= 40, "lineStyle": {"color": LINE}},
         }
 
@@ -47,6 +47,7 @@ def frame(x: str, y: str, **more: Any) -> Options:
             "top": 0,
             "left": 0,
             "itemWidth": 22,
+            "itemStyle": {"opacity": 0},
             "textStyle": {"color": MUTED, "fontSize": 12},
         },
         "series": [],
@@ -96,14 +97,14 @@ def tradeoff(curves: dict[str, Curve | None]) -> Options:
     unit = next((curve.unit for curve in drawn.values()), "")
     options = frame("privacy loss (less is more private) →", with_unit("mean within ±", unit))
     tallest = [0.0]
-    rightmost = max((float(steps(curve)[-1]) for curve in drawn.values()), default=1.0)
+    rightmost = _round_number(max((float(steps(curve)[-1]) for curve in drawn.values()), default=1.0))
     colours = (ACCENT, SECOND)
     for colour, (name, curve) in zip(colours, curves.items(), strict=False):
         options["series"] += _lines(name, curve, colour, rightmost)
         if curve is not None:
             reach = [curve.asked[1] or 0.0, curve.point[1] if curve.point else 0.0]
             tallest.append(2.6 * (max(reach) or curve.fading / (rightmost / 2.2)))
-    options["xAxis"] |= {"min": 0, "max": _round_number(rightmost)}
+    options["xAxis"] |= {"min": 0, "max": rightmost}
     options["yAxis"] |= {"min": 0, "max": _round_number(max(tallest) or 1.0)}
     shown = [s["name"] for s in options["series"] if s["type"] == "line" and s["data"]]
     options["legend"]["data"] = shown
@@ -132,7 +133,7 @@ def _lines(name: str, curve: Curve | None, colour: str, rightmost: float) -> lis
         if not (name and kind == "Chebyshev")
     ]  # fmt: skip
     point = None if curve is None else curve.point
-    words = "" if point is None else f"{name + ': ' if name else ''}loss {shown_up(point[0], 3)}"
+    words = name or ("" if point is None else f"loss {shown_up(point[0], 3)}")
     series.append(dot(f"{prefix}found", point, colour, words))
     asked = None
     if curve is not None and point is None and curve.asked[0] and curve.asked[1]:

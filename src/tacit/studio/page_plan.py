@@ -17,10 +17,9 @@ from tacit.studio.shell import card, chart, code, page, paragraph, redraw
 class Answer:
     """The answer to one form: a headline, numbers, or what has to give."""
 
-    def __init__(self) -> None:
-        with (
-            ui.element("section").classes("card").props('aria-live=polite aria-label="Answer"') as self._card
-        ):
+    def __init__(self, heading: str = "Answer") -> None:
+        with card(heading) as self._card:
+            self._card.props("aria-live=polite")
             self.body = ui.element("div")
 
     def show(self, found: Plan, panel: Panel) -> None:

@@ -1,0 +1,180 @@
+"""A simulated session to watch: made-up values, seeded noise, and what an adversary makes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, get_args
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.audit.belief import Adversary, Belief, belief
+from tacit.errors import InputError, StateError, TacitError
+from tacit.mechanism import Execution
+from tacit.noise import SimulatedNoise
+from tacit.plots.fan import Fan, fan
+from tacit.studio.form import Form, whole
+from tacit.studio.plan import Plan, graph, plan
+from tacit.theory import accuracy, privacy
+from tacit.theory.rounding import product_up
+
+MOST_AGENTS = 2000
+"""Of a session that is played on a page."""
+MOST_DRAWN = 400
+"""Of a graph whose nodes can still be told apart."""
+ADVERSARIES: dict[Adversary, str] = dict(
+    zip(get_args(Adversary), ("an eavesdropper", "the curious server", "compromised agents"), strict=True)
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Session:
+    """Everything that happened in one simulated session, and what was promised of it."""
+
+    plan: Plan
+    seed: int
+    execution: Execution
+    fan: Fan
+    average: FloatArray  # of the states, weighted as in the target; one per round
+    target: float
+    spent: FloatArray  # loss after 0, 1, …, T rounds
+    places: FloatArray | None  # where the agents are drawn; None for a crowd
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were played."""
+        return self.execution.rounds
+
+    @property
+    def agents(self) -> int:
+        """How many agents took part."""
+        return self.execution.mechanism.n
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What is watched: a setting and its seed, and who thinks about whom. As text, like a form."""
+
+    form: Form
+    seed: str = "1"
+    agent: str = "0"
+    adversary: Adversary = "eavesdropper"
+    compromised: str = "1-5"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scene:
+    """A session and a belief, or sentences about the fields that stand in their way ("" for none)."""
+
+    session: Session | None = None
+    belief: Belief | None = None
+    wrong: dict[str, str] = field(default_factory=dict)
+
+
+def scene(asked: Watching) -> Scene:
+    """Play the session that is asked for, and let the adversary think. Whatever goes wrong is said."""
+    found = plan(asked.form)
+    if found.design is None:
+        return Scene(wrong={"": found.refusal or " ".join(found.wrong.values())})
+    try:
+        session = perform(asked.form, whole(asked.seed, 0))
+    except InputError as error:
+        return Scene(wrong={"seed" if "whole number" in str(error) else "": str(error)})
+    try:
+        agent = whole(asked.agent, 0)
+        told = agents_named(asked.compromised) if asked.adversary == "compromised" else ()
+        return Scene(session, believe(session, agent, asked.adversary, told))
+    except TacitError as error:
+        about_set = "compromised" in str(error) or "names too many" in str(error)
+        return Scene(session, wrong={"compromised" if about_set else "agent": str(error)})
+
+
+@lru_cache(maxsize=4)
+def perform(form: Form, seed: int) -> Session:
+    """Play the session of a form that has an answer."""
+    return _played(plan(form), seed)
+
+
+def _played(found: Plan, seed: int) -> Session:
+    assert found.design is not None
+    assert found.wish is not None
+    mechanism, wish = found.design.mechanism, found.wish
+    if mechanism.n > MOST_AGENTS:
+        raise StateError(
+            f"the studio plays sessions of up to {MOST_AGENTS:,} agents, got {mechanism.n:,}: "
+            "`tacit simulate` takes more."
+        )
+    rounds = wish.rounds or min(max(10, math.ceil(1.3 * found.design.promise.rounds)), 120)
+    rounds = min(rounds, 400)
+    # The stream of `tacit simulate`: the same seed makes up the same values there.
+    values = np.random.default_rng([seed, 0x7AC17]).uniform(wish.low, wish.high, mechanism.n)
+    noise = SimulatedNoise(seed).draw(mechanism.parameters, rounds, mechanism.n)
+    execution = mechanism.execute(values, noise)
+    weights = accuracy.weights(mechanism)
+    epsilons = [privacy.epsilon(mechanism.parameters, t) for t in range(rounds + 1)]
+    return Session(
+        plan=found,
+        seed=seed,
+        execution=execution,
+        fan=fan(mechanism, rounds, (0.5, wish.failure_probability)),
+        average=execution.theta @ weights,
+        target=float(weights @ values),
+        spent=np.array([product_up(epsilon, wish.adjacency) for epsilon in epsilons]),
+        places=places(wish.graph, mechanism.n),
+    )
+
+
+@lru_cache(maxsize=16)
+def places(name: str | None, n: int) -> FloatArray | None:
+    """Return where to draw the agents, worked out once: around a server, or as their graph lies best."""
+    if n > MOST_DRAWN:
+        return None
+    if name is None:
+        angle = 2 * np.pi * np.arange(n) / n
+        return np.column_stack([np.sin(angle), -np.cos(angle)])
+    known = graph(name)
+    if known.positions is not None:
+        return known.positions
+    import networkx as nx
+
+    made: nx.Graph[int] = nx.Graph(known.edges().tolist())
+    made.add_nodes_from(range(n))
+    lies: dict[Any, Any] = nx.kamada_kawai_layout(made) if n <= 80 else nx.spring_layout(made, seed=1)
+    return np.array([lies[i] for i in range(n)])
+
+
+def edges(session: Session) -> list[tuple[int, int]]:
+    """Return who talks to whom; around a server, number `agents` is the server."""
+    wish = session.plan.wish
+    if wish is None or wish.graph is None:
+        return [(i, session.agents) for i in range(session.agents)]
+    return [(int(i), int(j)) for i, j in graph(wish.graph).edges()]
+
+
+def believe(session: Session, agent: int, adversary: Adversary, compromised: Sequence[int] = ()) -> Belief:
+    """Return what an adversary believes of one agent's value, who at first holds all values for equal."""
+    wish = session.plan.wish
+    assert wish is not None
+    return belief(
+        session.execution,
+        agent,
+        prior=(wish.low, wish.high),
+        adversary=adversary,
+        compromised=compromised if adversary == "compromised" else (),
+        points=161,
+    )
+
+
+def agents_named(text: str) -> tuple[int, ...]:
+    """Read numbers of agents, like "1, 2, 5-9"."""
+    found: set[int] = set()
+    for part in text.replace(",", " ").split():
+        first, dash, last = part.partition("-")
+        low, high = whole(first, 0), whole(last if dash else first, 0)
+        if high - low > MOST_AGENTS:
+            raise InputError(f"{part!r} names too many agents.")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
