@@ -129,7 +129,13 @@ class Log:
     def _write(self, what: dict[str, Any]) -> None:
         line = json.dumps({"time": round(time.time(), 3)} | what, ensure_ascii=False)
         if self._file is not None:
-            self._file.write(line + "\n")
+            try:
+                self._file.write(line + "\n")
+            except OSError as error:
+                raise LedgerError(
+                    f"{self._file.name} cannot be written ({error.strerror}), so nothing more is said; the "
+                    "ledger has it all: see to the disk and start again."
+                ) from None
         elif self._bar is None:
             with suppress(BrokenPipeError):
                 click.echo(line, err=True)
@@ -139,7 +145,8 @@ class Log:
         if self._bar is not None:
             self._bar.stop()
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # what a full disk has not taken
+                self._file.close()
 
 
 def _bar(rounds: int) -> Any:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, Self, final
 
-from tacit.errors import FileError
+from tacit.errors import FileError, LedgerError
 from tacit.protocol.codec import Codec, Sign
 from tacit.protocol.effects import Send
 from tacit.protocol.messages import COORDINATOR, Message, Stop
@@ -209,7 +209,10 @@ class TranscriptWriter:
             if self.durable:
                 os.fsync(self._file)
         except OSError as error:
-            raise refused(self.path, error) from None
+            raise LedgerError(
+                f"{self.path} cannot be written ({error.strerror}), so nothing more is said; the ledger has "
+                "it all: see to the disk and start again."
+            ) from None
 
     def close(self) -> None:
         """End writing."""
