@@ -5,6 +5,7 @@ Run from the repository: ``python -m benchmarks.network [--quick] [--json FILE]`
 Contestants, on one machine, with mutual TLS on loopback and one connection per agent (or edge):
 
 - zenoh: the bare transport, messages of the same sizes, no logic: the limit;
+- Flower: the same average in its simulation engine, without privacy (`benchmarks.peers`), 100 clients;
 - tacit: the same, signed, checked, with exact noise, and on the disk before it is sent.
 
 Agents share two processes, the coordinator has its own. Around a server an agent sends one message and hears
@@ -27,6 +28,7 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks import peers
 from benchmarks.harness import Answer, Contestant, Goal, Question, race, save, show
 from benchmarks.network_turns import Troupe
 from tacit import Fading, Graph
@@ -41,7 +43,7 @@ PROCESSES = 2
 DEGREE = 4
 TURNS = 40  # at most: then the session would be over
 PATIENCE = 12.0  # seconds for one question
-GOAL = 0.3  # of the bare transport, at 100 agents
+GOAL, FLOWER_GOAL = 0.3, 20.0  # times the bare transport and Flower, at 100 agents
 SIZES = {10: (400, 60), 100: (60, 20), 1000: (6, 3)}
 """Number of agents: how many rounds zenoh and tacit do in one turn."""
 
@@ -145,15 +147,16 @@ def question(agents: int, *, graph: bool) -> Iterator[Question]:
             bare_rounds, our_rounds = SIZES[agents]
             place = f"a graph of degree {DEGREE}" if graph else "a server"
             zenoh = f"zenoh {version('eclipse-zenoh')}, no logic"
-            yield Question(
-                f"{agents:,} agents, {place}, mutual TLS",
-                "round",
-                [
-                    Contestant(zenoh, lambda: bare.go(bare_rounds), bare_rounds, bare.used),
-                    Contestant("tacit", lambda: ours.go(our_rounds), our_rounds, ours.used),
-                ],
-                [Goal(zenoh, GOAL)] if agents == 100 else [],
-            )
+            contestants = [Contestant(zenoh, lambda: bare.go(bare_rounds), bare_rounds, bare.used)]
+            goals = [Goal(zenoh, GOAL)] if agents == 100 else []
+            if agents == 100 and not graph and peers.available():
+                command = ["benchmarks.peers.flower_rounds", str(agents)]
+                flower = stack.enter_context(Troupe([command], python=str(peers.PYTHON)))
+                name = f"Flower {peers.version('flwr')}, simulation engine"
+                contestants.append(Contestant(name, lambda: flower.go(2), 2, flower.used))
+                goals.append(Goal(name, FLOWER_GOAL))
+            contestants.append(Contestant("tacit", lambda: ours.go(our_rounds), our_rounds, ours.used))
+            yield Question(f"{agents:,} agents, {place}, mutual TLS", "round", contestants, goals)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

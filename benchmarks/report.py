@@ -130,7 +130,8 @@ def page(measured: dict[str, Any]) -> str:
     if memory:
         parts.append(
             f"Simulating {memory['agents']:,} agents of degree 8 takes "
-            f"{memory['peak_bytes'] / 2**30:.2f} GiB at its peak (goal: under 4 GiB); making the graph {memory['graph_bytes'] / 2**30:.2f} GiB.\n"
+            f"{memory['peak_bytes'] / 2**30:.2f} GiB at its peak (goal: under 4 GiB); "
+            f"making the graph {memory['graph_bytes'] / 2**30:.2f} GiB.\n"
         )
     parts += [
         "## How cost grows\n",

@@ -7,13 +7,16 @@ asked, answers with one number, and the server takes the mean.
 # ruff: noqa: E402 - libraries read their settings when they are loaded
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
+import warnings
 from typing import Any
 
 for name in ("FLWR_TELEMETRY_ENABLED", "RAY_USAGE_STATS_ENABLED"):
     os.environ[name] = "0"
+warnings.simplefilter("ignore")
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
 from flwr.clientapp import ClientApp  # type: ignore[import-not-found, unused-ignore]
@@ -60,6 +63,7 @@ def used() -> float:
 
 
 if __name__ == "__main__":
+    logging.getLogger("flwr").setLevel(logging.ERROR)
     run_simulation(
         server_app=server,
         client_app=client,
