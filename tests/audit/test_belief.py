@@ -163,7 +163,7 @@ def test_a_redrawing_agent_tells_more_than_promised():
 
 def test_all_adversaries_on_the_wires_believe_the_same():
     execution = session(ClientServer(PARAMETERS["fading"], agents=3), [0.0, 1.0, 2.0], 4)
-    others = {"eavesdropper": (), "server": (), "compromised": (0, 2)}
+    others = {"eavesdropper": (), "server": (), "compromised": (0, 2), "insiders": (0, 2)}
     assert set(others) == set(ADVERSARIES)
     seen = [belief(execution, 1, prior=(-2, 4), adversary=a, compromised=c) for a, c in others.items()]
     assert all(np.array_equal(b.density, seen[0].density) for b in seen)
@@ -204,11 +204,14 @@ def test_long_runs_stay_finite():
         ({"level": 1.0}, ParameterError, "level"),
         ({"agent": 3}, StateError, "0 to 2"),
         ({"run": 1}, StateError, "0 to 0"),
-        ({"adversary": "oracle"}, ParameterError, "eavesdropper, server, compromised"),
+        ({"adversary": "oracle"}, ParameterError, "eavesdropper, server, compromised, insiders"),
         ({"adversary": "server"}, StateError, "no server on a graph"),
         ({"compromised": (1,)}, ParameterError, "leave them out"),
         ({"adversary": "compromised", "compromised": (0, 1)}, StateError, "must not be among"),
         ({"adversary": "compromised", "compromised": (7,)}, StateError, "0 to 2"),
+        ({"adversary": "insiders"}, ParameterError, "must be named"),
+        ({"adversary": "insiders", "compromised": (0, 1)}, StateError, "must not be among"),
+        ({"adversary": "insiders", "compromised": (2,)}, StateError, "hear the agent and all its neighbours"),
     ],
 )
 def test_what_makes_no_sense_is_refused(change, error, words):

@@ -7,12 +7,13 @@ density at a value v stays between `least` and `most`, and both are reached
 (docs/proofs/audit.md, section 5).
 
 Three adversaries share one belief, because nothing but the agent's own messages and the feedback it
-heard bears on its start (docs/proofs/audit.md, section 1):
+heard bears on its start (docs/proofs/audit.md, section 1); a fourth hears less:
 
 - ``"eavesdropper"`` hears every message and all feedback;
 - ``"server"``, curious, receives the same messages and made the feedback;
 - ``"compromised"`` agents tell all they know to an eavesdropper (the paper's strongest adversary).
-  Their own starts, states and noise say nothing about the start of another.
+  Their own starts, states and noise say nothing about the start of another;
+- ``"insiders"`` are compromised agents who hear no wire but their own: see `insiders`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray, frozen
+from tacit.audit.insiders import hear_everything, insider_density
 from tacit.audit.reconstruction import Posterior, Prior, from_kinks, kinks
 from tacit.audit.transcript import AgentTranscripts, Transcripts
 from tacit.errors import ParameterError, StateError
@@ -32,7 +34,7 @@ from tacit.theory.privacy import epsilon
 from tacit.theory.rounding import product_up, shown_up
 from tacit.theory.tables import html_table, shown_near
 
-Adversary = Literal["eavesdropper", "server", "compromised"]
+Adversary = Literal["eavesdropper", "server", "compromised", "insiders"]
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
 
 
@@ -54,9 +56,10 @@ class Belief:
         Density before anything was said.
     density : array, shape (T + 1, points)
     mean, low, high : array, shape (T + 1,)
-        Expected value, and the ends of the credible interval with equal tails. Exact.
+        Expected value, and the ends of the credible interval with equal tails.
     learned : array, shape (T + 1,)
-        Logarithm of the largest factor by which the density at any value has risen or fallen. Exact.
+        Logarithm of the largest factor by which the density at any value has risen or fallen. These
+        four are exact, but for insiders who do not hear everything: as good as `points` allow.
     epsilon : array, shape (T + 1,)
         ε of the first t rounds, per unit of adjacency, rounded up.
     promised : array, shape (T + 1,)
@@ -135,9 +138,9 @@ def belief(
     prior : Prior or (low, high), optional
         What is known before; two numbers are a flat prior. By default flat on the declared range, where
         the messages are on a lattice and so have one.
-    adversary : {"eavesdropper", "server", "compromised"}
+    adversary : {"eavesdropper", "server", "compromised", "insiders"}
     compromised : numbers of agents
-        For ``"compromised"``: who tells all. Not the agent itself, of whom all would be known.
+        For the last two: who tells all. Not the agent itself, of whom all would be known.
     points : int
         At how many values the density is given.
     level : float
@@ -164,31 +167,62 @@ def belief(
         raise ParameterError(f"points must be at least 2, got {points}.")
     if not 0 <= run < transcripts.runs:
         raise StateError(f"run must be a number from 0 to {transcripts.runs - 1}, got {run}.")
-    _require_view(transcripts, agent, adversary, tuple(compromised))
+    others = tuple(sorted(set(compromised)))
+    _require_view(transcripts, agent, adversary, others)
     view = transcripts[slice(run, run + 1)].of(agent)
-    posterior = _by_round(view, known, transcripts.rounds, _component(transcripts, component))
     values = np.linspace(known.edges[0], known.edges[-1], points)
-    rounds = np.arange(transcripts.rounds + 1)
+    if adversary == "insiders" and not hear_everything(transcripts, agent, others):
+        seen = _hidden(insider_density(transcripts, run, others, known, points), known, values, level)
+    else:
+        posterior = _by_round(view, known, transcripts.rounds, _component(transcripts, component))
+        seen = _heard(posterior, known, values, level)
     spent = _epsilons(view, transcripts.rounds)
     most, least = _limits(known, values, spent)
-    low, high = posterior.interval(level)
     return Belief(
         agent=agent,
         adversary=adversary,
         level=level,
-        rounds=rounds,
+        rounds=np.arange(transcripts.rounds + 1),
         values=values,
         prior=known.density(values),
-        density=posterior.density(values),
-        mean=posterior.mean,
-        low=low,
-        high=high,
-        learned=_learned(posterior, known),
         epsilon=spent,
         promised=np.array([product_up(float(e), known.edges[-1] - known.edges[0]) for e in spent]),
         most=most,
         least=least,
+        **seen,
     )
+
+
+def _heard(posterior: Posterior, prior: Prior, values: FloatArray, level: float) -> dict[str, FloatArray]:
+    """Sum up an exact posterior."""
+    low, high = posterior.interval(level)
+    return {
+        "density": posterior.density(values),
+        "mean": posterior.mean,
+        "low": low,
+        "high": high,
+        "learned": _learned(posterior, prior),
+    }
+
+
+def _hidden(cells: FloatArray, prior: Prior, values: FloatArray, level: float) -> dict[str, FloatArray]:
+    """Sum up densities that are constant in cells of equal width."""
+    edges = np.linspace(prior.edges[0], prior.edges[-1], cells.shape[1] + 1)
+    middles, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    below = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1) * width], axis=1)
+    low, high = (
+        np.array([np.interp(p, row, edges) for row in below]) for p in ((1 - level) / 2, (1 + level) / 2)
+    )
+    factor = cells / cells[0]  # which has no jumps, where the prior may have some
+    with np.errstate(divide="ignore"):
+        change = np.abs(np.log(factor)).max(axis=1)
+    return {
+        "density": prior.density(values) * [np.interp(values, middles, row) for row in factor],
+        "mean": cells @ middles * width,
+        "low": low,
+        "high": high,
+        "learned": change,
+    }
 
 
 def _prior(prior: Prior | tuple[float, float] | None, transcripts: Transcripts) -> Prior:
@@ -212,10 +246,13 @@ def _require_view(
         raise ParameterError(f"adversary must be one of {', '.join(ADVERSARIES)}, got {adversary!r}.")
     if adversary == "server" and not isinstance(transcripts.mechanism, ClientServer):
         raise StateError("there is no server on a graph: choose the eavesdropper or compromised agents.")
-    if compromised and adversary != "compromised":
+    if compromised and adversary not in ("compromised", "insiders"):
         raise ParameterError(
-            f'compromised agents go with adversary="compromised", got {adversary!r}: leave them out.'
+            f"compromised agents go with the adversaries compromised and insiders, got {adversary!r}: "
+            "leave them out."
         )
+    if adversary == "insiders" and not compromised:
+        raise ParameterError("insiders must be named: give the compromised agents.")
     if any(not 0 <= other < transcripts.mechanism.n for other in compromised):
         raise StateError(f"compromised agents must be numbers from 0 to {transcripts.mechanism.n - 1}.")
     if agent in compromised:

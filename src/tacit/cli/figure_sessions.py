@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tacit.cli.session import Session
 
 # The names of tacit.audit.ADVERSARIES: help must not load it. A test holds the two together.
-ADVERSARIES = ("eavesdropper", "server", "compromised")
+ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders")
 
 _AGENTS = 20  # where neither a number of them nor a graph is given
 _GRAPHS = ("ring:12", "grid:5x5", "karate", "hypercube:5")
@@ -149,8 +149,8 @@ def belief(
 
     Bayes' rule in one simulated session, and the least and most it could have come to believe
     under the promise. Whoever hears all messages believes the same: an eavesdropper, the server, and
-    compromised agents who share what they know. It shows one value: the agent's, made up unless a
-    file is given.
+    an eavesdropper to whom compromised agents tell all. Insiders are compromised agents who hear no
+    wire but their own. It shows one value: the agent's, made up unless a file is given.
     """
     from tacit.audit.belief import belief as believed
     from tacit.cli.values import made_up_range

@@ -14,6 +14,7 @@ _WHO = {
     "eavesdropper": "An eavesdropper",
     "server": "The curious server",
     "compromised": "An eavesdropper with compromised agents",
+    "insiders": "Compromised agents",
 }
 
 
@@ -36,7 +37,8 @@ def draw_belief(data: Belief, truth: float | None = None, unit: str = "value") -
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=3, fontsize=8.5)
         left.set_ylabel(f"start of agent {data.agent}: {unit}")
         left.set_ylim(data.values[0], data.values[-1])
-        who = f"{_WHO[data.adversary]}, who knew only the range and heard everything"
+        heard = "what reached them" if data.adversary == "insiders" else "everything"
+        who = f"{_WHO[data.adversary]}, who knew only the range and heard {heard}"
         spent = f"ε = {shown_up(float(data.epsilon[-1]), 4)} per unit after {data.rounds[-1]} rounds"
         figure.suptitle(f"{who}; {spent}", x=0.01, ha="left", fontsize=9, color=GREY)
     return figure
@@ -58,7 +60,7 @@ def _over_rounds(ax: Axes, data: Belief, truth: float | None) -> None:
     ax.set_xlim(0, last)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("rounds heard")
-    ax.set_title("What it believes, round by round")
+    ax.set_title("The belief, round by round")
     near = truth is not None and abs(truth - data.mean[-1]) < 0.05 * (data.values[-1] - data.values[0])
     push = 6 if near else 0
     above = 1 if truth is None or data.mean[-1] >= truth else -1

@@ -1,0 +1,122 @@
+"""What agents who pool what they hear believe about another: less than an eavesdropper.
+
+Around a server an insider hears the feedback, not the messages. Together the insiders can subtract their own
+messages from N·y(t); what is left is the sum of the m honest messages,
+
+    S(t) = Θ(t) + E(t),    Θ(t+1) = (1 − σ)Θ(t) + σ·m·y(t),
+
+where Θ is the sum of the honest states and E the sum of their noises. So all they learn is about Θ(0), the
+sum of the honest starts, through the law of a sum of m Laplace variables; the start of one agent is
+hidden among the others'. If all others are insiders (m = 1), they know the message itself.
+
+The density of a sum of m standard Laplace variables is e^{−|s|}·p_{m−1}(|s|)/(2^m (m−1)!), with the reverse
+Bessel polynomials p_n = (2n − 1)p_{n−1} + s²·p_{n−2}, p_0 = 1, p_1 = 1 + s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.interpolate import CubicSpline
+
+from tacit.arrays import FloatArray
+from tacit.audit.reconstruction import Prior
+from tacit.audit.transcript import Transcripts
+from tacit.errors import StateError
+from tacit.mechanism import ClientServer, Distributed
+from tacit.mechanism.parameters import OneShot, Parameters
+
+_DEVIATIONS = 8  # how far from its mean the sum of the other starts is followed
+_NODES, _FAR = 3000, 1e9  # where the law is tabulated, and up to how many scales
+
+
+def hear_everything(transcripts: Transcripts, agent: int, insiders: Sequence[int]) -> bool:
+    """Whether the insiders know all that bears on an agent's start: its messages and its feedback."""
+    mechanism = transcripts.mechanism
+    if isinstance(mechanism, Distributed):
+        heard = set(insiders).union(*(mechanism.graph.neighbours(i).tolist() for i in insiders))
+        return {agent, *mechanism.graph.neighbours(agent).tolist()} <= heard
+    return len(set(insiders)) == mechanism.n - 1
+
+
+def insider_density(
+    transcripts: Transcripts, run: int, insiders: Sequence[int], prior: Prior, cells: int
+) -> FloatArray:
+    """Return the density of one honest agent's start after 0, 1, …, T rounds, in so many cells.
+
+    The honest agents' starts are independent beforehand, all with the same prior. They must share
+    their parameters, and everybody must have spoken in every round.
+    """
+    share, honest = _shared(transcripts, insiders), transcripts.mechanism.n - len(insiders)
+    x, y = transcripts.x[run][:, sorted(insiders)], transcripts.y[run]
+    said = transcripts.mechanism.n * y - x.sum(axis=1)
+    sigma, scales = float(share.sigma), share.scales(len(y))
+    width = (prior.edges[-1] - prior.edges[0]) / cells
+    starts = np.asarray(prior.edges[0] + (np.arange(cells) + 0.5) * width, dtype=np.float64)
+    mass = prior.density(starts)
+    others, first = _sum_of_starts(mass, starts, honest - 1, width)
+    total = first + starts[0] + np.arange(len(others) + cells - 1) * width  # all values of Θ(0)
+    law = _log_law(honest)
+    log, path, rows = np.zeros(len(total)), 0.0, [mass]
+    for t, (sum_t, y_t) in enumerate(zip(said, y, strict=True)):
+        if scales[t] > 0:
+            log += law((sum_t - path - (1 - sigma) ** t * total) / scales[t])
+        path = (1 - sigma) * path + sigma * honest * y_t
+        # Σ_z P(others = z)·likelihood(v + z): sums of positive numbers, so that small ones keep their digits
+        rows.append(mass * np.correlate(np.exp(log - log.max()), others, mode="valid"))
+    density = np.array(rows)
+    return np.asarray(density / (density.sum(axis=1, keepdims=True) * width))
+
+
+def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Parameters:
+    """Return the parameters that the honest agents share."""
+    mechanism = transcripts.mechanism
+    if not isinstance(mechanism, ClientServer):
+        raise StateError(
+            "on a graph the insiders must hear the agent and all its neighbours, or what they believe has no "
+            "closed form: compromise more agents, or choose the eavesdropper, who knows more."
+        )
+    own = {}
+    for name, value in vars(mechanism.parameters).items():
+        honest = np.delete(np.broadcast_to(value, (mechanism.n,)), list(insiders))
+        if np.ptp(honest) > 0:
+            raise StateError(f"the honest agents must share their parameters, but their {name} differ.")
+        own[name] = float(honest[0])
+    if (
+        transcripts.x.ndim != 3
+        or np.isnan(transcripts.x).any()
+        or len(transcripts.rounds_of) != transcripts.rounds
+    ):
+        raise StateError("insiders can be judged where every agent sent one number in every round.")
+    kind = type(mechanism.parameters)
+    return kind(own["sigma"], own["c"]) if kind is OneShot else kind(**own)
+
+
+def _sum_of_starts(
+    mass: FloatArray, starts: FloatArray, count: int, width: float
+) -> tuple[FloatArray, float]:
+    """Return the law of the sum of `count` starts on the same steps, and where it begins."""
+    p = mass / mass.sum()
+    if count == 0:
+        return np.ones(1), 0.0
+    size = count * (len(p) - 1) + 1
+    long = next_fast_len(size)
+    law = np.maximum(irfft(rfft(p, long) ** count, long)[:size], 0.0)
+    mean = p @ np.arange(len(p))
+    spread = np.sqrt(count * (p @ (np.arange(len(p)) - mean) ** 2))
+    low = max(0, int(count * mean - _DEVIATIONS * spread) - 1)
+    high = min(size, int(count * mean + _DEVIATIONS * spread) + 2)
+    return law[low:high], float(count * starts[0] + low * width)
+
+
+def _log_law(m: int) -> Callable[[FloatArray], FloatArray]:
+    """Return the log-density of the sum of m standard Laplace variables, up to a constant."""
+    along = np.linspace(0, np.arcsinh(_FAR), _NODES)
+    nodes, ratio, log = np.sinh(along), np.ones(_NODES), np.zeros(_NODES)
+    for n in range(1, m):
+        ratio = 2 * n - 1 + (nodes**2 / ratio if n > 1 else nodes)
+        log += np.log(ratio)
+    spline = CubicSpline(along, log)
+    return lambda s: np.asarray(spline(np.arcsinh(np.minimum(np.abs(s), _FAR))) - np.abs(s))
