@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tacit.cli import VERBS
+from tacit.cli.figure import command as figures
 from tacit.cli.reference import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -17,7 +18,7 @@ def test_every_command_has_its_section(monkeypatch):
     text = markdown()
     for verb in VERBS:
         assert f"\n## tacit {verb}\n" in text
-    for figure in ("tradeoff", "trajectories", "radius", "smoothness"):
+    for figure in figures.commands:
         assert f"\n## tacit figure {figure}\n" in text
     assert text == PAGE.read_text()
     assert "usage: tacit analyze [options]" in text.lower()
