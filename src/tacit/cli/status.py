@@ -72,9 +72,8 @@ def _table(found: dict[str, Any]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=f"{found['member']} of session {found['session']}", show_header=False, title_justify="left"
-    )
+    title = Text(f"{found['member']} of session {found['session']}")
+    table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(no_wrap=True)
     table.add_column()
     for name, value in _rows(found):

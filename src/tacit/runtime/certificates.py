@@ -100,6 +100,15 @@ def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: st
     return Subject(about[0][1], key_bytes(about[0][2]), tuple(hosts))
 
 
+def _require_shown(authority: x509.Certificate, what: str) -> None:
+    """Refuse an authority whose name could be taken for more than a name where it is shown."""
+    names = [n.value for n in authority.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    try:
+        require_name(names[0] if len(names) == 1 else None, "an authority's name")
+    except InputError:
+        refuse(what, "must give the authority one plain name")
+
+
 @final
 @dataclass(frozen=True)
 class Certificate:
@@ -115,6 +124,8 @@ class Certificate:
             authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
         except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
             authority = False
+        if authority:
+            _require_shown(certificate, what)
         return cls(certificate, None if authority else _subject(certificate, what))
 
     @property

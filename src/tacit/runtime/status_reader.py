@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,7 +32,7 @@ def read_status(url: str, seconds: float = _SECONDS) -> dict[str, Any]:
     """Fetch a status and check that it is one."""
     try:
         with urllib.request.urlopen(url, timeout=seconds) as answer:
-            found = json.loads(answer.read(_MOST_BYTES))
+            found = json.loads(answer.read(_MOST_BYTES), object_pairs_hook=_plain)
     except urllib.error.HTTPError as error:
         error.close()
         raise InputError(f"{url} answered {error.code}: it is not a member's status.") from None
@@ -41,8 +42,17 @@ def read_status(url: str, seconds: float = _SECONDS) -> dict[str, Any]:
         raise InputError(
             f"{url} does not answer ({said}): is the member running with a status port?"
         ) from None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, HTTPException):
         raise InputError(f"{url} did not answer with a status.") from None
     if not isinstance(found, dict) or not {"session", "member", "round", "rounds", "phase"} <= set(found):
         raise InputError(f"{url} did not answer with a status.")
     return found
+
+
+def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse words that could command the terminal they are shown in."""
+    for key, value in pairs:
+        for word in (key, *(value if isinstance(value, list) else [value])):
+            if isinstance(word, str) and not word.isprintable():
+                raise ValueError
+    return dict(pairs)
