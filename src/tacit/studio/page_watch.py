@@ -14,7 +14,7 @@ from tacit.studio.form import Form
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
 from tacit.studio.plan import Curve, Plan
-from tacit.studio.session import ADVERSARIES, Scene, Session, Watching, scene
+from tacit.studio.session import ADVERSARIES, NAMED, Scene, Session, Watching, scene
 from tacit.studio.shell import card, chart, page, paragraph, redraw
 from tacit.studio.words import near, percent, with_unit
 from tacit.theory.rounding import shown_up
@@ -34,6 +34,7 @@ _SAID = {
     "server": "It receives every message, and made the feedback.",
     "compromised": "They tell an eavesdropper all they know. Their own numbers say nothing about the value "
     "of another, so they learn no more than it.",
+    "insiders": "They hear no wire but their own: the feedback, and their own messages.",
 }
 
 
@@ -107,7 +108,7 @@ class WatchPage:
 
     async def _changed(self, _: object = None) -> None:
         adversary = cast(Adversary, self._who.value)
-        self._told.set_visibility(adversary == "compromised")
+        self._told.set_visibility(adversary in NAMED)
         texts = (self._about.value or "", adversary, self._told.value or "")
         await self._latest.ask(Watching(self._panel.form, self._seed.value or "", *texts))
 
@@ -117,7 +118,7 @@ class WatchPage:
     def _show(self, made: Scene) -> None:
         another = made.session is not self._scene.session
         self._scene = made
-        fields = {"seed": self._seed, "agent": self._about, "compromised": self._told}
+        fields = {"seed": self._seed, "agent": self._about, "compromised": self._told, "adversary": self._who}
         for name, made_field in fields.items():
             made_field.error = made.wrong.get(name)
         if made.session is None:
@@ -170,7 +171,7 @@ class WatchPage:
         off = abs(float(session.average[t]) - session.target)
         self._said.set_text(
             f"Round {t} of {session.rounds}: the average is {with_unit(near(off, 3), unit)} off the target; "
-            f"each agent has lost {shown_up(float(session.spent[t]), 4)}. Values and noise are made up from "
+            f"each agent has lost at most {shown_up(float(session.spent[t]), 4)}. Values and noise are made up from "
             "the seed: nothing here is private."
         )
         agent = self._scene.belief.agent if self._scene.belief is not None else 0

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 
 from nicegui import PageArguments, ui
 
-from tacit.studio import page_compare, page_plan, page_watch, shell
+from tacit.studio import page_compare, page_plan, page_status, page_watch, shell
 
 Build = Callable[[Mapping[str, str]], None]
 BUILDERS: dict[str, Build] = {
     "/": page_plan.build,
     "/watch": page_watch.build,
     "/compare": page_compare.build,
+    "/status": page_status.build,
 }
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,14 @@ MOST_AGENTS = 2000
 """Of a session that is played on a page."""
 MOST_DRAWN = 400
 """Of a graph whose nodes can still be told apart."""
-ADVERSARIES: dict[Adversary, str] = dict(
-    zip(get_args(Adversary), ("an eavesdropper", "the curious server", "compromised agents"), strict=True)
-)
+ADVERSARIES: dict[Adversary, str] = {
+    "eavesdropper": "an eavesdropper",
+    "server": "the curious server",
+    "compromised": "compromised agents and an eavesdropper",
+    "insiders": "compromised agents alone",
+}
+NAMED: tuple[Adversary, ...] = ("compromised", "insiders")
+"""Adversaries that are a set of agents."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,11 +90,15 @@ def scene(asked: Watching) -> Scene:
         return Scene(wrong={"seed" if "whole number" in str(error) else "": str(error)})
     try:
         agent = whole(asked.agent, 0)
-        told = agents_named(asked.compromised) if asked.adversary == "compromised" else ()
+    except InputError as error:
+        return Scene(session, wrong={"agent": str(error)})
+    try:
+        told = agents_named(asked.compromised) if asked.adversary in NAMED else ()
         return Scene(session, believe(session, agent, asked.adversary, told))
     except TacitError as error:
-        about_set = "compromised" in str(error) or "names too many" in str(error)
-        return Scene(session, wrong={"compromised" if about_set else "agent": str(error)})
+        where = "compromised" if asked.adversary in NAMED else "adversary"
+        where = "agent" if agent >= session.agents else where
+        return Scene(session, wrong={where: str(error)})
 
 
 @lru_cache(maxsize=4)
@@ -163,7 +172,7 @@ def believe(session: Session, agent: int, adversary: Adversary, compromised: Seq
         agent,
         prior=(wish.low, wish.high),
         adversary=adversary,
-        compromised=compromised if adversary == "compromised" else (),
+        compromised=compromised,
         points=161,
     )
 
