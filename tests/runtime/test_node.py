@@ -22,6 +22,7 @@ from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Deadlines, Session
 from tacit.protocol.tables import AgentPhase
 from tacit.protocol.voice import Budget
+from tacit.runtime import saving
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
@@ -125,13 +126,21 @@ def test_peers_come_to_their_end(ring, keys, tmp_path):
 
 
 def test_what_is_sent_was_saved_before(session, keys, tmp_path, monkeypatch):
-    """When a report or feedback is on the wire, the ledger has returned from saving its very bytes."""
-    codec, network, seen, saved = Codec(session), MemoryNetwork(session), [], set()
-    append = Ledger.append
+    """When a report or feedback is on the wire, its very bytes are saved and flushed to the disk."""
+    codec, network, seen, saved, written = Codec(session), MemoryNetwork(session), [], set(), {}
+    append, flush = Ledger.append, saving.flush_together
 
-    def noted(self, which, records):
-        append(self, which, records)
-        saved.update(record.frame for record in records if isinstance(record, Spoke | Closed))
+    def noted(self, which, records, *, flush=True):
+        append(self, which, records, flush=flush)
+        frames = {record.frame for record in records if isinstance(record, Spoke | Closed)}
+        (saved if flush else written.setdefault(self, set())).update(frames)
+
+    def flushed(ledgers):
+        failed = flush(ledgers)
+        assert not failed
+        for ledger in ledgers:
+            saved.update(written.pop(ledger, ()))
+        return failed
 
     def tap(_sender, _to, frame):
         message = codec.open(frame)
@@ -140,6 +149,7 @@ def test_what_is_sent_was_saved_before(session, keys, tmp_path, monkeypatch):
             seen.append(frame)
 
     monkeypatch.setattr(Ledger, "append", noted)
+    monkeypatch.setattr(saving, "flush_together", flushed)
     network.taps.append(tap)
     limited(all_results(session, keys, tmp_path, network))
     assert len(set(seen)) == session.rounds * (session.n + 1)
@@ -195,11 +205,11 @@ def test_stopped_at_any_moment_the_same_bytes_are_repeated(session, keys, tmp_pa
     async def main():
         network = MemoryNetwork(session)
 
-        def tap(sender, _to, frame):
+        def tap(_sender, _to, frame):
             message = codec.open(frame)
             if isinstance(message.body, Report | Feedback):
                 number = getattr(message.body, "update", None), getattr(message.body, "round", None)
-                heard.setdefault((sender, number), set()).add(frame)
+                heard.setdefault((message.sender, number), set()).add(frame)
 
         network.taps.append(tap)
 

@@ -6,6 +6,7 @@ Losses are added up for every message, and a sum that is compared with a cap mus
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 _BITS = 1074
 _ONE = 1 << _BITS
@@ -21,6 +22,11 @@ def up(total: int) -> float:
     """Return the smallest float that is at least as large as an exact sum."""
     result = total / _ONE  # to the nearest
     return result if exact(result) >= total else math.nextafter(result, math.inf)
+
+
+def as_fraction(total: int) -> Fraction:
+    """Return an exact sum as a fraction."""
+    return Fraction(total, _ONE)
 
 
 def within(total: int, cap: float) -> bool:

@@ -13,7 +13,13 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias, final
 
 
-class On(Enum):
+class _Name(Enum):
+    """Members are looked up in tables all the time: by identity, which is fastest."""
+
+    __hash__ = object.__hash__
+
+
+class On(_Name):
     """What can happen. First what comes from outside, sorted by what it means here."""
 
     START = "start"
@@ -51,7 +57,7 @@ class On(Enum):
     ALL_DONE = "all are done"
 
 
-class AgentPhase(Enum):
+class AgentPhase(_Name):
     """Where an agent of the client-server mechanism is."""
 
     IDLE = "idle"
@@ -64,7 +70,7 @@ class AgentPhase(Enum):
     DECLINED = "declined"
 
 
-class CoordinatorPhase(Enum):
+class CoordinatorPhase(_Name):
     """Where the coordinator is."""
 
     IDLE = "idle"
@@ -75,7 +81,7 @@ class CoordinatorPhase(Enum):
     STOPPED = "stopped"
 
 
-class PeerPhase(Enum):
+class PeerPhase(_Name):
     """Where an agent of the distributed mechanism is."""
 
     IDLE = "idle"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -21,6 +20,7 @@ from tacit.errors import CapExceeded, InputError
 from tacit.protocol.agent import Agent as AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
+from tacit.protocol.exact import up
 from tacit.protocol.peer import Peer as PeerMachine
 from tacit.protocol.voice import start_state
 from tacit.runtime.clock import Clock, SystemClock
@@ -30,7 +30,6 @@ from tacit.runtime.member import Member, Taker, loaded, number_of
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
 from tacit.runtime.transport import Transport
-from tacit.theory.rounding import fraction_up
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -106,8 +105,7 @@ class _Speaker(Member):
     @property
     def planned(self) -> float:
         """What the whole session costs at most, for its adjacency."""
-        losses = self.session.account(self.number).per_message
-        return fraction_up(sum(map(Fraction, losses.tolist()), Fraction(0)))
+        return up(self.session.planned(self.number))
 
     def _made(self, ledger: Ledger) -> Node:
         session, records = self.session, ledger.records(self.session.id)

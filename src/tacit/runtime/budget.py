@@ -18,6 +18,7 @@ from typing import final
 import msgspec
 
 from tacit.errors import CapExceeded, InputError
+from tacit.protocol.exact import as_fraction, exact, up, within
 from tacit.protocol.roster import require_name
 from tacit.protocol.voice import Budget
 from tacit.runtime.schema import Capped, Reserved
@@ -101,7 +102,7 @@ class Purse:
     def __init__(self) -> None:
         self._caps: dict[str, Capped] = {}
         self._reserved: dict[bytes, Reserved] = {}
-        self._said: dict[bytes, Fraction] = {}
+        self._said: dict[bytes, int] = {}  # as `exact` counts
         self._settled: set[bytes] = set()
 
     def capped(self, row: Capped) -> None:
@@ -114,7 +115,7 @@ class Purse:
 
     def said(self, session: bytes, loss: float) -> None:
         """Take in what one message cost."""
-        self._said[session] = self._said.get(session, Fraction(0)) + Fraction(loss)
+        self._said[session] = self._said.get(session, 0) + exact(loss)
 
     def settled(self, session: bytes) -> None:
         """Take in that nothing more will be said: what was not said is not lost."""
@@ -134,7 +135,7 @@ class Purse:
 
     def charge(self, session: bytes) -> Fraction:
         """What a session counts for: all it may cost, or once it is settled all it did."""
-        said = self._said.get(session, Fraction(0))
+        said = as_fraction(self._said.get(session, 0))
         amount = said if session in self._settled else Fraction(self._reserved[session].planned)
         row = self._reserved[session]
         return max(amount, said) * _steps(self._caps[row.value], row)
@@ -185,17 +186,17 @@ class Purse:
             steps=_steps(cap, row),
             others=fraction_up(others),
             cap=cap.cap,
-            said=fraction_up(self._said.get(session, Fraction(0))),
+            said=up(self._said.get(session, 0)),
             settled=session in self._settled,
         )
 
     def require_reserved(self, session: bytes, losses: list[float]) -> None:
         """Refuse messages that would cost more than was set aside."""
         row = self._reserved.get(session)
-        total = self._said.get(session, Fraction(0)) + sum(map(Fraction, losses), Fraction(0))
-        if row is not None and total > row.planned:
+        total = self._said.get(session, 0) + sum(map(exact, losses))
+        if row is not None and not within(total, row.planned):
             raise CapExceeded(
-                f"the messages of this session would cost {shown_up(fraction_up(total))}, more than the "
+                f"the messages of this session would cost {shown_up(up(total))}, more than the "
                 f"{shown_up(row.planned)} set aside for it: the agent stops speaking."
             )
 

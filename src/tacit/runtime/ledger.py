@@ -12,7 +12,7 @@ that lost its ledger has lost its sessions, and its value the cap.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -37,7 +37,7 @@ from tacit.protocol.records import (
 )
 from tacit.runtime import schema
 from tacit.runtime.budget import Balance, Purse, Reservation, require_amount, require_label
-from tacit.runtime.store import Row, Store
+from tacit.runtime.store import Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.rounding import fraction_up
 
@@ -97,14 +97,17 @@ class Ledger:
 
     # ---- what is said and heard ------------------------------------------------------------------
 
-    def append(self, session: bytes, records: Sequence[Record]) -> None:
-        """Save records of a session, all or none; they are on the disk when this returns."""
+    def append(self, session: bytes, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Save records of a session, all or none; they are on the disk when this returns.
+
+        Without `flush` they are on the disk when `flush_together` says so, and must not be sent before.
+        """
         rows = [_row(session, record) for record in records]
         with self._using():
             spoken = [record.loss for record in records if isinstance(record, Spoke)]
             if spoken:
                 self._purse.require_reserved(session, [require_amount(loss, "a loss") for loss in spoken])
-            self._write(rows)
+            self._write(rows, flush=flush)
 
     def records(self, session: bytes) -> list[Record]:
         """Return the records of a session in the order they were saved, for `resume`."""
@@ -268,9 +271,9 @@ class Ledger:
             self._store.require_working()
             yield
 
-    def _write(self, rows: Sequence[Row]) -> None:
+    def _write(self, rows: Sequence[Row], *, flush: bool = True) -> None:
         if rows:
-            self._store.append(rows)
+            self._store.append(rows, flush=flush)
             for row in rows:
                 self._learn(row)
 
@@ -285,6 +288,12 @@ class Ledger:
             self._purse.said(session, loss)
         elif kind in _LAST_WORDS:
             self._purse.settled(session)
+
+
+def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
+    """Bring to the disk what was appended to these without flush; return those that failed, and why."""
+    by_store = {ledger._store: ledger for ledger in ledgers}
+    return {by_store[store]: error for store, error in flush_stores(by_store).items()}
 
 
 def _require_id(session: bytes) -> None:

@@ -97,6 +97,11 @@ class Mark:
             return f"process {int(line.rsplit(b' ', 1)[1])}"
         return "another process"
 
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._file
+
     def read(self) -> Position | None:
         """Return how far the ledger had come; None for a mark that was never written."""
         found = [Position.unpack(os.pread(self._file, 512, place)) for place in _SLOTS]

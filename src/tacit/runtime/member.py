@@ -14,7 +14,8 @@ from tacit.errors import InputError
 from tacit.protocol.effects import Notice, Refused
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
-from tacit.runtime.node import Book, Node
+from tacit.runtime.node import Node
+from tacit.runtime.saving import Book
 
 if TYPE_CHECKING:
     from tacit.protocol.messages import Refusal

@@ -12,7 +12,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
 from tacit.protocol.effects import (
     Event,
@@ -29,11 +29,10 @@ from tacit.protocol.effects import (
     Updated,
 )
 from tacit.runtime.clock import Clock, SystemClock
+from tacit.runtime.saving import Book, save
 from tacit.runtime.transport import Arrival, Frame, Transport
-from tacit.runtime.workers import in_worker
 
 if TYPE_CHECKING:
-    from tacit.protocol.records import Record
     from tacit.protocol.tables import Phase
     from tacit.runtime.noise import NoiseAhead
 
@@ -57,14 +56,6 @@ class Machine(Protocol):
 
     def handle(self, event: Event) -> Step:
         """Take an event; return what to save, then what to send, then what to show."""
-        ...
-
-
-class Book(Protocol):
-    """Where records are kept: `Ledger`."""
-
-    def append(self, session: bytes, records: Sequence[Record]) -> None:
-        """Save, durably, all or none."""
         ...
 
 
@@ -107,12 +98,16 @@ class Node:
         self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
         self._linger, self._pace = linger, pace
         self._last_round = -math.inf
-        self._halt = asyncio.Event()
+        self._halting = False
+        self._stirred = asyncio.Event()  # something arrived, a tick is due, or someone wants to leave
+        self._alarm: asyncio.Future[None] | None = None
+        self._alarm_at = math.inf
         self._over_since: float | None = None
 
     def halt(self) -> None:
         """Leave the session for good (coordinator: end it). To stop for now, cancel `run`."""
-        self._halt.set()
+        self._halting = True
+        self._stirred.set()
 
     async def run(self) -> None:
         """Open the network and drive the machine until it is over."""
@@ -121,18 +116,23 @@ class Node:
             if self._noise is not None:
                 await self._noise.prime(self._update)
             await self._transport.open()
-            await self._handle([Start(), self._tick()])
-            receiving = asyncio.ensure_future(self._transport.receive())
+            await self._handle([Start()])
+            receiving = self._listen()
             while not self._over():
-                events = await self._wait(receiving)
+                await self._wait()
+                events: list[Event] = []
                 if receiving.done():
-                    events = [_event(arrival) for arrival in receiving.result()] + events
-                    receiving = asyncio.ensure_future(self._transport.receive())
-                for start in range(0, len(events), _BURST):
+                    events = [_event(arrival) for arrival in receiving.result()]
+                    receiving = self._listen()
+                if self._halting:
+                    self._halting = False
+                    events.append(Halt())
+                for start in range(0, max(1, len(events)), _BURST):
                     await self._handle(events[start : start + _BURST])
         finally:
-            if receiving is not None:
-                receiving.cancel()
+            for waiting in (receiving, self._alarm):
+                if waiting is not None:
+                    waiting.cancel()
             await self._shut()
 
     @property
@@ -147,45 +147,56 @@ class Node:
             self._over_since = self._clock.now()
         return self._clock.now() >= self._over_since + self._linger
 
-    async def _wait(self, receiving: asyncio.Future[Any]) -> list[Event]:
+    def _listen(self) -> asyncio.Future[list[Arrival]]:
+        receiving = asyncio.ensure_future(self._transport.receive())
+        receiving.add_done_callback(self._stir)
+        return receiving
+
+    def _stir(self, _: object) -> None:
+        self._stirred.set()
+
+    async def _wait(self) -> None:
         """Wait until something arrives, a tick is due or someone wants to leave."""
         wake = self.machine.wake
         if self._over_since is not None:
             wake = self._over_since + self._linger
-        seconds = None if wake is None else max(0.0, wake - self._clock.now())
-        if seconds != 0.0 and not receiving.done() and not self._halt.is_set():
-            halting = asyncio.ensure_future(self._halt.wait())
-            waiting: set[asyncio.Future[Any]] = {receiving, halting}
-            if seconds is not None:
-                waiting.add(asyncio.ensure_future(self._clock.sleep(seconds)))
-            try:
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for future in waiting - {receiving}:
-                    future.cancel()
-        else:
+        if wake is not None and wake <= self._clock.now():
             await asyncio.sleep(0)  # others in this loop live too
-        events: list[Event] = [self._tick()]
-        if self._halt.is_set():
-            self._halt.clear()
-            events.append(Halt())
-        return events
+        else:
+            self._set_alarm(math.inf if wake is None else wake)
+            await self._stirred.wait()
+        self._stirred.clear()
 
-    def _tick(self) -> Tick:
-        return Tick(self._clock.now())
+    def _set_alarm(self, wake: float) -> None:
+        """Be stirred by then. An alarm that is set already may ring too early: that does no harm."""
+        if self._alarm is not None and not self._alarm.done():
+            if self._alarm_at <= wake:
+                return
+            self._alarm.cancel()
+        self._alarm = None
+        if wake < math.inf:
+            self._alarm_at = wake
+            self._alarm = asyncio.ensure_future(self._clock.sleep(wake - self._clock.now()))
+            self._alarm.add_done_callback(self._stir)
 
     async def _handle(self, events: Sequence[Event]) -> None:
         """Let the machine take events and the noise it wants for them; save; send; show."""
         steps = [self.machine.handle(event) for event in events]
+        steps = await self._with_noise(steps)
+        steps.append(self.machine.handle(Tick(self._clock.now())))  # timers that were set start to run
+        await self._carry_out(await self._with_noise(steps))
+        if self._noise is not None:
+            self._noise.refill()
+
+    async def _with_noise(self, steps: list[Step]) -> list[Step]:
+        """Let the machine take the noise it wants; what cannot wait for it is carried out first."""
         while self._noise is not None and (u := self._wanted()) is not None:
             if not self._noise.ready(u):
                 await self._carry_out(steps)
                 steps = []
             draw = await self._noise.draw(u)
             steps.append(self.machine.handle(NoiseReady(u, draw)))
-        await self._carry_out(steps)
-        if self._noise is not None:
-            self._noise.refill()
+        return steps
 
     def _wanted(self) -> int | None:
         wanted: int | None = self.machine.wants_noise  # type: ignore[attr-defined]
@@ -194,7 +205,7 @@ class Node:
     async def _carry_out(self, steps: Sequence[Step]) -> None:
         records = [record for step in steps for record in step.records]
         if records:
-            await in_worker(lambda: self._book.append(self._id, records))
+            await save(self._book, self._id, records)
         for step in steps:
             for message in step.messages:
                 self._transport.send(message.to, message.frame)

@@ -3,12 +3,19 @@
 `DrawnAhead` hands out one update after the other. A machine that was away skips updates: then draws are
 begun anew, and handed out on a coarse grid of time, so that when it speaks says nothing of how
 long they took. Draws that were skipped were never used, so nothing is drawn twice.
+
+One draw by itself costs ten times what it costs among many. So draws are made for several updates at once,
+and agents of one process that need the same scale share what was drawn for it: each draw goes to one agent,
+for one update.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, final
+import os
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, cast, final
 
 from tacit.noise.ahead import DrawnAhead
 from tacit.noise.safe import SafeNoise, WholeNoise
@@ -21,6 +28,39 @@ if TYPE_CHECKING:
 
 GRID = 0.1
 """Seconds; draws that were not ready in time are handed out at whole multiples of this."""
+_DEPTH, _SHALLOW, _LONG = 16, 4, 8192
+"""So many updates are drawn for ahead of time, or so few if a message has more components than this."""
+_MOST_SHARED, _SCALES = 32, 64
+
+
+@final
+class _Shared:
+    """Plain numbers for all agents of this process; each number is handed out once."""
+
+    def __init__(self) -> None:
+        self._source, self._lock = SafeNoise(threads=1), Lock()
+        self._drawn: dict[float, list[int]] = {}
+        self._process = os.getpid()
+        self.users = 0
+
+    def draw(self, scale: float, size: int | None = None) -> int | IntArray:
+        if size is not None:
+            return self._source.draw(scale, size)
+        with self._lock:
+            if self._process != os.getpid():  # after a fork two processes would use the same numbers
+                self._drawn.clear()
+                self._process = os.getpid()
+            if not self._drawn.get(scale):
+                while len(self._drawn) >= _SCALES:
+                    del self._drawn[next(iter(self._drawn))]
+                together = max(1, min(self.users, _MOST_SHARED))
+                self._drawn[scale] = self._source.draw(scale, together).tolist()
+            return self._drawn[scale].pop()
+
+
+@cache
+def _shared() -> _Shared:
+    return _Shared()
 
 
 @final
@@ -34,15 +74,19 @@ class NoiseAhead:
     """
 
     def __init__(self, session: Session, who: int, clock: Clock, source: WholeNoise | None = None) -> None:
-        self._source = SafeNoise(threads=1) if source is None else source
+        self._source: WholeNoise = source or cast(WholeNoise, _shared())
         self._agent, self._clock = session.lattice_agent(who), clock
         self._size = None if session.components == 1 else session.components
         self._messages = 1 if session.noise_kind == "one-shot" else session.rounds
+        self._depth = _DEPTH if session.components <= _LONG else _SHALLOW
         self._pool: DrawnAhead | None = None
+        self._taken = 0  # since the pool was full
         self._behind: asyncio.Future[None] | None = None
+        self._user = False
 
     async def prime(self, u: int) -> None:
         """Draw for update u and those after it, before anything can be heard."""
+        self._count(True)
         await self._begin(u)
 
     def ready(self, u: int) -> bool:
@@ -57,23 +101,42 @@ class NoiseAhead:
                 await self._begin(u)
             await self._on_grid()
         assert self._pool is not None
+        self._taken += 1
         return self._pool.take(u)
 
     def refill(self) -> None:
-        """Draw what comes next, in the background. Call it after speaking."""
-        if self._pool is not None and (self._behind is None or self._behind.done()):
+        """Draw what comes next, in the background, if half of it is used. Call it after speaking."""
+        idle = self._behind is None or self._behind.done()
+        if self._pool is not None and idle and 2 * self._taken >= self._depth:
+            self._taken = 0
             self._behind = asyncio.ensure_future(in_worker(self._pool.refill))
 
     async def close(self) -> None:
         """Throw away what was not used."""
+        self._count(False)
+        await self._forget()
+
+    def _count(self, here: bool) -> None:
+        """Say whether this one uses what is shared."""
+        if here != self._user:
+            self._user = here
+            _shared().users += 1 if here else -1
+
+    async def _forget(self) -> None:
         await self._settle()
         if self._pool is not None:
             self._pool.close()
 
     async def _begin(self, u: int) -> None:
-        await self.close()
+        await self._forget()
+        self._taken = 0
         self._pool = DrawnAhead(
-            self._source, self._agent.draw_scale, size=self._size, first=u, messages=self._messages
+            self._source,
+            self._agent.draw_scale,
+            size=self._size,
+            depth=self._depth,
+            first=u,
+            messages=self._messages,
         )
         await in_worker(self._pool.refill)
 

@@ -11,7 +11,7 @@ import os
 import secrets
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, final
@@ -20,6 +20,7 @@ from urllib.parse import quote
 from tacit.errors import FileError, LedgerError
 from tacit.runtime import schema
 from tacit.runtime.files import PRIVATE, refused, require_private, sync_directory
+from tacit.runtime.flush import flush_file_system
 from tacit.runtime.mark import Mark, Position
 
 Row: TypeAlias = tuple[bytes, str, int, float | None, bytes]
@@ -34,6 +35,9 @@ _SETTINGS = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
 )
+_COLUMNS = 7
+_ROW = "(?, ?, ?, ?, ?, ?, ?)"
+_MOST_VALUES = 32 * _COLUMNS  # in one statement
 _STOP = "the agent stops speaking, and nothing is lost"
 _ADVICE = "Never restore a ledger: noise would be drawn again for messages that were sent"
 
@@ -51,6 +55,7 @@ class Store:
         """Made at random with the file: what tells it from every other."""
         self._inode = path.stat().st_ino
         self.count, self._head, self._synced = 0, b"", 0
+        self._flushes = True
 
     @classmethod
     def open(cls, path: Path, learn: Callable[[Row], None], *, create: bool, copied: bool) -> Store:
@@ -150,34 +155,66 @@ class Store:
                 f"{self.path} is not the file that its mark was made for: it was copied. {_COPIED}"
             )
 
-    def append(self, rows: Sequence[Row]) -> None:
-        """Append rows, all or none; they are on the disk when this returns."""
+    def append(self, rows: Sequence[Row], *, flush: bool = True) -> None:
+        """Append rows, all or none; they are on the disk when this returns, or by `flush_stores`."""
         self.require_working()
         count, head = self.count, self._head
+        values: list[Any] = []
+        for session, kind, number, loss, data in rows:
+            count += 1
+            row = (session, kind, count if kind in schema.MANY else number, loss, data)
+            head = schema.digest(head, (count, *row))
+            values += (count, *row, head)
         try:
-            self._database.execute("BEGIN IMMEDIATE")
-            for session, kind, number, loss, data in rows:
-                count += 1
-                row = (session, kind, count if kind in schema.MANY else number, loss, data)
-                head = schema.digest(head, (count, *row))
-                values = (count, *row, head)
-                self._database.execute("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-            self._database.execute("COMMIT")
+            self._insert(values, flush=flush)
         except sqlite3.IntegrityError as error:
-            self._database.execute("ROLLBACK")
             raise LedgerError(f"{self.path} refuses a record: {_broken_rule(error)}.") from None
         except sqlite3.Error as error:
             # What is on the disk now is unknown, so nothing more is written: opening again will tell.
-            self._failed = complaint(error)
-            with suppress(sqlite3.Error):
-                self._database.execute("ROLLBACK")
-            raise LedgerError(f"{self.path} {self._failed}") from None
+            raise self._fail(complaint(error)) from None
         self.count, self._head = count, head
+        if flush:
+            self._move_mark(durable=count - self._synced >= _SYNC_EVERY)
+
+    def _insert(self, values: Sequence[Any], *, flush: bool) -> None:
+        """Write rows as one statement, which is a transaction of its own: the interpreter waits once."""
+        if flush != self._flushes:  # FULL: each commit is on the disk; NORMAL: when it is flushed
+            self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
+            self._flushes = flush
+        if len(values) <= _MOST_VALUES:
+            self._insert_some(values)
+            return
+        with self._database:  # rolls back what fails
+            self._database.execute("BEGIN IMMEDIATE")
+            for start in range(0, len(values), _MOST_VALUES):
+                self._insert_some(values[start : start + _MOST_VALUES])
+
+    def _insert_some(self, values: Sequence[Any]) -> None:
+        rows = ", ".join([_ROW] * (len(values) // _COLUMNS))
+        self._database.execute(f"INSERT INTO record VALUES {rows}", values)
+
+    def _move_mark(self, *, durable: bool) -> None:
         try:
-            self._keep_mark(durable=count - self._synced >= _SYNC_EVERY)
+            self._keep_mark(durable=durable)
         except OSError as error:
-            self._failed = f"cannot be guarded any more ({error.strerror}): {_STOP}."
-            raise LedgerError(f"{self.path} {self._failed}") from None
+            raise self._fail(f"cannot be guarded any more ({error.strerror}): {_STOP}.") from None
+
+    def _fail(self, why: str) -> LedgerError:
+        self._failed = why
+        return LedgerError(f"{self.path} {why}")
+
+    def flushed(self, error: OSError | None) -> None:
+        """Take note that what was appended is on the disk; only then may the mark say so."""
+        if error is not None:
+            raise self._fail(f"could not be brought to the disk ({error.strerror}): {_STOP}.") from None
+        # The next flush takes the mark along.
+        self._synced = self.count
+        self._move_mark(durable=False)
+
+    @property
+    def descriptor(self) -> int:
+        """A descriptor on the file system that the file is on."""
+        return self._mark.descriptor
 
     def rows(self, where: str, arguments: tuple[Any, ...]) -> list[Row]:
         """Return the rows of this condition, in their order."""
@@ -220,6 +257,29 @@ class Store:
 
     def _damaged(self) -> LedgerError:
         return LedgerError(f"{self.path} {_DAMAGED}")
+
+
+def flush_stores(stores: Iterable[Store]) -> dict[Store, LedgerError]:
+    """Bring to the disk what was appended without flush; return the stores that failed, and why.
+
+    One call for each file system they are on: with many files that is far cheaper than one for each file.
+    """
+    places: dict[int, list[Store]] = {}
+    for store in stores:
+        places.setdefault(os.fstat(store.descriptor).st_dev, []).append(store)
+    failed = {}
+    for together in places.values():
+        error = None
+        try:
+            flush_file_system(together[0].descriptor)
+        except OSError as caught:
+            error = caught
+        for store in together:
+            try:
+                store.flushed(error)
+            except LedgerError as why:
+                failed[store] = why
+    return failed
 
 
 _COPIED = (

@@ -9,18 +9,23 @@ from functools import cache
 from typing import TypeVar
 
 T = TypeVar("T")
-_THREADS = 32
-"""Ledgers wait for the disk side by side, and one flush of the disk serves many of them."""
+_THREADS = 8
+"""Few: they take turns in the interpreter, and ledgers are flushed together (`saving`)."""
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def pool() -> ThreadPoolExecutor:
+    """Return the threads of this process."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="tacit-work")
 
 
 async def in_worker(work: Callable[[], T]) -> T:
     """Run on another thread. Once begun it is waited for, even if whoever asked is stopped."""
-    future = asyncio.get_running_loop().run_in_executor(_pool(), work)
+    return await finished(asyncio.get_running_loop().run_in_executor(pool(), work))
+
+
+async def finished(future: asyncio.Future[T]) -> T:
+    """Wait for something to be over, even if whoever asked is stopped meanwhile."""
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
