@@ -5,7 +5,7 @@ import io
 import json
 
 from tacit.cli.running import Log
-from tacit.protocol.effects import Refused, RoundOpened
+from tacit.protocol.effects import LostHistory, Refused, RoundOpened
 from tacit.protocol.messages import Refusal
 from tacit.runtime.transport import Frame, Inbox
 
@@ -30,11 +30,12 @@ def test_a_log_is_not_filled_by_refusals(played, tmp_path):
     log = Log(played(rounds=4).session, tmp_path / "log")
     for _ in range(10_000):
         log.notice(Refused(Refusal.BAD_SIGNATURE))
+        log.notice(LostHistory(1, 3))
     log.notice(Refused(Refusal.REPLAY, 1))
     log.notice(RoundOpened(1, 4))
     log.close()
     lines = [json.loads(line) for line in io.StringIO((tmp_path / "log").read_text())]
-    assert len(lines) < 200
+    assert len(lines) < 300
     bad = [line for line in lines if line.get("reason") == "bad-signature"]
     assert [line["count"] for line in bad[:3]] == [1, 2, 3]
     assert bad[-1]["count"] == 8192  # it is told how many there were, each time they have doubled

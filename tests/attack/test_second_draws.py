@@ -99,3 +99,22 @@ def test_what_a_session_costs_is_told_with_what_it_protects(world):
     assert "for values up to 10 apart; other" in sentence(cost, wide)
     assert "for values up to 0.5 apart, though they may be 10 apart; other" in sentence(cost, narrow)
     assert as_dict(cost, narrow)["adjacency"] == 0.5
+
+
+def test_without_entropy_nothing_is_said(world, monkeypatch):
+    def exhausted(*_):
+        raise OSError("the generator failed")
+
+    session = world.session()
+    network = world.network(session)
+    sent = []
+    network.taps.append(lambda sender, _to, _frame: sent.append(sender))
+    monkeypatch.setattr("tacit.noise.safe.SafeNoise.draw", exhausted)
+
+    async def main():
+        async with world.agent(session, network, 0) as agent:
+            await agent.result()
+
+    with pytest.raises(OSError, match="generator failed"):
+        asyncio.run(main())
+    assert sent == []

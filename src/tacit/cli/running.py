@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -22,7 +22,7 @@ from tacit.cli import options
 from tacit.errors import CapExceeded, InputError, LedgerError, TacitError
 
 if TYPE_CHECKING:
-    from tacit.protocol.effects import Notice, Refused
+    from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.member import Member, Taker
     from tacit.runtime.status import Status
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-_REFUSALS = 100
-"""Of each reason and sender so many refusals are told, and then one whenever they have doubled."""
+_OFTEN = 100
+"""What one sender can cause at will is told so often, and then whenever it has happened twice as often."""
 _MEMBERS, _MEMBER_LISTS = {"who", "sender"}, {"used", "missing"}
 
 
@@ -93,7 +93,7 @@ class Log:
 
     def __init__(self, session: Session, path: Path | None) -> None:
         self._session = session
-        self._refused: Counter[Refused] = Counter()
+        self._often: Counter[Hashable] = Counter()
         self._file: IO[str] | None = None
         if path is not None:
             self._file = path.open("a", encoding="utf-8", buffering=1)
@@ -105,13 +105,12 @@ class Log:
     def notice(self, notice: Notice) -> None:
         """Tell of a notice."""
         from tacit.cli.notices import progress, sentence
-        from tacit.protocol.effects import Refused
 
         what = as_dict(notice, self._session)
-        if isinstance(notice, Refused):
-            self._refused[notice] += 1
-            what["count"] = count = self._refused[notice]
-            if count > _REFUSALS and count & (count - 1):  # or whoever shouts would fill the disk
+        if (shouted := _shouted(notice)) is not None:
+            self._often[shouted] += 1
+            what["count"] = count = self._often[shouted]
+            if count > _OFTEN and count & (count - 1):  # or whoever shouts would fill the disk
                 return
         self._write(what)
         if self._bar is not None:
@@ -147,6 +146,18 @@ class Log:
         if self._file is not None:
             with suppress(OSError):  # what a full disk has not taken
                 self._file.close()
+
+
+def _shouted(notice: Notice) -> Hashable:
+    """Return what one who may connect can cause as often as it likes, and who; None for the rest."""
+    from tacit.protocol.effects import LostHistory, Refused
+
+    match notice:
+        case Refused():
+            return notice
+        case LostHistory():
+            return LostHistory, notice.who
+    return None
 
 
 def _bar(rounds: int) -> Any:
