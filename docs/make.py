@@ -1,24 +1,32 @@
-"""Make what the docs show: pictures, command reference, and the real output of commands.
+"""Make what the docs show: pictures, command reference, the real output of commands, and the site.
 
-``python docs/make.py`` rewrites everything; ``--check`` changes nothing and exits with 1 when an output
-in the README or docs is no longer what its command prints. A block that starts with ``$ tacit`` or
-``$ python`` is run as it stands, in a scratch folder, in a terminal of 110 columns.
+``python docs/make.py`` makes everything; ``--site`` only builds the site, into out/site; ``--check`` changes
+nothing and exits with 1 when an output in the README or docs is no longer what its command prints.
+
+The code blocks of a page are one session, from the first to the last in one folder and one shell:
+
+- ``console``: lines after ``$`` are run in a terminal of 110 columns; below is what they print;
+- ``sh``: a script, which must succeed. ``python``: a program, which must succeed.
+
+Where noise is real no two runs print the same numbers. ``<!-- real noise -->`` above a block says so: the
+words must be the same, the numbers are those of the last ``make docs``.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURES = ROOT / "docs" / "pictures"
-REFERENCE = ROOT / "docs" / "reference" / "cli.md"
+DOCS = ROOT / "docs"
+PICTURES = DOCS / "pictures"
+SITE = ROOT / "out" / "site"
 
 FIGURES = {
     "tradeoff.svg": "tacit figure tradeoff",
@@ -31,80 +39,177 @@ FIGURES = {
     "convergence.svg": "tacit figure convergence",
     "loss.svg": "tacit figure loss",
     "audit.svg": "tacit audit --agents 3 --mixing 0.8 --noise 10 --decay 0.6 --simulated",
+    "compare.svg": "tacit compare --graph regular:100:4:seed=1 --epsilon 1 --rounds 50 --runs 1000 --seed 1",
+    "example-platoon.svg": "python examples/platoon.py",
+    "example-sensor-fusion.svg": "python examples/sensor_fusion.py",
+    "example-clock-synchronisation.svg": "python examples/clock_synchronisation.py",
+    "example-load-balancing.svg": "python examples/load_balancing.py",
+    "example-smart-meters.svg": "python examples/smart_meters.py",
 }
 
-BLOCK = re.compile(r"^```console\n\$ (?P<command>.+)\n(?P<output>(?:(?!```).*\n)*)```$", re.MULTILINE)
-SHOWN_AS = {"make run": "tacit demo"}
-"""Its noise is real, so no two runs print the same: refreshed here, not compared by the test."""
+BLOCK = re.compile(
+    r"^(?P<random><!-- real noise -->\n\n?)?(?P<fence>```+)(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.MULTILINE)
+NUMBER = re.compile(r"-?[0-9a-f]{8,}|-?\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?")
+PLAIN = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
+DEMO = 'make() { test "$1" != run || tacit demo; }'
+"""`make` would set up again what runs this: only the session of `make run` is wanted."""
+
+
+@dataclass
+class Piece:
+    """A command, script or program of a page; what the page shows of its output, and what it printed."""
+
+    kind: str
+    code: str
+    shown: str = ""
+    random: bool = False
+    printed: str = ""
+    status: int | None = None
+
+    @property
+    def current(self) -> bool:
+        """Whether it does what the page says: print what is shown, or succeed."""
+        if self.kind != "console":
+            return self.status == 0
+        if self.code.startswith("make ") or self.printed == self.shown:
+            return self.status is not None
+        return self.random and _words(self.printed) == _words(self.shown)
 
 
 def pages() -> list[Path]:
-    """Every page that may show the output of a command."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Every page that may show a command."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
-def run(command: str, folder: Path) -> str:
-    """Run one command and return what it prints, in colourless text of 110 columns."""
-    words = shlex.split(SHOWN_AS.get(command, command))
-    words[0] = str(Path(sys.executable).with_name(words[0]))
-    plain = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
-    done = subprocess.run(
-        words, cwd=folder, env={**os.environ, **plain}, capture_output=True, text=True, check=False
-    )
-    text = done.stdout + done.stderr
-    return "".join(line.rstrip() + "\n" for line in text.splitlines())
+def pieces(text: str) -> list[Piece]:
+    """Return what a page's text would have its reader run, in order."""
+    found = []
+    for block in BLOCK.finditer(text):
+        if block["kind"] in ("sh", "python"):
+            found.append(Piece(block["kind"], block["text"]))
+        elif block["kind"] == "console":
+            parts = COMMAND.split(block["text"])[1:]
+            shown = zip(parts[::2], parts[1::2], strict=True)
+            found += [Piece("console", code, output, block["random"] is not None) for code, output in shown]
+    return found
 
 
-def runs_here(command: str) -> bool:
-    """Whether a shown command is one that is run to check its output."""
-    return command in SHOWN_AS or command.split(maxsplit=1)[0] in ("tacit", "python")
+def play(text: str, folder: Path, setting: str = "") -> list[Piece]:
+    """Run a page's pieces in one shell, after the shell commands of ``setting``."""
+    found = pieces(text)
+    if "python examples/" in text and not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
+    with tempfile.TemporaryDirectory() as logs:
+        script = "\n".join([setting, *(_shell(piece, Path(logs) / str(i)) for i, piece in enumerate(found))])
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.Popen(
+            ["bash", "-uc", script],
+            cwd=folder,
+            env={**os.environ, **PLAIN, "PATH": path},
+            start_new_session=True,
+        )
+        try:
+            done.wait(timeout=300)
+        except subprocess.TimeoutExpired:
+            print("a page does not come to its end within five minutes", file=sys.stderr)
+        finally:
+            _end(done.pid)
+        for i, piece in enumerate(found):
+            printed, status = Path(logs) / str(i), Path(logs) / f"{i}.status"
+            if printed.exists():
+                piece.printed = "".join(line.rstrip() + "\n" for line in printed.read_text().splitlines())
+            if status.exists():
+                piece.status = int(status.read_text())
+    return found
 
 
-def shown(page: Path) -> Iterator[tuple[str, str]]:
-    """Commands and outputs that a page shows."""
-    for block in BLOCK.finditer(page.read_text()):
-        if runs_here(block["command"]) and block["command"] not in SHOWN_AS:
-            yield block["command"], block["output"]
+def _shell(piece: Piece, log: Path) -> str:
+    """Return the lines of shell that run a piece; after a script or program that fails nothing is run."""
+    code = piece.code
+    if piece.kind == "python":
+        code = f"python -W error - <<'END OF PROGRAM'\n{code}\nEND OF PROGRAM"
+    strict = "+e" if piece.kind == "console" else "-e"
+    return f"set {strict}\n{{\n{code}\n}} > {log} 2>&1\necho $? > {log}.status"
+
+
+def _end(group: int) -> None:
+    """End what a page left running."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _words(output: str) -> str:
+    return " ".join(NUMBER.sub("#", output).split())
 
 
 def stale(page: Path) -> list[str]:
-    """Return the commands of a page whose output is no longer what they print."""
+    """Return what a page shows and is no longer so."""
     with tempfile.TemporaryDirectory() as folder:
-        return [command for command, output in shown(page) if run(command, Path(folder)) != output]
+        return [piece.code for piece in play(page.read_text(), Path(folder), DEMO) if not piece.current]
 
 
 def refresh(page: Path) -> None:
     """Rewrite the outputs that a page shows."""
+    text = page.read_text()
     with tempfile.TemporaryDirectory() as folder:
+        played = iter(play(text, Path(folder), DEMO))
 
-        def fresh(block: re.Match[str]) -> str:
-            if not runs_here(block["command"]):
-                return block[0]
-            return f"```console\n$ {block['command']}\n{run(block['command'], Path(folder))}```"
+    def fresh(block: re.Match[str]) -> str:
+        if block["kind"] in ("sh", "python"):
+            next(played)
+        if block["kind"] != "console":
+            return block[0]
+        new = [next(played) for _ in COMMAND.findall(block["text"])]
+        body = "".join(f"$ {piece.code}\n{piece.printed}" for piece in new)
+        return f"{block['random'] or ''}```console\n{body}```"
 
-        text = page.read_text()
-        updated = BLOCK.sub(fresh, text)
+    updated = BLOCK.sub(fresh, text)
     if updated != text:
         page.write_text(updated)
         print(f"updated {page.relative_to(ROOT)}")
 
 
-def main() -> int:
-    """Make everything, or check the outputs that pages show."""
-    if "--check" in sys.argv[1:]:
-        found = [f"{page.relative_to(ROOT)}: $ {command}" for page in pages() for command in stale(page)]
-        for line in found:
-            print(f"stale {line}")
-        return 1 if found else 0
+def generate() -> None:
+    """Rewrite pictures, command reference and the protocol's diagrams."""
     from tacit.cli.reference import markdown
+    from tacit.protocol.diagrams import renewed
 
     PICTURES.mkdir(exist_ok=True)
     for name, command in FIGURES.items():
-        print(run(f"{command} --out {PICTURES / name} --force", ROOT), end="")
-    REFERENCE.write_text(markdown())
-    for page in pages():
-        refresh(page)
-    return 0
+        force = "--force" if command.startswith("tacit") else ""
+        (drawn,) = play(f"```sh\n{command} --out {PICTURES / name} {force}\n```", ROOT)
+        print(drawn.printed, end="")
+    (DOCS / "reference" / "cli.md").write_text(markdown())
+    protocol = DOCS / "explanation" / "protocol.md"
+    protocol.write_text(renewed(protocol.read_text()))
+
+
+def site(out: Path = SITE) -> int:
+    """Build the site, offline; a warning is an error. Return the exit code."""
+    words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-d", f"{out}.doctrees"]
+    code = subprocess.call([sys.executable, *words, str(DOCS), str(out)])
+    if code == 0:
+        print(f"the site is {out / 'index.html'}")
+    return code
+
+
+def main() -> int:
+    """Make everything, only the site, or check the outputs that pages show."""
+    if "--check" in sys.argv[1:]:
+        found = [f"{page.relative_to(ROOT)}: {code}" for page in pages() for code in stale(page)]
+        print(*(f"stale {line}" for line in found), sep="\n")
+        return 1 if found else 0
+    if "--site" not in sys.argv[1:]:
+        generate()
+        for page in pages():
+            if "```console" in page.read_text():
+                refresh(page)
+    return site()
 
 
 if __name__ == "__main__":

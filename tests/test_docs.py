@@ -1,65 +1,216 @@
-"""Words are tested: what pages show is what commands print, and what they name exists."""
+"""Words are tested: pages show what commands print, tell to run what runs, and name what exists."""
 
 import importlib
 import importlib.util
-import os
+import json
 import re
 import socket
-import subprocess
 import sys
+import tomllib
 from functools import reduce
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
-spec = importlib.util.spec_from_file_location("docs_make", ROOT / "docs" / "make.py")
-make = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(make)
-
-PAGES = [
-    path.relative_to(ROOT).as_posix()
-    for path in (*make.pages(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
-]
-SHOWN = [(page, command, output) for page in PAGES for command, output in make.shown(ROOT / page)]
-PYTHON = [
-    (page, block)
-    for page in PAGES
-    for block in re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
-]
 
 
-@pytest.mark.parametrize(("page", "command", "output"), SHOWN, ids=[f"{p}: {c}" for p, c, _ in SHOWN])
-def test_shown_output_is_what_the_command_prints(page, command, output, tmp_path):
-    assert make.run(command, tmp_path) == output, "stale: run `make docs`"
+def load(path):
+    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
-@pytest.mark.parametrize(("page", "block"), PYTHON, ids=[page for page, _ in PYTHON])
-def test_python_blocks_run(page, block, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+make = load(ROOT / "docs/make.py")
+PAGES = [path.relative_to(ROOT).as_posix() for path in (*make.pages(), ROOT / "CHANGELOG.md")]
+RUN = [page for page in PAGES if make.pieces((ROOT / page).read_text())]
+
+SHOWN = {"text", "mermaid"}
+"""Nothing to run: words, and diagrams that are made from the protocol's tables."""
+
+NO_MAKE = "make() { :; }\n"  # it would run these tests; that its verbs exist is tested below
+ON_OTHER_MACHINES = """
+tacit() {  # what stays in its terminal stays in the background, until the session is judged
+  case $1 in
+    coordinate | join | peer) command tacit "$@" & ;;
+    verify) wait; command tacit "$@" ;;
+    *) command tacit "$@" ;;
+  esac
+}
+"""
+A_MEMBER_TO_WATCH = """
+tacit keys authority --out authority; mkdir certificates
+for name in coordinator alice; do
+  tacit keys new $name --out $name
+  tacit keys sign $name/request.pem --authority authority --listen --out certificates/$name.crt
+  tacit keys install certificates/$name.crt --keys $name
+done
+tacit session new --roster certificates --loss 1 --low 0 --high 1
+mkfifo said
+at=tls/localhost:7447
+tacit coordinate session.toml --keys coordinator --listen $at --ledger ledger --status 9464 2> said &
+exec 3< said
+grep -m 1 '"event": "status"' <&3
+tacit() {
+  case "$*" in
+    *--watch*) timeout --signal INT 2 tacit "$@" || test $? = 124 ;;
+    *) command tacit "$@" ;;
+  esac
+}
+"""
+SETTINGS = {
+    "docs/how-to/run-a-session.md": ON_OTHER_MACHINES,
+    "docs/how-to/watch.md": f"{{ {A_MEMBER_TO_WATCH} }} > /dev/null",
+}
+"""What a page takes for granted, as shell commands."""
 
 
-def test_the_readme_session_runs(tmp_path):
-    script = re.search(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)[1]
-    script = script.replace("21.5", "21.437351948")  # digits that nothing else prints by chance
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        script = script.replace("7447", str(free.getsockname()[1]))
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euc", script], cwd=tmp_path, env={**os.environ, "PATH": path},
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "SOUND" in done.stdout
-    assert "437351948" not in done.stdout + done.stderr
+@pytest.fixture
+def recorded(played, tmp_path):
+    """Write the transcripts that pages speak of: a server's and its agents', peers', and folders of them."""
+    from tacit.protocol.roster import COORDINATOR
+    from tacit.runtime.transcript import TranscriptWriter
+
+    def write(path, game, by):
+        path.parent.mkdir(exist_ok=True)
+        with TranscriptWriter(path, game.session, by, durable=False) as writer:
+            writer.take(game.kept[by])
+
+    server, ring = played(), played(edges=((0, 1), (1, 2), (2, 3), (0, 3)))
+    for name in ("transcript", "coordinator", "folder/one", "recorded/one"):
+        write(tmp_path / f"{name}.jsonl", server, COORDINATOR)
+    for i in range(4):
+        write(tmp_path / f"agent-{i}.jsonl", server, i)
+        write(tmp_path / f"peer-{i}.jsonl", ring, i)
+
+
+def elsewhere(text):
+    """Give a page free ports, loopback addresses, and private values that nothing prints by chance."""
+    for port in set(re.findall(r"\b(?:7447|8786|9100|9464)\b", text)):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            text = text.replace(port, str(free.getsockname()[1]))
+    text = text.replace("192.0.2.", "127.0.0.")
+    return re.sub(r"echo (\d+\.\d+) >", r"echo \g<1>437351948 >", text)
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_everything_on_a_page_runs(page, tmp_path, request):
+    if page in ("docs/how-to/verify.md", "docs/explanation/audit.md"):
+        request.getfixturevalue("recorded")
+    text = elsewhere(f"{SETTINGS.get(page, '')}\0{(ROOT / page).read_text()}")
+    setting, _, text = text.partition("\0")
+    played = make.play(text, tmp_path, NO_MAKE + setting)
+    for piece in played:
+        assert piece.current, f"{page}: {piece.code}\nprinted, exit code {piece.status}:\n{piece.printed}"
+        assert "437351948" not in piece.printed
+
+
+def fences(page):
+    """Return the kinds and texts of a page's code blocks, as a Markdown parser sees them."""
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse((ROOT / page).read_text())
+    return [(token.info.strip() if token.type == "fence" else "indented", token.content)
+            for token in tokens if token.type in ("fence", "code_block")]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_is_run_or_read(page):
+    found, run = fences(page), make.pieces((ROOT / page).read_text())
+    code = "".join(piece.code for piece in run)
+    for kind, text in found:
+        if kind == "toml":
+            tomllib.loads(text)
+        elif kind == "json":
+            assert [json.loads(line) for line in text.splitlines()]
+        elif kind == "console":
+            assert text.startswith("$ ")
+        elif kind in ("sh", "python"):
+            assert text in code  # seen by the parser and by what runs it
+        else:
+            assert kind in SHOWN or kind.startswith("{"), f"{page} has a block of unknown kind {kind!r}"
+
+
+def test_what_pages_make_exists():
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M))
+    named = {
+        verb
+        for page in PAGES
+        for kind, text in fences(page)
+        if kind in ("sh", "console", "text")
+        for verb in re.findall(r"^(?:\$ )?make (\w+)", text, re.M)
+    }
+    assert "run" in named
+    assert named <= targets
+
+
+def test_pages_that_show_too_much_or_nothing_are_noticed(tmp_path):
+    page = "```console\n$ echo 4 agents\n5 agents\n```\n"
+    assert not make.play(page, tmp_path)[0].current
+    assert make.play(f"<!-- real noise -->\n\n{page}", tmp_path)[0].current
+    assert not make.play("<!-- real noise -->\n```console\n$ echo 4\nagents\n```\n", tmp_path)[0].current
+    (broken, after) = make.play("```sh\nfalse\ntrue\n```\n```python\nprint(1)\n```\n", tmp_path)
+    assert not broken.current
+    assert not after.current
+    (program,) = make.play("```python\nimport warnings\nwarnings.warn('x')\n```\n", tmp_path)
+    assert not program.current
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    out = tmp_path_factory.mktemp("site") / "html"
+    assert make.site(out) == 0, "sphinx warns: see above"
+    return out
+
+
+def test_the_site_is_built_without_a_warning_and_has_every_page(site):
+    for page in PAGES:
+        if page.startswith("docs/"):
+            assert (site / page.removeprefix("docs/")).with_suffix(".html").exists(), page
+    assert (site / "explanation/protocol.html").read_text().count('<svg class="states"') == 3
+
+
+def test_the_site_loads_nothing_from_elsewhere(site):
+    loads = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//"""
+                       r"""|<link\b(?![^>]*rel=["']?canonical)[^>]*href=["']?(?:https?:)?//""")  # fmt: skip
+    for page in site.rglob("*.html"):
+        assert not loads.search(page.read_text()), page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text()), style
+
+
+def test_every_public_name_is_in_the_api_reference(site):
+    from sphinx.util.inventory import InventoryFile
+
+    api = load(ROOT / "docs/_ext/api.py")
+    inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="").data
+    described = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
+    packages = [
+        name
+        for name in api.public_modules("tacit")
+        if name not in ("tacit.cli", "tacit.arrays", "tacit.lazy")
+    ]
+    assert len(packages) > 10
+    missing = []
+    for package in ("tacit", *packages):
+        missing += [
+            f"{home}.{name}" for name, home in api.homes(package).items() if f"{home}.{name}" not in described
+        ]
+        modules = api.public_modules(package) if package != "tacit" else []
+        missing += [module for module in (package, *modules) if module not in described]
+        for module in modules:
+            loaded = importlib.import_module(module)
+            missing += [
+                f"{module}.{name}"
+                for name, thing in vars(loaded).items()
+                if not name.startswith("_")
+                and getattr(thing, "__module__", None) == module
+                and hasattr(thing, "__qualname__")
+                and f"{module}.{name}" not in described
+            ]
+    assert not missing
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -67,6 +218,24 @@ def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+def test_the_session_file_shown_can_be_read(tmp_path):
+    from tacit.runtime import read_session
+
+    (text,) = [text for kind, text in fences("docs/reference/files.md") if kind == "toml"]
+    (tmp_path / "session.toml").write_text(text)
+    assert read_session(tmp_path / "session.toml").name == "feeder"
+
+
+def test_the_metrics_are_those_that_are_served():
+    from prometheus_client.exposition import generate_latest
+
+    from tacit.runtime.status import Status
+    from tacit.testing import known_session
+
+    assert generate_latest
+    assert Status(known_session(agents=3), who=0)
 
 
 def resolve(name):
