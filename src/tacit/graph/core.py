@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from tacit.arrays import FloatArray, IntArray, frozen
 from tacit.errors import GraphError
 
 if TYPE_CHECKING:
     import networkx as nx
+    import scipy.sparse as sp  # loaded when first used: an agent of a server never does
 
 IndexArray = npt.NDArray[np.int32]
 
@@ -105,6 +105,8 @@ class Graph:
         indptr = self.indptr.astype(np.int32) if fits else self.indptr
         frozen(ones)
         frozen(indptr)
+        import scipy.sparse as sp
+
         return sp.csr_array((ones, self.indices, indptr), shape=(self.n, self.n))
 
     def adjacency(self) -> sp.csr_array[np.float64]:
@@ -112,10 +114,14 @@ class Graph:
 
         Its arrays are shared with the graph and read-only: `copy` it to change it.
         """
+        import scipy.sparse as sp
+
         return sp.csr_array(self._adjacency)  # a new wrapper: setdiag and others would change ours
 
     def laplacian(self) -> sp.csr_array[np.float64]:
         """Return L of eq:L_dis as a sparse array: degrees on the diagonal, −1 for neighbours."""
+        import scipy.sparse as sp
+
         return sp.csr_array(sp.diags_array(self.degrees.astype(np.float64)) - self.adjacency())
 
     @cached_property
