@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from shared import FAILURE, Found, eavesdrop, options, rms, tell
+from shared import FAILURE, Found, eavesdrop, joined, options, rms, tell
 
 from tacit import Execution, Graph
 from tacit.arrays import FloatArray, IntArray
@@ -124,13 +124,14 @@ def picture(graph: Graph, place: IntArray, run: Execution, promised: float, out:
     with styled():
         figure = canvas(8.8, 4.2)
         left, right = figure.subplots(1, 2)
-        left.plot(*at[graph.edges()].transpose(2, 1, 0), color=PALE, lw=0.6, zorder=0)
+        left.plot(*joined(at[graph.edges()]), color=PALE, lw=0.6, zorder=0)
         box = f"promised: ± {shown_up(r, 2)}"
         right.fill_between((dust - r, dust + r), dioxide - r, dioxide + r, color=SKY, lw=0, label=box)
         for i, (kind, colour, marker) in enumerate(zip(PLACES, (BLUE, ORANGE, PURPLE), "so^", strict=True)):
             left.plot(*at[place == i].T, marker, color=colour, ms=4, label=kind)
             right.plot(*readings[place == i].T, marker, color=colour, ms=3, alpha=0.6)
-        right.plot(*run.theta[:, :: graph.n // 12].transpose(2, 0, 1), color=GREY, lw=0.6)
+        some = np.unique(np.geomspace(1, len(run.theta), 60).astype(int)) - 1
+        right.plot(*run.theta[some, :: graph.n // 12].transpose(2, 0, 1), color=GREY, lw=0.6)
         right.plot(*AMBIENT, "P", color=INK, ms=9, mec="white", label="the quarter's air")
         right.plot(*path[-1], "X", color=RED, ms=9, mec="white", label="agreed on")
         left.set(title="Who hears whom", xlabel="km", ylabel="km", aspect="equal")

@@ -81,3 +81,9 @@ def eavesdrop(execution: Execution, prior: Prior | Sequence[Prior]) -> FloatArra
 def rms(error: FloatArray) -> float:
     """Root of the mean square."""
     return float(np.sqrt(np.mean(np.square(error))))
+
+
+def joined(pairs: FloatArray) -> FloatArray:
+    """Turn pairs of points, shape (edges, 2, 2), into one broken line to draw: x and y."""
+    broken = np.concatenate([pairs, np.full((len(pairs), 1, 2), np.nan)], axis=1)
+    return broken.reshape(-1, 2).T

@@ -18,7 +18,7 @@ import networkx as nx
 import numpy as np
 import pandapower as pp  # type: ignore[import-untyped]
 from scipy.stats import gamma
-from shared import FAILURE, Found, eavesdrop, options, rms, tell
+from shared import FAILURE, Found, eavesdrop, joined, options, rms, tell
 
 from tacit import Distributed, Execution, Graph
 from tacit.arrays import FloatArray
@@ -161,9 +161,7 @@ def picture(feeder: Any, load: FloatArray, town_mean: float, found: Found, out: 
     with styled():
         figure = canvas(9.6, 4.2)
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        left.plot(
-            *np.array([(at[a], at[b]) for a, b in cables]).transpose(2, 1, 0), color=GREY, lw=0.8, zorder=1
-        )
+        left.plot(*joined(np.array([(at[a], at[b]) for a, b in cables])), color=GREY, lw=0.8, zorder=1)
         homes = np.array([at[bus] for bus in feeder.load.bus]).T
         dots = left.scatter(*homes, c=load, cmap="cividis_r", s=18, edgecolor=GREY, lw=0.4, zorder=2)
         left.plot(0, 0, "*", color=RED, ms=14, mec="white", zorder=3)
