@@ -1,0 +1,33 @@
+"""Values with several components, through the same commands."""
+
+import numpy as np
+import pytest
+
+from tacit.cli.crew import COORDINATOR
+from tacit.runtime.verify import verify
+
+RING = ((0, 1), (1, 2), (0, 2))
+
+
+@pytest.mark.parametrize("edges", [None, RING], ids=["server", "ring"])
+def test_vectors_with_a_server_and_on_a_graph(crew, edges):
+    made = crew(agents=3, rounds=8, pace=0.0, edges=edges, components=3, noise=0.5, cap=30.0)
+    values = np.array([[1.0, 5.0, 9.0], [2.0, 5.5, 0.0], [6.0, 3.0, 4.5]])
+    for name, row in zip(made.names, values, strict=True):
+        made.run.path(name, "value").write_text(", ".join(map(str, row)))
+    made.run.start_all()
+    made.ended()
+    made.require_sound()
+    found = np.array([made.result(name)["value"] for name in made.names])
+    assert found.shape == (3, 3)
+    # From the values, as far as 8 rounds bring them together; the rest is noise, of which one draw in e^32
+    # would be so large.
+    assert np.abs(found - values.mean(axis=0)).max() < 9 * 0.5**8 + 32 * 0.5
+    paths = [made.run.path(unit, "transcript") for unit in made.run.units]
+    verdict = verify([path for path in paths if path.exists()], failure_probability=1e-6)
+    if edges is None:
+        off = np.abs(np.array(verdict.result) - values.mean(axis=0)).max()
+        assert made.result(COORDINATOR)["feedback"] == list(verdict.result)
+    else:
+        off = np.abs(found.mean(axis=0) - values.mean(axis=0)).max()
+    assert off <= verdict.accuracy.radius
