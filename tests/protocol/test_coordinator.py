@@ -376,13 +376,13 @@ def make_all(server):
 
 def test_at_the_end_it_stays_until_all_have_heard(server):
     step = make_all(server)
-    assert step.records[-1] == Ended(3, None)
-    last = server.records[-2].frame
+    last = step.records[-1].frame
     for i in (0, 1, 2):
         assert server.hear(i, Done(3)) == Step()
     step = server.tick(1)
     assert step.messages == (Send(3, last),)
     step = server.hear(3, Done(3))
+    assert step.records == (Ended(3, None),)
     assert step.notices == (Finished(3),)
     assert server.machine.phase is P.FINISHED
     assert server.machine.wake is None
@@ -392,6 +392,29 @@ def test_at_the_end_it_stays_until_all_have_heard(server):
 def test_at_the_end_it_does_not_wait_for_ever(server):
     make_all(server)
     assert server.tick(61).notices == (Finished(3),)
+
+
+def test_started_again_when_all_have_heard_it_is_over_at_once(server):
+    make_all(server)
+    for i in range(4):
+        server.hear(i, Done(3))
+    step = server.again()(Start())
+    assert step == Step(notices=(Finished(3),))
+    assert server.machine.phase is P.FINISHED
+    assert server.hear(3, Ask(2)).messages  # still answers
+
+
+def test_started_again_at_the_end_it_stays_for_those_who_come_back_only(server):
+    make_all(server)
+    server.hear(0, Done(3))
+    server.again()(Start())
+    soon = 10 * server.session.deadlines.repeat
+    assert soon < server.session.deadlines.start
+    assert server.tick(soon).notices == (Finished(3),)  # nobody came
+    server.again()(Start())
+    assert server.hear(2, Ask(2)).messages
+    assert Finished(3) not in server.tick(soon).notices
+    assert Finished(3) in server.tick(server.session.deadlines.start).notices
 
 
 def test_present_at_the_end_means_done(server):

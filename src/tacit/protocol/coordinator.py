@@ -75,6 +75,7 @@ class Coordinator(Machine):
         self._feedback: list[bytes] = []  # the frames of all rounds so far
         self._stop: bytes | None = None
         self._opened = self._ended = False
+        self._hasty = False  # at the end, and nobody has asked for anything since the restart
         self._expired = False  # the deadline of this round, or of the start, or of the end
 
     @classmethod
@@ -263,6 +264,9 @@ class Coordinator(Machine):
         u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
         if self.phase is CoordinatorPhase.GATHERING or not self._may_answer(who):
             return
+        if self._hasty:
+            self._hasty = False
+            self._timers.set("deadline", self.session.deadlines.start)
         if u == self.round:
             if who in self._reports:  # whoever does not know this message uses another's key
                 self._send(who, self._reports[who].frame)
@@ -346,13 +350,21 @@ class Coordinator(Machine):
         self._expired = False
         self._timers.set("deadline", self.session.deadlines.start)
         self._again(fresh=True)
-        if not self._ended:
-            self._ended = True
-            self._records.append(Ended(self.round, None))
+
+    def _serve_again(self, _: Any) -> None:
+        """All rounds were made before a restart: stay for those who still need them, if there are any."""
+        self._serve(None)
+        if self._ended:  # all had heard
+            self.done = set(range(self.session.n))
+        self._timers.set("deadline", self._return_time)
+        self._hasty = True
 
     def _finish(self, _: Any) -> None:
         self._timers.off("deadline")
         self._timers.off("repeat")
+        if not self._ended and len(self.done) == self.session.n:
+            self._ended = True
+            self._records.append(Ended(self.round, None))
         self._notices.append(Finished(self.session.rounds))
 
     def _deadline_is_due(self) -> None:

@@ -185,6 +185,12 @@ class Machine(ABC):
         for name in self._timers.tick(tick.now):
             getattr(self, f"_{name}_is_due")()
 
+    @property
+    def _return_time(self) -> float:
+        """After a restart at the end: by then everyone who still needs something has said so again."""
+        deadlines = self.session.deadlines
+        return min(deadlines.start, (MOST_BACKOFF + 2) * deadlines.repeat)
+
     def _again(self, *, fresh: bool) -> None:
         """Say it again after a while: soon at first, then ever more rarely."""
         self._patience = 1 if fresh else min(2 * self._patience, MOST_BACKOFF)

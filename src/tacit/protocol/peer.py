@@ -353,7 +353,8 @@ class Peer(Speaker):
     def _serve(self, _: Any) -> None:
         """All updates are made: stay until the neighbours have theirs."""
         self._expired = False
-        self._timers.set("deadline", self.session.deadlines.start)
+        seconds = self._return_time if self._ended else self.session.deadlines.start
+        self._timers.set("deadline", seconds)
         self._again(fresh=True)
         self._record_end()
         self._say(None, Done(self.session.rounds))

@@ -111,7 +111,10 @@ class Evidence(_Record, frozen=True, tag="evidence"):
 
 @final
 class Ended(_Record, frozen=True, tag="ended"):
-    """The session is over for this machine: all rounds made, or stopped (then `reason` says why)."""
+    """The session is over for this machine: all rounds made, or stopped (then `reason` says why).
+
+    A coordinator says so when all agents have heard the last feedback.
+    """
 
     round: int
     reason: Reason | None

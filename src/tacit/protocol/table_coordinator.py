@@ -60,7 +60,7 @@ def _coordinator() -> Table:
                 (On.JOINED,): Row("ignore", P.GATHERING),
                 (On.ENOUGH,): Row("open_first", P.COLLECTING),
                 (On.RESUMED,): Row("reopen", P.COLLECTING),
-                (On.COMPLETE,): Row("serve", P.SERVING),
+                (On.COMPLETE,): Row("serve_again", P.SERVING),
                 (On.LATE, On.DONE, On.PAST): Row("impossible", P.GATHERING),
                 without(On.ENOUGH, On.RESUMED, On.COMPLETE): Row("impossible", P.GATHERING),
             },
