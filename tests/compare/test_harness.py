@@ -117,6 +117,7 @@ def test_only_what_is_differentially_private_has_an_epsilon(found):
         else:
             assert row.guarantee.epsilon == pytest.approx(0.8, rel=1e-6)
     assert "at worst" in found.row("gossip").privacy
+    assert "1 edge apart" in found.notes()[-1]
 
 
 def test_one_shot_noise_is_the_most_accurate_of_the_pure_and_the_note_says_by_how_much(found):
@@ -171,7 +172,17 @@ def test_the_same_seed_gives_the_same_numbers_and_methods_do_not_disturb_each_ot
     other = compare(GRAPH, VALUES, **{**ASKED, "seed": 12}, methods=["graph"])
     assert other.row("graph").error != found.row("graph").error
     # two methods with the same noise would end the same if they drew the same
-    assert found.row("one-shot").error != found.row("server-one-shot").error
+    assert found.row("one-shot").error != pytest.approx(found.row("server-one-shot").error, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "extreme", [{"rounds": 3000}, {"mixing": 1e-9}, {"mixing": 1 - 1e-12}, {"delta": 1e-300}]
+)
+def test_extremes_have_answers(extreme):
+    found = compare(Graph.from_name("ring:6"), range(6), **({"epsilon": 1.0, "runs": 3} | extreme))
+    for row in found.rows:
+        assert np.isfinite([row.error, row.radius, row.attack_error, row.agent_error]).all()
+        assert row.guarantee.epsilon is None or row.guarantee.epsilon == pytest.approx(1, rel=1e-6)
 
 
 def test_batches_have_noise_of_their_own(monkeypatch):

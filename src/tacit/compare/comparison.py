@@ -114,11 +114,15 @@ class Comparison:
         paired = [row for row in self.rows if row.guarantee.kind == "per pair"]
         if not paired:
             return ""
-        worst = shown_up(paired[0].guarantee.worst or 0.0, 4)
-        return (
-            "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; "
-            f"between neighbours, and for whoever taps the wires, it is {worst}."
+        given = paired[0].guarantee
+        note = (
+            "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; for "
+            f"whoever taps the wires it is {shown_up(given.worst or 0.0, 4)}."
         )
+        if given.by_distance:
+            each = ", ".join(shown_up(epsilon, 3) for _, epsilon in given.by_distance)
+            note += f" The largest found between agents 1 edge apart, 2, and so on: {each}."
+        return note
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""

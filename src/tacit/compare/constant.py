@@ -46,7 +46,7 @@ class Constant(Paper):
     def best(case: Case) -> Distributed:
         """The least constant noise that costs no more than ε over the rounds."""
         sigma = averaging_mixing(case.graph, case.mixing)
-        c = (1 - (1 - sigma) ** case.rounds) / (sigma * case.epsilon)
+        c = -np.expm1(case.rounds * np.log1p(-sigma)) / (sigma * case.epsilon)
         made = ConstantNoise(sigma, c)
         while _epsilon(made, case.rounds) > case.epsilon:
             c = c * _STEP

@@ -131,7 +131,9 @@ def likeliest_start(x: FloatArray, y: FloatArray, keeps: float, scales: FloatArr
     noise of message t would vanish at κ_t. Its maximum is the weighted median of the κ_t.
     """
     shrink = keeps ** np.arange(len(x))
-    weight = np.abs(shrink) / scales
+    weight = np.divide(
+        np.abs(shrink), scales, out=np.zeros(len(x)), where=scales > 0
+    )  # 0 once both fade away
     told = max(1, int(np.argmax(weight < _NEGLIGIBLE * weight[0])) or len(x))
     path, kinks = np.zeros(x.shape[1]), np.empty((told, x.shape[1]))
     for t in range(told):

@@ -40,7 +40,7 @@ class ZeroSum(Method):
 
     @classmethod
     def tuned(cls, case: Case) -> Self:
-        """First noise as large as one-shot noise of this ε; φ as slow as does not delay agreement."""
+        """First noise as large as one-shot noise of this ε; φ is W's own rate, so agreement keeps it."""
         return cls(case, 2**0.5 / case.epsilon, max(case.rate, _LEAST_PHI))
 
     @property
