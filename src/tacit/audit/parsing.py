@@ -30,16 +30,24 @@ Line = dict[str, Any]
 
 
 def read_lines(path: Path) -> tuple[Line, list[Line]]:
-    """Return the header and the other lines of a file, each one JSON object."""
+    """Return the header and the other lines of a file, each one JSON object.
+
+    What a crash left of a last line is left out: it has no end, and a part of an object is none.
+    """
 
     def refuse(word: str) -> NoReturn:
         raise ValueError(word)
 
     lines: list[Line] = []
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             for text in file:
-                line = json.loads(text, parse_constant=refuse)
+                try:
+                    line = json.loads(text, parse_constant=refuse)
+                except ValueError:
+                    if lines and not text.endswith(b"\n"):
+                        break
+                    raise
                 lines.append(dict(line.items()))
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}.") from None
@@ -167,11 +175,10 @@ class _Table:
         rounds = 1 + max((now for now, _ in self.messages), default=-1)
         if rounds == 0:
             raise FileError("there must be at least one message.")
-        if any(
-            (now, a) not in self.feedback
-            for now in range(rounds)
-            for a in range(self.n if self.on_graph else 1)
-        ):
+        if rounds > 1 and not self._answered(rounds - 1):  # under way when the writing stopped
+            rounds -= 1
+            self.messages = {place: said for place, said in self.messages.items() if place[0] < rounds}
+        if not all(map(self._answered, range(rounds))):
             raise FileError("there must be feedback for every round, and on a graph for every agent.")
         counts = [max(len(self.messages.get((t, i), [])) for i in range(self.n)) or 1 for t in range(rounds)]
         slots = np.repeat(np.arange(rounds), counts)
@@ -191,6 +198,9 @@ class _Table:
                 y[(0, now, agent) if self.on_graph else (0, now)] = value[()]
         update = self._updates(rounds)[slots][None]
         return self._made(said, silent, y, slots, update, exponent)
+
+    def _answered(self, now: int) -> bool:
+        return all((now, a) in self.feedback for a in range(self.n if self.on_graph else 1))
 
     def _made(  # noqa: PLR0917 - all of them are the session
         self,
