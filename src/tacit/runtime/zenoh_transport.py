@@ -12,8 +12,10 @@ Only those with a certificate of the session's authority get this far.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, final
@@ -36,6 +38,7 @@ LEASE = 3.0
 PATIENCE = 3.0
 """Seconds without a connection before someone is told why, and between one telling and the next."""
 _STUCK = 0.5  # seconds a member that takes nothing may hold up the others before it is cut off
+_LEAVE = 1.0  # seconds that the end of the program waits for a connection that is being made
 _ROOM = 4096  # bytes of a frame beside its numbers and the bits of who was used
 
 
@@ -258,7 +261,7 @@ def _in_thread(work: Callable[[], T], discard: Callable[[T], None]) -> asyncio.F
     def settle(result: T | None, error: BaseException | None) -> None:
         if future.cancelled():
             if error is None:
-                threading.Thread(target=discard, args=(result,), daemon=True).start()
+                _begin(lambda: discard(result))  # type: ignore[arg-type]
         elif error is not None:
             future.set_exception(error)
         else:
@@ -273,5 +276,28 @@ def _in_thread(work: Callable[[], T], discard: Callable[[T], None]) -> asyncio.F
         with suppress(RuntimeError):  # the loop is closed: the program is ending
             loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=run, daemon=True, name="tacit-network").start()
+    _begin(run)
     return future
+
+
+_threads: set[threading.Thread] = set()
+
+
+def _begin(work: Callable[[], None]) -> None:
+    def run() -> None:
+        try:
+            work()
+        finally:
+            _threads.discard(threading.current_thread())
+
+    thread = threading.Thread(target=run, daemon=True, name="tacit-network")
+    _threads.add(thread)
+    thread.start()
+
+
+@atexit.register
+def _wait_for_zenoh() -> None:
+    """Give what is in zenoh a moment: a thread that came back while Python ends would abort the process."""
+    end = time.monotonic() + _LEAVE
+    for thread in tuple(_threads):
+        thread.join(max(0.0, end - time.monotonic()))
