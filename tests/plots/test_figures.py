@@ -7,8 +7,10 @@ from itertools import combinations
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import belief
@@ -48,7 +50,13 @@ EXECUTION = session(ClientServer(Fading(0.5, 1.0, 0.8), agents=3), [1.0, 2.0, 6.
 FAN = Fan((0.5, 0.05), np.array([[0.0, 1.0, 1.5, 1.6], [0.0, 2.0, 3.0, 3.1]]))
 
 BOUNDS = curves.Bounds(
-    0.8, 10.0, 0.6, (5, 50), np.array([0.01, 0.5]), np.array([[3.0, 1.0], [2.0, 0.5]]), np.full((2, 2), 6.0)
+    0.8,
+    10.0,
+    0.6,
+    (5, 50),
+    np.array([0.01, 0.5]),
+    np.array([[3.0, 1.0], [2.0, 0.5]]),
+    np.array([[9.0, 4.0], [6.0, 2.0]]),
 )
 CONVERGENCE = [
     runs.Convergence("ring:4", 0.9, np.array([4.0, 3.0, 2.7]), np.array([4.0, 3.1, 2.6]), 10),
@@ -256,7 +264,7 @@ def test_both_radii_are_drawn_for_every_number_of_agents():
     for row in (*BOUNDS.radius, *BOUNDS.radius_chebyshev):
         assert has_line(axes, BOUNDS.failure_probability, row)
     told = [text.get_text() for text in axes.texts]
-    assert {"6.0 ×", "12.0 ×", "2.0 ×", "3.0 ×"} <= set(told)
+    assert sorted(words for words in told if "×" in words) == ["3.0 ×", "4.0 ×"]  # of the lowest curve
     assert "exact, 5 agents" in told
     assert not any(tick >= 1 for tick in axes.get_xticks())
 
@@ -352,3 +360,28 @@ def test_names_are_moved_apart_and_no_farther_than_needed(values, room):
     assert np.mean(moved) == pytest.approx(np.mean(values))
     if np.diff(np.sort(values)).min(initial=np.inf) >= room:
         assert moved == values
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_word_is_cut_off_or_on_another(name):
+    with style.styled():
+        figure = FIGURES[name]()
+        FigureCanvasAgg(figure).draw()
+        page = figure.bbox
+        ticks = {
+            label
+            for axes in figure.axes
+            for axis in (axes.xaxis, axes.yaxis)
+            for label in axis.get_ticklabels()
+        }
+        words = [text for text in figure.findobj(Text) if text not in ticks and text.get_text().strip()]
+        boxes = {text.get_text(): text.get_window_extent() for text in words if text.get_visible()}
+    for words, box in boxes.items():
+        assert page.x0 - 1 <= box.x0, words
+        assert box.x1 <= page.x1 + 1, words
+        assert page.y0 - 1 <= box.y0, words
+        assert box.y1 <= page.y1 + 1, words
+    for (one, first), (other, second) in combinations(boxes.items(), 2):
+        wide = min(first.x1, second.x1) - max(first.x0, second.x0)
+        high = min(first.y1, second.y1) - max(first.y0, second.y0)
+        assert wide < 2 or high < 2, (one, other)

@@ -5,7 +5,7 @@ import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import Simulated, broken
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, StateError
 from tacit.plots.runs import converge, convergence_table, loss_curves
 from tacit.theory import convergence
 
@@ -33,9 +33,11 @@ def test_disagreement_is_that_of_the_two_agents_farthest_apart():
     assert {len(column) for column in table.values()} == {8}
 
 
-def test_large_graphs_are_refused_before_anything_is_run():
+def test_what_cannot_be_shown_is_refused_before_anything_is_run():
     with pytest.raises(ParameterError, match="at most 200 agents, got 201"):
         converge("ring", Distributed(Fading(0.5, 1, 0.8), Graph.from_name("ring:201")), np.zeros(201), 5)
+    with pytest.raises(StateError, match="must disagree"):
+        converge("pair", ClientServer(Fading(0.5, 1, 0.8), agents=2), [3.0, 3.0], 5)
 
 
 def test_the_promise_is_kept_by_the_mechanism_and_broken_by_a_bug():

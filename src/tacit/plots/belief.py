@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from tacit.audit.belief import Belief
-from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, canvas, label_line, styled
+from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, canvas, counted, label_line, styled
 from tacit.theory.rounding import shown_up
 
 _WHO = {
@@ -38,8 +39,9 @@ def draw_belief(data: Belief, truth: float | None = None, unit: str = "value") -
         left.set_ylabel(f"start of agent {data.agent}: {unit}")
         left.set_ylim(data.values[0], data.values[-1])
         heard = "what reached them" if data.adversary == "insiders" else "everything"
+        rounds = counted(int(data.rounds[-1]), "round")
         who = f"{_WHO[data.adversary]}, who knew only the range and heard {heard}"
-        spent = f"ε = {shown_up(float(data.epsilon[-1]), 4)} per unit after {data.rounds[-1]} rounds"
+        spent = f"ε = {shown_up(float(data.epsilon[-1]), 4)} per unit after {rounds}"
         figure.suptitle(f"{who}; {spent}", x=0.01, ha="left", fontsize=9, color=GREY)
     return figure
 
@@ -52,10 +54,12 @@ def _over_rounds(ax: Axes, data: Belief, truth: float | None) -> None:
     ax.plot(data.rounds, data.mean, color=BLUE, linestyle=DASHES[1])
     if truth is not None:
         ax.axhline(truth, color=RED, lw=1.2, linestyle=(0, (1, 1.2)))
-    middle = (last + 1) // 2
+    middle = last / 2
+    top, bottom = (float(np.interp(middle, data.rounds, end)) for end in (data.high, data.low))
+    room = top - bottom > 0.15 * (data.values[-1] - data.values[0])  # else the name goes above
     label_line(
-        ax, middle, float(data.high[middle]), f"{100 * data.level:.4g}% credible interval", BLUE,
-        offset=(0, -9), ha="center",
+        ax, middle, top, f"{100 * data.level:.4g}% credible interval", BLUE,
+        offset=(0, -9 if room else 9), ha="center",
     )  # fmt: skip
     ax.set_xlim(0, last)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -74,7 +78,9 @@ def _at_the_end(ax: Axes, data: Belief, truth: float | None) -> None:
     ax.plot(data.most[-1], data.values, color=GREY, lw=0.8)
     ax.plot(data.least[-1], data.values, color=GREY, lw=0.8)
     ax.plot(data.prior, data.values, color=INK, lw=1.2, linestyle=DASHES[4], label="before the first round")
-    ax.plot(data.density[-1], data.values, color=BLUE, label=f"after {data.rounds[-1]} rounds")
+    ax.plot(
+        data.density[-1], data.values, color=BLUE, label=f"after {counted(int(data.rounds[-1]), 'round')}"
+    )
     ax.fill_betweenx(
         [], [], [], color=PALE, alpha=0.6, lw=0.8, ec=GREY, label="all that is within the promise"
     )

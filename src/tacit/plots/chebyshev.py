@@ -5,11 +5,25 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
+from tacit.arrays import FloatArray
 from tacit.plots.curves import Bounds
-from tacit.plots.style import CYCLE, DASHES, GREY, INK, canvas, label_line, plain_log, styled
+from tacit.plots.style import (
+    CYCLE,
+    DASHES,
+    GREY,
+    INK,
+    canvas,
+    counted,
+    label_line,
+    plain_log,
+    spread_labels,
+    styled,
+)
 
 _NAMED = (0.5, 0.05, 0.01, 0.001)
+_FEW = 6  # points that are worth a dot
 
 
 def draw_chebyshev(data: Bounds) -> Figure:
@@ -18,26 +32,24 @@ def draw_chebyshev(data: Bounds) -> Figure:
         figure = canvas(6.4, 4.6)
         ax = figure.subplots()
         b = data.failure_probability
-        for place, agents in enumerate(data.agents):
+        for place in range(len(data.agents)):
             colour = CYCLE[place % len(CYCLE)]
-            ax.loglog(b, data.radius_chebyshev[place], color=colour, linestyle=DASHES[1])
-            ax.loglog(b, data.radius[place], color=colour)
-            _times(ax, b, data.radius[place], data.radius_chebyshev[place])
-            who = f", {agents:,} agents" if len(data.agents) > 1 else ""
-            label_line(ax, b[0], data.radius_chebyshev[place, 0], f"Chebyshev{who}", colour, offset=(6, 0))
-            label_line(ax, b[0], data.radius[place, 0], f"exact{who}", colour, offset=(6, 0))
+            dots = "o" if len(b) < _FEW else None
+            ax.loglog(b, data.radius_chebyshev[place], color=colour, linestyle=DASHES[1], marker=dots, ms=4)
+            ax.loglog(b, data.radius[place], color=colour, marker=dots, ms=4)
+        _times(ax, b, data.radius[-1], data.radius_chebyshev[-1])
+        _names(ax, data)
         ax.invert_xaxis()
         ax.margins(x=0.13)
-        plain_log(ax.xaxis, subs=(1,))
-        ax.set_xticks([b for b in ax.get_xticks() if data.failure_probability[0] <= b * 1.001 < 1])
-        ax.set_xticks([0.5, 0.05], ["0.5", "0.05"], minor=True)
-        ax.tick_params(axis="x", which="minor", length=3.5, pad=3.5)
-        plain_log(ax.yaxis)
+        ticks = _ticks(b)
+        ax.set_xticks(ticks, [f"{chance:g}" for chance in ticks])
+        ax.xaxis.set_minor_locator(NullLocator())
+        plain_log(ax.yaxis, subs=(1,) if data.radius_chebyshev.max() > 1e3 * data.radius.min() else (1, 2, 5))
         ax.grid(axis="y")
         ax.set_xlabel("failure probability b: how often the radius may be missed")
         ax.set_ylabel("radius r, in units of the values")
-        ax.set_title("The rarer the misses, the more Chebyshev’s bound overstates the radius")
-        crowd = f"{data.agents[0]:,} agents, " if len(data.agents) == 1 else ""
+        ax.set_title("Rare misses: Chebyshev’s bound outgrows the exact radius")
+        crowd = f"{counted(data.agents[0], 'agent')}, " if len(data.agents) == 1 else ""
         figure.suptitle(
             f"{crowd}mixing σ = {data.sigma:g}, noise c = {data.c:g}, decay q = {data.q:g}",
             x=0.01, ha="left", fontsize=9, color=GREY,
@@ -45,7 +57,25 @@ def draw_chebyshev(data: Bounds) -> Figure:
     return figure
 
 
-def _times(ax: Axes, b: np.ndarray, exact: np.ndarray, loose: np.ndarray) -> None:
+def _names(ax: Axes, data: Bounds) -> None:
+    """Name every curve where it ends, without one name on another."""
+    both = np.concatenate([data.radius_chebyshev, data.radius])
+    places = spread_labels(np.log(both[:, 0]).tolist(), 0.045 * float(np.ptp(np.log(both))))
+    for row, place in enumerate(places):
+        kind, which = divmod(row, len(data.agents))
+        who = f", {counted(data.agents[which], 'agent')}" if len(data.agents) > 1 else ""
+        name, colour = ("Chebyshev", "exact")[kind] + who, CYCLE[which % len(CYCLE)]
+        label_line(ax, data.failure_probability[0], float(np.exp(place)), name, colour, offset=(6, 0))
+
+
+def _ticks(b: FloatArray) -> list[float]:
+    """Powers of ten, 0.5 and 0.05 in between; what there is where that is too little."""
+    usual = [0.5, 0.05, *(10.0**-k for k in range(1, 16))]
+    inside = [chance for chance in usual if b[0] <= chance * 1.001 and chance <= b[-1] * 1.001]
+    return inside if len(inside) > 1 else b.tolist()
+
+
+def _times(ax: Axes, b: FloatArray, exact: FloatArray, loose: FloatArray) -> None:
     """Span the gap at some failure probabilities, and say how many times it is."""
     for chance in _NAMED:
         for place in np.flatnonzero(np.isclose(b, chance)):

@@ -12,7 +12,18 @@ from matplotlib.ticker import MaxNLocator
 
 from tacit.errors import ParameterError
 from tacit.plots.runs import Convergence
-from tacit.plots.style import CYCLE, GREY, INK, MARKERS, canvas, label_line, plain_log, spread_labels, styled
+from tacit.plots.style import (
+    CYCLE,
+    GREY,
+    INK,
+    MARKERS,
+    canvas,
+    counted,
+    label_line,
+    plain_log,
+    spread_labels,
+    styled,
+)
 
 
 def draw_convergence(curves: Sequence[Convergence], unit: str = "units of the values") -> Figure:
@@ -49,7 +60,7 @@ def draw_convergence(curves: Sequence[Convergence], unit: str = "units of the va
 
 def _measured(curves: Sequence[Convergence]) -> str:
     counts = sorted({curve.runs for curve in curves})
-    return f"measured in {' to '.join(f'{runs:,}' for runs in {counts[0], counts[-1]})} simulated runs"
+    return f"measured in {' or '.join(counted(runs, 'simulated run') for runs in counts)}"
 
 
 def _room(curves: Sequence[Convergence]) -> float:

@@ -13,7 +13,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import ParameterError, StateError
 from tacit.graph import Graph
 from tacit.mechanism import Distributed, Execution
-from tacit.plots.style import GREY, INK, canvas, styled
+from tacit.plots.style import GREY, INK, canvas, counted, styled
 
 MOST_AGENTS = 1000
 _SMALL = 100  # agents for whom the better, slower layout is found
@@ -72,7 +72,7 @@ def draw_graph(
         for ax, t in zip(panels, shown, strict=True):
             dots = _agents(ax, mechanism.graph, where, execution.theta[t], (low, high))
             spread = float(np.ptp(execution.theta[t]))
-            ax.set_title(f"after {t} rounds" if t else "before the first round")
+            ax.set_title(f"after {counted(t, 'round')}" if t else "before the first round")
             ax.text(
                 0.0, -0.02, f"farthest apart: {spread:.3g}", transform=ax.transAxes, color=GREY, fontsize=8.5
             )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tacit.arrays import FloatArray
 from tacit.plots.runs import LossCurves
-from tacit.plots.style import BLUE, GREY, INK, MARKERS, RED, canvas, label_line, styled
+from tacit.plots.style import BLUE, GREY, INK, MARKERS, RED, canvas, label_line, spread_labels, styled
 
 
 def draw_loss(data: LossCurves) -> Figure:
@@ -20,14 +22,13 @@ def draw_loss(data: LossCurves) -> Figure:
         top = 1.1 * max(float(data.promised[-1]), *(float(row.max()) for row in data.measured.values()))
         ax.fill_between([0, far], [0, data.promised[-1]], top, color=RED, alpha=0.07, lw=0)
         ax.plot([0, far], [0, data.promised[-1]], color=BLUE)
-        label_line(ax, far, float(data.promised[-1]), "promised at most", BLUE, offset=(9, 0))
-        for place, (name, row) in enumerate(data.measured.items()):
+        for place, row in enumerate(data.measured.values()):
             over = row > data.promised
-            colour, marker = RED if over.any() else INK, MARKERS[place % len(MARKERS)]
+            colour, marker = _colour(row, data), MARKERS[place % len(MARKERS)]
             ax.plot(data.distance, row, color=colour, lw=0.9, linestyle=(0, (2, 2)))
             ax.plot(data.distance[~over], row[~over], marker, color=colour, mfc="white", ms=5, clip_on=False)
             ax.plot(data.distance[over], row[over], marker, color=colour, ms=5, clip_on=False)
-            label_line(ax, far, float(row[-1]), f"{name}:\nmeasured at least", colour, offset=(9, 0))
+        _name_all(ax, data, top)
         ax.set_xlim(0, far)
         ax.set_ylim(0, top)
         ax.grid(axis="y")
@@ -48,3 +49,17 @@ def draw_loss(data: LossCurves) -> Figure:
             f"probability {data.failure_probability:g}", x=0.01, ha="left", fontsize=8.5, color=GREY,
         )  # fmt: skip
     return figure
+
+
+def _name_all(ax: Axes, data: LossCurves, top: float) -> None:
+    """Name the line and the points where they end, without one name on another."""
+    ends = {"promised, at most": (float(data.promised[-1]), BLUE)}
+    for name, row in data.measured.items():
+        ends[f"{name}, at least"] = (float(row[-1]), _colour(row, data))
+    places = spread_labels([end for end, _ in ends.values()], 0.05 * top)
+    for place, (name, (_, colour)) in zip(places, ends.items(), strict=True):
+        label_line(ax, float(data.distance[-1]), place, name, colour, offset=(9, 0))
+
+
+def _colour(row: FloatArray, data: LossCurves) -> str:
+    return RED if (row > data.promised).any() else INK

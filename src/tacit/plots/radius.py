@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tacit.plots.curves import RadiusCurves
-from tacit.plots.style import CYCLE, GREY, INK, canvas, label_line, plain_log, styled
+from tacit.plots.style import CYCLE, GREY, INK, canvas, counted, label_line, plain_log, styled
 
 
 def draw_radius(data: RadiusCurves) -> Figure:
@@ -20,8 +20,8 @@ def draw_radius(data: RadiusCurves) -> Figure:
         for agents, fading, one_shot, colour in rows:
             ax.loglog(data.epsilon, fading, color=colour)
             ax.loglog(data.epsilon, one_shot, color=colour, linestyle=(0, (1, 1.2)), lw=1.3)
-            word = "agent" if agents == 1 else "agents"
-            label_line(ax, data.epsilon[-1], (fading[-1] * one_shot[-1]) ** 0.5, f"{agents:,} {word}", colour)
+            middle = (fading[-1] * one_shot[-1]) ** 0.5
+            label_line(ax, data.epsilon[-1], middle, counted(agents, "agent"), colour)
         ax.grid(which="major")
         plain_log(ax.xaxis, subs=(1,))
         plain_log(ax.yaxis, subs=(1,))

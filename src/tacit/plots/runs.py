@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray
 from tacit.audit.measure import measure_loss
 from tacit.audit.subjects import Subject
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, StateError
 from tacit.mechanism import Mechanism
 from tacit.simulate import Record, simulate
 from tacit.theory import convergence, moments, privacy
@@ -55,6 +55,8 @@ def converge(
             "need N² numbers per round; choose a smaller graph."
         )
     exact = [moments.mean_square_disagreement(mechanism, values, t) for t in range(rounds + 1)]
+    if min(exact) <= 0:
+        raise StateError("agents must disagree to converge: give at least two, with different values.")
     theta = simulate(mechanism, values, rounds, runs=runs, seed=seed, record=Record(every=1)).theta.values
     centred = theta - theta.mean(axis=2, keepdims=True)
     square = np.einsum("rti,rtj->tij", centred, centred, optimize=True) / runs
