@@ -19,7 +19,8 @@ class Row:
     Attributes
     ----------
     error, error_quantile : float
-        Root mean square, and 95%-quantile of the size, of the agents' average minus the true one.
+        Of the agents' average minus the true one: root mean square, and the size that is passed with
+        the failure probability.
     error_closed_form, radius : float
         The same two in closed form; the radius is rounded up.
     bias, bias_error : float
@@ -88,41 +89,23 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Say in sentences what a reader of the table should know."""
-        return [note for note in (self._price(), self._not_private(), self._pairs()) if note]
-
-    def _price(self) -> str:
-        names = {row.name: row for row in self.rows}
-        if not {"graph", "one-shot"} <= names.keys():
-            return ""
-        price = names["graph"].error_closed_form / names["one-shot"].error_closed_form
-        return (
-            f"One-shot noise of the same epsilon is {price:.3g} times as accurate as the paper's fading "
-            f"noise on this graph at mixing {self.case.mixing:g}: the price of fresh noise in every round."
-        )
-
-    def _not_private(self) -> str:
-        bare = [row for row in self.rows if row.guarantee.kind == "none" and row.name != "plain"]
-        if not bare:
-            return ""
-        return (
-            "Zero-sum noise leads to the exact average in the end, but whoever hears an agent and all its "
-            f"neighbours knows its value too: up to {bare[0].attack_error:.3g} after "
-            f"{bare[0].rounds} rounds, exactly in the end."
-        )
-
-    def _pairs(self) -> str:
-        paired = [row for row in self.rows if row.guarantee.kind == "per pair"]
-        if not paired:
-            return ""
-        given = paired[0].guarantee
-        note = (
-            "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; for "
-            f"whoever taps the wires it is {shown_up(given.worst or 0.0, 4)}."
-        )
-        if given.by_distance:
-            each = ", ".join(shown_up(epsilon, 3) for _, epsilon in given.by_distance)
-            note += f" The largest found between agents 1 edge apart, 2, and so on: {each}."
-        return note
+        rows, notes = {row.name: row for row in self.rows}, []
+        if {"graph", "one-shot"} <= rows.keys():
+            price = rows["graph"].error_closed_form / rows["one-shot"].error_closed_form
+            notes.append(
+                f"One-shot noise of the same epsilon is {price:.3g} times as accurate as the paper's fading "
+                f"noise on this graph at mixing {self.case.mixing:g}: the price of fresh noise in every "
+                "round."
+            )
+        if "zero-sum" in rows:
+            notes.append(
+                "Zero-sum noise leads to the exact average in the end, but whoever hears an agent and all "
+                f"its neighbours knows its value too: up to {rows['zero-sum'].attack_error:.3g} after "
+                f"{rows['zero-sum'].rounds} rounds, exactly in the end."
+            )
+        if "gossip" in rows:
+            notes.append(_pairs(rows["gossip"].guarantee))
+        return notes
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -152,7 +135,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        heads = ("method", "privacy", "protects against", "error", "in closed form", "95%", "radius",
+        quantile = f"{100 * (1 - self.failure_probability):g}%"
+        heads = ("method", "privacy", "protects against", "error", "in closed form", quantile, "radius",
                  "agreed after", "messages", "attack error", "needs")  # fmt: skip
         lines = [[
             row.title, row.privacy, row.guarantee.against, f"{row.error:.4g}", f"{row.error_closed_form:.4g}",
@@ -165,3 +149,15 @@ class Comparison:
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _pairs(given: Guarantee) -> str:
+    """Say what an average over pairs hides."""
+    note = (
+        "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; for "
+        f"whoever taps the wires it is {shown_up(given.worst or 0.0, 4)}."
+    )
+    if not given.by_distance:
+        return note
+    each = ", ".join(shown_up(epsilon, 3) for _, epsilon in given.by_distance)
+    return f"{note} The largest found between agents 1 edge apart, 2, and so on: {each}."
