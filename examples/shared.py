@@ -16,6 +16,7 @@ import numpy as np
 from tacit import Execution
 from tacit.arrays import FloatArray
 from tacit.audit import Prior, Transcripts, reconstruct
+from tacit.plots.style import FORMATS
 from tacit.theory.rounding import shown_up
 
 FAILURE = 0.05
@@ -38,6 +39,10 @@ def options(description: str | None, argv: Sequence[str] | None, picture: str) -
     parser.add_argument("--seed", type=int, default=2012, help="names the made-up values and the noise")
     parser.add_argument("--out", type=Path, default=Path(picture), help="picture: .svg, .png or .pdf")
     given = parser.parse_args(argv)
+    if not 0 <= given.seed < 2**32:
+        parser.error(f"--seed must be a whole number from 0 to 2^32 − 1, got {given.seed}.")
+    if given.out.suffix.lower() not in FORMATS or not given.out.absolute().parent.is_dir():
+        parser.error(f"--out must be a {', '.join(FORMATS)} file in a folder that exists, got {given.out}.")
     return Options(given.seed, given.out)
 
 

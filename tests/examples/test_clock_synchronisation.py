@@ -53,8 +53,10 @@ def test_the_losses_add_up_and_stop_at_the_cap(ticked):
 
 
 def test_sessions_keep_their_radius(ticked):
-    for kind in ("offset", "skew"):
-        assert ticked.found[kind]["error"] <= ticked.found[kind]["radius"]
+    for kind in ("offset", "skew", "wander"):
+        found = ticked.found[kind]
+        assert found["error"] > found["radius"] / 1000  # there is noise
+        assert found["error"] <= found["radius"] or kind == "wander"
     assert ticked.found["wander"]["kept"] >= 12  # of 16; fewer have a probability below 1e-3
 
 

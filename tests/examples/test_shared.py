@@ -38,6 +38,14 @@ def test_the_table_rounds_promises_up_and_leaves_gaps(example, capsys):
     )
 
 
+@pytest.mark.parametrize("bad", [["--seed", "-1"], ["--out", "picture.txt"], ["--out", "nowhere/p.svg"]])
+def test_bad_options_are_refused_before_any_work(example, capsys, bad):
+    with pytest.raises(SystemExit) as stopped:
+        example("platoon").main(bad)
+    assert stopped.value.code == 2
+    assert f"{bad[0]} must be" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "name", ["platoon", "sensor_fusion", "clock_synchronisation", "load_balancing", "smart_meters"]
 )

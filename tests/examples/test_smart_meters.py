@@ -44,6 +44,8 @@ def test_a_crowd_buys_accuracy(metered):
 def test_the_power_flow_follows_the_mean(metered):
     truth, naive = metered.found["truth"], metered.found["naive"]
     assert naive["loading"] == pytest.approx(truth["loading"], rel=0.02)
+    drawn = 100 * truth["mean"] * 177 / 400  # % of 400 kVA, before losses and reactive power
+    assert drawn < truth["loading"] < 1.13 * drawn
     per_kw = naive["loading"] / naive["mean"]
     for kind in ("server", "grid"):
         found = metered.found[kind]
