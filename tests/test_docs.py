@@ -43,7 +43,7 @@ tacit() {  # what stays in its terminal stays in the background, until the sessi
 """
 A_MEMBER_TO_WATCH = """
 tacit keys authority --out authority; mkdir certificates
-for name in coordinator alice; do
+for name in coordinator alice bob; do
   tacit keys new $name --out $name
   tacit keys sign $name/request.pem --authority authority --listen --out certificates/$name.crt
   tacit keys install certificates/$name.crt --keys $name
@@ -72,6 +72,7 @@ SETTINGS = {
 def recorded(played, tmp_path):
     """Write the transcripts that pages speak of: a server's and its agents', peers', and folders of them."""
     from tacit.protocol.roster import COORDINATOR
+    from tacit.runtime import write_session
     from tacit.runtime.transcript import TranscriptWriter
 
     def write(path, game, by):
@@ -80,6 +81,7 @@ def recorded(played, tmp_path):
             writer.take(game.kept[by])
 
     server, ring = played(), played(edges=((0, 1), (1, 2), (2, 3), (0, 3)))
+    write_session(server.session, tmp_path / "session.toml")
     for name in ("transcript", "coordinator", "folder/one", "recorded/one"):
         write(tmp_path / f"{name}.jsonl", server, COORDINATOR)
     for i in range(4):
@@ -229,13 +231,15 @@ def test_the_session_file_shown_can_be_read(tmp_path):
 
 
 def test_the_metrics_are_those_that_are_served():
-    from prometheus_client.exposition import generate_latest
-
     from tacit.runtime.status import Status
     from tacit.testing import known_session
 
-    assert generate_latest
-    assert Status(known_session(agents=3), who=0)
+    status = Status(known_session(agents=3), who=0)
+    loss = {"spent": 0.1, "planned": 0.2, "cap": 0.3}
+    status.update(present=3, used=3, feedback=[0.5], loss=loss)
+    served = set(re.findall(r"^# HELP (\w+)", status.metrics().decode(), re.M))
+    told = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/reference/metrics.md").read_text(), re.M))
+    assert told == served
 
 
 def resolve(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 from typing import Any
@@ -67,7 +68,7 @@ def _bars(*event: Any) -> None:
 def _names(app: Sphinx, doctree: nodes.document) -> None:  # noqa: ARG001
     """Look names in types up as Python does, in their module: ``n`` in an array's shape is no link."""
     for reference in list(doctree.findall(pending_xref)):
-        if not reference.get("refspecific") or "." in reference["reftarget"]:
+        if "refspecific" not in reference.attributes or "." in reference["reftarget"]:
             continue
         module = importlib.import_module(reference.get("py:module") or "tacit")
         found: Any = getattr(module, reference["reftarget"], None)
@@ -78,9 +79,16 @@ def _names(app: Sphinx, doctree: nodes.document) -> None:  # noqa: ARG001
             reference.replace_self(reference.children)
 
 
+def _foreign(*event: Any) -> bool | None:
+    """Leave out what a library puts into our classes, as matplotlib does."""
+    home: str = getattr(event[3], "__module__", None) or "tacit"
+    return True if inspect.isfunction(event[3]) and not home.startswith("tacit") else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Let Sphinx expand the marks when it reads a page."""
     app.connect("source-read", _expand)
     app.connect("autodoc-process-docstring", _bars)
+    app.connect("autodoc-skip-member", _foreign)
     app.connect("doctree-read", _names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
