@@ -128,7 +128,9 @@ def test_one_shot_noise_is_the_most_accurate_of_the_pure_and_the_note_says_by_ho
     assert max(pure, key=pure.get) == "constant"
     # the paper's server and the Laplacian family pay the same for the same mixing
     assert pure["server"] == pytest.approx(pure["laplacian"])
-    assert f"{pure['graph'] / pure['one-shot']:.3g} times as accurate" in " ".join(found.notes())
+    note = found.notes()[0]
+    assert f"{pure['graph'] / pure['one-shot']:.3g} times as accurate" in note
+    assert note.endswith("degrees that differ.")
 
 
 def test_messages_count_until_agents_agree(found):

@@ -92,10 +92,11 @@ class Comparison:
         rows, notes = {row.name: row for row in self.rows}, []
         if {"graph", "one-shot"} <= rows.keys():
             price = rows["graph"].error_closed_form / rows["one-shot"].error_closed_form
+            uneven = len(self.case.graph.degree_counts()) > 1
             notes.append(
                 f"One-shot noise of the same epsilon is {price:.3g} times as accurate as the paper's fading "
                 f"noise on this graph at mixing {self.case.mixing:g}: the price of fresh noise in every "
-                "round."
+                f"round{', and of degrees that differ' * uneven}."
             )
         if "zero-sum" in rows:
             notes.append(
