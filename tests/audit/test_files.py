@@ -195,3 +195,21 @@ def test_one_session_at_a_time(tmp_path):
     seen = Simulated(SERVER)([1, 2, 3.0], 4, 3, 5)
     write_transcript(tmp_path / "one.jsonl", seen, run=2)
     assert np.array_equal(read_transcript(tmp_path / "one.jsonl").x[0], seen.x[2])
+
+
+@pytest.mark.parametrize("cut", [1, 7, 20, 45])
+def test_what_a_crash_left_of_a_transcript_is_read_without_its_torn_end(cut, tmp_path):
+    """As `tacit verify` reads it: a torn last line, and the round it belonged to, are left out."""
+    path = write(tmp_path / "a.jsonl")
+    whole = path.read_bytes().rstrip(b"\n")
+    path.write_bytes(whole[:-cut])
+    seen = read_transcript(path)
+    assert seen.rounds == 1
+    assert np.array_equal(seen.x, [[[3.25, -1.5]]])
+
+
+def test_a_damaged_line_that_is_whole_is_refused(tmp_path):
+    path = write(tmp_path / "a.jsonl")
+    path.write_bytes(path.read_bytes()[:-3] + b"\n")
+    with pytest.raises(FileError, match="every line must be one JSON object"):
+        read_transcript(path)

@@ -35,8 +35,10 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
     """
     from tacit.protocol.roster import COORDINATOR
     from tacit.runtime.coordinator import Coordinator
+    from tacit.runtime.identity import Identity
     from tacit.runtime.session import read_addresses, read_session
 
+    identity = Identity.load(keys)
     session, options = read_session(session_file), running.Options(**given)
     ends = listen or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
     result = running.drive(
@@ -46,12 +48,13 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
         lambda takers, watch, _: Coordinator(
             session,
             ledger=options.ledger,
-            identity=keys,
+            identity=identity,
             listen=ends,
             takers=takers,
             pace=options.pace,
             watch=watch,
         ),
+        identity.sign,
     )
     if result is None:
         running.leave(

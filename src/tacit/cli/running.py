@@ -22,6 +22,7 @@ from tacit.cli import options
 from tacit.errors import CapExceeded, InputError, LedgerError, TacitError
 
 if TYPE_CHECKING:
+    from tacit.protocol.codec import Sign
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.member import Member, Taker
@@ -201,8 +202,12 @@ def drive(
     who: int,
     given: Options,
     make: Callable[[list[Taker], Callable[[Notice], None], Log], Member],
+    sign: Sign | None = None,
 ) -> Any:
-    """Run a member to its end with its log, transcript and status; return its result."""
+    """Run a member to its end with its log, transcript and status; return its result.
+
+    With the coordinator's `sign` the transcript of a session that it ended early says so.
+    """
     from tacit.runtime.status import Status
 
     _leave_no_core()
@@ -215,9 +220,8 @@ def drive(
             from tacit.runtime.transcript import TranscriptWriter
 
             # Not durable: the ledger is, and brings back at a restart what a crash may lose here.
-            takers.append(
-                stack.enter_context(TranscriptWriter(given.transcript, session, who, durable=False))
-            )
+            writer = TranscriptWriter(given.transcript, session, who, durable=False, sign=sign)
+            takers.append(stack.enter_context(writer))
         return run(lambda: _driven(Status(session, who), given, make, takers, log))
 
 

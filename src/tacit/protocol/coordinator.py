@@ -74,7 +74,7 @@ class Coordinator(Machine):
         self._last: dict[tuple[int, int], bytes] = {}  # the reports of the round before, by agent and round
         self._feedback: list[bytes] = []  # the frames of all rounds so far
         self._stop: bytes | None = None
-        self._opened = self._ended = False
+        self._opened = False
         self._hasty = False  # at the end, and nobody has asked for anything since the restart
         self._expired = False  # the deadline of this round, or of the start, or of the end
 

@@ -64,6 +64,7 @@ class Machine(ABC):
         self._answered: Counter[int] = Counter()
         self._evidence: dict[tuple[int, int], bytes] = {}
         self._patience = 1
+        self._ended = False  # recorded that the session is over
         self._records: list[Record] = []
         self._messages: list[Send] = []
         self._notices: list[Notice] = []
@@ -71,6 +72,11 @@ class Machine(ABC):
     def __repr__(self) -> str:
         name = self.session.member_name(self.number)
         return f"<{type(self).__name__} {name}, {self.phase.value}>"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has recorded that its session is over."""
+        return self._ended
 
     @property
     def wake(self) -> float | None:

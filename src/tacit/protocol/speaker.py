@@ -54,7 +54,7 @@ class Speaker(Machine):
         super().__init__(session, number, sign)
         self.voice = voice
         self._new = True
-        self._ended = self._stopped = False
+        self._stopped = False
 
     def _replay(self, record: Record) -> None:
         if isinstance(record, Ended):

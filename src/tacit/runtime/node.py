@@ -50,6 +50,11 @@ class Machine(Protocol):
     phase: Phase
 
     @property
+    def ended(self) -> bool:
+        """Whether it has recorded that its session is over."""
+        ...
+
+    @property
     def wake(self) -> float | None:
         """When a tick is due; None for never."""
         ...
@@ -115,8 +120,10 @@ class Node:
         try:
             if self._noise is not None:
                 await self._noise.prime(self._update)
-            await self._transport.open()
+            connected = await self._connected()
             await self._handle([Start()])
+            if not connected:
+                return
             receiving = self._listen()
             while not self._over():
                 await self._wait()
@@ -134,6 +141,15 @@ class Node:
                 if waiting is not None:
                     waiting.cancel()
             await self._shut()
+
+    async def _connected(self) -> bool:
+        """Open the network. Whoever was over before it started does not wait for it."""
+        try:
+            async with asyncio.timeout(self._linger if self.machine.ended else None):
+                await self._transport.open()
+        except TimeoutError:
+            return False
+        return True
 
     @property
     def _update(self) -> int:

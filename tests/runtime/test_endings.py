@@ -1,0 +1,250 @@
+"""How sessions end: all heard, halted, out of time, out of budget; and what a restart makes of it."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tacit.cli import running
+from tacit.errors import CapExceeded
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.effects import FellSilent, Finished, RoundClosed, Updated
+from tacit.protocol.messages import Report
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.agent import Agent
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.identity import provision
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.memory import MemoryNetwork
+from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.verify import verify
+
+NAMES = ["a0", "a1", "a2"]
+WAIT = 60
+
+
+@pytest.fixture
+def keys(tmp_path):
+    return provision(tmp_path / "keys", ["coordinator", *NAMES])
+
+
+@pytest.fixture
+def session(keys):
+    return Session(
+        name="test",
+        roster=tuple(Member(name, keys[name].public_key) for name in NAMES),
+        coordinator=keys["coordinator"].public_key,
+        mixing=0.5,
+        noise=2.0,
+        decay=0.8,
+        rounds=4,
+        lattice=Lattice(0, 10),
+        deadlines=Deadlines(round=600.0, start=600.0, repeat=0.1),
+    )
+
+
+def limited(main):
+    async def within():
+        async with asyncio.timeout(WAIT):
+            return await main
+
+    return asyncio.run(within())
+
+
+def agent(session, i, keys, folder, network, **more):
+    given = {"ledger": folder / f"{i}.ledger", "identity": keys[NAMES[i]], "cap": 100.0} | more
+    return Agent(session, 5.0, transport=network.transport(i), **given)
+
+
+def coordinator(session, keys, folder, network, **more):
+    given = {"ledger": folder / "c.ledger", "identity": keys["coordinator"]} | more
+    return Coordinator(session, transport=network.transport(COORDINATOR), **given)
+
+
+async def result_of(made):
+    async with made:
+        return await made.result()
+
+
+async def play(session, keys, folder, **more):
+    network = MemoryNetwork(session)
+    agents = [result_of(agent(session, i, keys, folder, network)) for i in range(session.n)]
+    return await asyncio.gather(result_of(coordinator(session, keys, folder, network, **more)), *agents)
+
+
+def test_a_coordinator_started_again_after_all_have_left_is_over_at_once(session, keys, tmp_path):
+    """Its start deadline is ten minutes; it must not wait for agents that are gone."""
+    first, *_ = limited(play(session, keys, tmp_path))
+    again = limited(result_of(coordinator(session, keys, tmp_path, MemoryNetwork(session))))
+    assert again == replace(first, refused=again.refused)
+    assert again.finished
+
+
+class Unconnected:
+    """A network that never comes up."""
+
+    dropped = 0
+
+    async def open(self):
+        await asyncio.Event().wait()
+
+    def send(self, *_):
+        pass
+
+    async def receive(self):
+        raise AssertionError("nothing can arrive")
+
+    async def close(self):
+        pass
+
+
+def test_an_agent_started_again_after_the_end_needs_no_network(session, keys, tmp_path):
+    _, first, *_ = limited(play(session, keys, tmp_path))
+    made = Agent(
+        session,
+        None,
+        ledger=tmp_path / "0.ledger",
+        identity=keys["a0"],
+        cap=None,
+        transport=Unconnected(),
+    )
+    again = limited(result_of(made))
+    assert again.finished
+    assert (again.value, again.loss, again.rounds) == (first.value, first.loss, first.rounds)
+
+
+def halted_after(session, keys, folder, rounds, writer):
+    """Run a session that its coordinator ends after so many rounds."""
+
+    async def main():
+        network = MemoryNetwork(session)
+
+        def watch(notice):
+            if isinstance(notice, RoundClosed) and notice.round + 1 == rounds:
+                server.halt()
+
+        server = coordinator(session, keys, folder, network, takers=[writer], watch=watch)
+        agents = [result_of(agent(session, i, keys, folder, network)) for i in range(session.n)]
+        return await asyncio.gather(result_of(server), *agents)
+
+    return limited(main())
+
+
+@pytest.mark.parametrize("signs", [True, False])
+def test_a_session_that_its_coordinator_ended_verifies_as_ended_if_that_is_signed(
+    session, keys, tmp_path, signs
+):
+    sign = keys["coordinator"].sign if signs else None
+    with TranscriptWriter(tmp_path / "t.jsonl", session, COORDINATOR, sign=sign) as writer:
+        server, *agents = halted_after(session, keys, tmp_path, 2, writer)
+    assert not server.finished
+    assert not any(found.finished for found in agents)
+    assert 2 <= server.rounds < session.rounds
+    verdict = verify([tmp_path / "t.jsonl"])
+    assert [finding.name for finding in verdict.findings] == ([] if signs else ["unfinished"])
+
+
+def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path):
+    given = running.Options(tmp_path / "c.ledger", tmp_path / "t.jsonl", tmp_path / "log", None, 0.0, None)
+
+    def make(takers, watch, _log):
+        server = coordinator(session, keys, tmp_path, MemoryNetwork(session), takers=takers, watch=watch)
+        asyncio.get_running_loop().call_later(0.1, server.halt)
+        return server
+
+    result = running.drive(session, COORDINATOR, given, make, keys["coordinator"].sign)
+    assert not result.finished
+    assert not verify([tmp_path / "t.jsonl"]).findings
+
+
+def test_out_of_time_is_no_result_and_the_same_command_goes_on(session, keys, tmp_path):
+    given = running.Options(tmp_path / "c.ledger", None, tmp_path / "log", None, 0.0, 0.2)
+
+    def make(takers, watch, _log):
+        return coordinator(session, keys, tmp_path, MemoryNetwork(session), takers=takers, watch=watch)
+
+    assert running.drive(session, COORDINATOR, given, make) is None
+    server, *agents = limited(play(session, keys, tmp_path))
+    assert server.finished
+    assert all(found.finished for found in agents)
+
+
+def test_an_agent_that_leaves_says_so_and_the_others_go_on(session, keys, tmp_path):
+    session = replace(session, quorum=2, start=3)
+
+    async def main():
+        network, updates = MemoryNetwork(session), []
+
+        def watch(notice):
+            if isinstance(notice, Updated) and notice.round == 0:
+                leaving.halt()
+            updates.append(notice)
+
+        leaving = agent(session, 0, keys, tmp_path, network, watch=watch)
+        others = [agent(session, i, keys, tmp_path, network) for i in (1, 2)]
+        server = coordinator(session, keys, tmp_path, network)
+        return await asyncio.gather(*map(result_of, (server, leaving, *others)))
+
+    server, left, *others = limited(main())
+    assert server.finished
+    assert not left.finished
+    assert all(found.finished for found in others)
+    assert "a0" not in server.used[-1]
+    with Ledger(tmp_path / "0.ledger", create=False) as ledger:
+        assert ledger.balance("value").spent == left.loss  # what was not said is not lost
+
+
+# ---- the cap ------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_would_pass_the_cap_is_refused_before_a_byte_leaves(session, keys, tmp_path):
+    sent = []
+
+    async def main():
+        network = MemoryNetwork(session)
+        network.taps.append(lambda *frame: sent.append(frame))
+        made = agent(session, 0, keys, tmp_path, network, cap=0.9 * session.account(0).total)
+        with pytest.raises(CapExceeded):
+            await result_of(made)
+
+    limited(main())
+    assert not sent
+
+
+def test_it_falls_silent_before_it_would_pass_a_cap_that_was_lowered_meanwhile(session, keys, tmp_path):
+    """What is left is spent and no more; it listens to the end, and the others go on."""
+    losses = session.account(0).per_message
+    notices, said = [], set()
+
+    async def main():
+        network, moved = MemoryNetwork(session), asyncio.Event()
+        server = coordinator(session, keys, tmp_path, network)
+
+        def tap(_sender, _to, frame):
+            message = server.machine.codec.open(frame)
+            if message.sender == 0 and isinstance(message.body, Report):
+                said.add(message.body.update)
+
+        def watch(notice):
+            if isinstance(notice, Updated):
+                moved.set()
+
+        network.taps.append(tap)
+        others = [agent(session, i, keys, tmp_path, network) for i in (1, 2)]
+        playing = [asyncio.ensure_future(result_of(one)) for one in (server, *others)]
+        async with agent(session, 0, keys, tmp_path, network, watch=watch) as first:
+            await moved.wait()
+        spoken = first.machine.update + (first.machine.voice.said is not None)
+        cap = float(losses[:spoken].sum() + 0.5 * losses[min(spoken, session.rounds - 1)])
+        again = agent(session, 0, keys, tmp_path, network, cap=cap, watch=notices.append)
+        return cap, spoken, await result_of(again), await asyncio.gather(*playing)
+
+    cap, spoken, found, (server, *_) = limited(main())
+    assert said == set(range(spoken))
+    assert 1 <= spoken < session.rounds
+    assert found.loss <= found.spent <= cap
+    assert found.finished
+    assert server.finished
+    kinds = [type(notice) for notice in notices if isinstance(notice, FellSilent | Finished)]
+    assert kinds == [FellSilent, Finished]
