@@ -24,7 +24,7 @@ from tacit.runtime.session import write_session
 from tacit.runtime.verify import verify
 from tacit.runtime.zenoh_transport import ZenohTransport
 
-WAIT = 40.0  # generous: a busy machine is no failure
+WAIT = 120.0  # generous: a busy machine is no failure
 
 
 def pytest_configure(config):

@@ -86,6 +86,7 @@ class ZenohTransport:
         self._zenoh: zenoh.Session | None = None
         self._declared: list[Any] = []
         self._inbox: Inbox | None = None
+        self._explaining: asyncio.Future[None] | None = None
 
     @property
     def dropped(self) -> int:
@@ -103,14 +104,15 @@ class ZenohTransport:
             path.stat()  # zenoh would only say that it failed
         self._inbox = Inbox(self._frame_bytes, members=self._near.__contains__)
         opening = _in_thread(lambda: zenoh.open(self._config()), _close)
-        explaining = asyncio.ensure_future(self._explain())
+        self._explaining = asyncio.ensure_future(self._explain())
         try:
             self._zenoh = await opening
         except zenoh.ZError as error:
             raise NetworkError(_sentence(error, self._listen)) from None
         finally:
-            explaining.cancel()
             opening.cancel()  # if stopped while waiting: the connection is closed when it comes
+            if self._zenoh is None:
+                self._explaining.cancel()
         self._declare(self._zenoh, self._inbox)
 
     def send(self, to: int | None, frame: bytes) -> None:
@@ -132,6 +134,8 @@ class ZenohTransport:
 
     async def close(self) -> None:
         """Take leave of the network; the neighbours see it at once."""
+        if self._explaining is not None:
+            self._explaining.cancel()
         session, self._zenoh, self._declared = self._zenoh, None, []
         if session is not None:
             await _in_thread(lambda: _close(session), lambda _: None)
@@ -167,6 +171,9 @@ class ZenohTransport:
         last = None
         while self._connect:
             await asyncio.sleep(PATIENCE)
+            if self.connected:
+                last = None
+                continue
             why = await _in_thread(lambda: why_not_connected(self._connect[0], self._tls), lambda _: None)
             if why is not None and why != last:
                 self._trouble(why)

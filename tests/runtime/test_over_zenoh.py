@@ -1,0 +1,169 @@
+"""Whole nodes over zenoh and mutual TLS, in one process: exact, and cut off when a certificate runs out."""
+
+import asyncio
+import socket
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from tacit.mechanism.lattice import Lattice
+from tacit.mechanism.on_lattice import OnLattice
+from tacit.protocol.agent import Agent
+from tacit.protocol.codec import Codec
+from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.peer import Peer
+from tacit.protocol.records import Closed, Moved, Spoke
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.voice import Budget
+from tacit.runtime.certificates import Request
+from tacit.runtime.clock import SystemClock
+from tacit.runtime.identity import bundle, install, load_authority, provision
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.node import Node
+from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.transport import Presence
+from tacit.runtime.zenoh_transport import ZenohTransport
+
+NAMES = ["a0", "a1", "a2"]
+WAIT = 60
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys") / "all"
+    return provision(folder, ["coordinator", *NAMES], listening=["coordinator", *NAMES])
+
+
+@pytest.fixture
+def server(keys):
+    return Session(
+        name="test",
+        roster=tuple(Member(name, keys[name].public_key) for name in NAMES),
+        coordinator=keys["coordinator"].public_key,
+        mixing=0.5,
+        noise=2.0,
+        decay=0.8,
+        rounds=5,
+        lattice=Lattice(0, 10),
+        deadlines=Deadlines(round=30.0, start=30.0, repeat=0.2),
+    )
+
+
+def ends(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return [f"tls/127.0.0.1:{port}" for port in ports]
+
+
+class Script:
+    """Whole numbers prepared before."""
+
+    def __init__(self, draws):
+        self._draws = iter(draws)
+
+    def draw(self, _scale, _size=None):
+        return next(self._draws)
+
+
+def transports(session, keys):
+    """Everyone's own connection; on a graph the later agent connects to the earlier."""
+    if session.topology == "server":
+        [where] = ends(1)
+        made = [ZenohTransport(session, i, keys[name].tls, connect=[where]) for i, name in enumerate(NAMES)]
+        return [*made, ZenohTransport(session, COORDINATOR, keys["coordinator"].tls, listen=[where])]
+    where = ends(len(NAMES))
+    made = []
+    for i, name in enumerate(NAMES):
+        near = [where[j] for j in session.neighbours(i) if j < i]
+        made.append(ZenohTransport(session, i, keys[name].tls, listen=[where[i]], connect=near))
+    return made
+
+
+@pytest.mark.parametrize("components", [1, 2])
+@pytest.mark.parametrize("graph", [False, True], ids=["server", "path"])
+def test_over_the_network_and_simulated_are_the_same_to_the_last_bit(
+    server, keys, tmp_path, graph, components
+):
+    session = replace(server, components=components)
+    if graph:
+        session = replace(session, coordinator=None, edges=((0, 1), (1, 2)))
+    rng, shape = np.random.default_rng(7), (components,) if components > 1 else ()
+    values = rng.uniform(0, 10, (3, *shape))
+    draws = rng.integers(-(2**40), 2**40, (session.rounds, 3, *shape))
+
+    async def main():
+        clock, nodes = SystemClock(), []
+        ledgers = [Ledger(tmp_path / f"{name}.ledger") for name in [*NAMES, "c"]]
+        links = transports(session, keys)
+        for i, name in enumerate(NAMES):
+            machine = (Peer if graph else Agent)(
+                session, i, values[i], sign=keys[name].sign, budget=Budget(cap=100.0)
+            )
+            ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=session.adjacency, cap=100.0)
+            noise = NoiseAhead(
+                session, i, clock, Script(draws[:, i] if components > 1 else draws[:, i].tolist())
+            )
+            nodes.append(Node(session.id, machine, links[i], ledgers[i], noise=noise))
+        if not graph:
+            machine = Coordinator(session, sign=keys["coordinator"].sign)
+            nodes.append(Node(session.id, machine, links[-1], ledgers[-1]))
+        async with asyncio.timeout(WAIT):
+            await asyncio.gather(*(node.run() for node in nodes))
+        found = [ledger.records(session.id) for ledger in ledgers]
+        for ledger in ledgers:
+            ledger.close()
+        return found
+
+    records, codec = asyncio.run(main()), Codec(session)
+    run = OnLattice(session.mechanism, session.lattice).execute(values, draws.astype(object))
+
+    def rows(array):
+        return [tuple(np.atleast_1d(row).tolist()) for row in array]
+
+    for i in range(session.n):
+        assert [codec.unpack(r.state) for r in records[i] if isinstance(r, Moved)] == rows(run.theta[1:, i])
+        assert [codec.open(r.frame).numbers for r in records[i] if isinstance(r, Spoke)] == rows(run.x[:, i])
+    if not graph:
+        answers = [codec.open(r.frame).numbers for r in records[-1] if isinstance(r, Closed)]
+        assert answers == rows(run.y)
+
+
+def test_who_is_connected_when_its_certificate_runs_out_is_cut_off_and_told_why(server, tmp_path):
+    """For three seconds it counts; then the link is closed, and does not come back."""
+    folder = tmp_path / "keys"
+    keys = provision(folder, ["coordinator", *NAMES], listening=["coordinator"])
+    authority, path = load_authority(folder / "authority"), folder / "a0" / "request.pem"
+    request = Request.parse(path.read_bytes(), str(path))
+
+    async def main():
+        [where] = ends(1)
+        session = replace(server, coordinator=keys["coordinator"].public_key)
+        hub = ZenohTransport(session, COORDINATOR, keys["coordinator"].tls, listen=[where])
+        await hub.open()
+        short = install(bundle(authority.sign(request, 3 / 86400), authority), folder / "a0", durable=False)
+        told, seen = [], []
+        brief = ZenohTransport(session, 0, short.tls, connect=[where], trouble=told.append)
+        lasting = ZenohTransport(session, 1, keys["a1"].tls, connect=[where])
+        try:
+            await asyncio.gather(brief.open(), lasting.open())
+            while Presence(0, False) not in seen:
+                seen += await hub.receive()
+            assert {Presence(0, True), Presence(1, True)} <= set(seen)
+            assert Presence(1, False) not in seen
+            assert datetime.now(UTC) >= short.expires
+            while not told:
+                await asyncio.sleep(0.05)
+        finally:
+            await asyncio.gather(*(one.close() for one in (brief, lasting, hub)))
+        return told
+
+    async def limited():
+        async with asyncio.timeout(WAIT):
+            return await main()
+
+    assert "which has expired: renew it" in asyncio.run(limited())[-1]
