@@ -54,10 +54,10 @@ def cells(result):
 
 
 def test_text_is_escaped_and_rows_are_kept():
-    found = Cells(html_table("a < b", ["x", "<i>"], [["1", "&"], ["<script>", "2"]], ["so & so"]))
-    assert found.rows == [["x", "<i>"], ["1", "&"], ["<script>", "2"]]
-    assert found.notes == ["a < b", "so & so"]
-    assert "script" not in found.tags
+    found = Cells(html_table("a < b", ["x", "<i>"], [["1", "<u>&"], ["<script>", "2"]], ["so <a> so"]))
+    assert found.rows == [["x", "<i>"], ["1", "<u>&"], ["<script>", "2"]]
+    assert found.notes == ["a < b", "so <a> so"]
+    assert not found.tags & {"i", "u", "a", "script"}
 
 
 def test_a_promise_shows_its_numbers_rounded_up():
