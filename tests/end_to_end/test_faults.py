@@ -92,6 +92,21 @@ def test_a_hung_agent_is_not_waited_for_and_comes_back(crew):
     assert "agent-1" in used[0]
 
 
+def test_a_hung_coordinator_is_lost_and_found_again(crew):
+    made = crew(agents=2, rounds=8)
+    tap = made.start_tapped()
+    try:
+        made.until(lambda: made.rounds() >= 2)
+        made.run.signal(COORDINATOR, signal.SIGSTOP)
+        made.until(lambda: not any(True for _ in tap.zenoh.info.transports()))  # all have given it up
+        made.run.signal(COORDINATOR, signal.SIGCONT)
+        made.ended()
+    finally:
+        tap.close()
+    made.require_one_message_each(tap.frames)
+    made.require_sound()
+
+
 def test_stopped_politely_and_resumed_by_the_same_command(crew):
     made = crew(agents=3, rounds=12)
     made.run.start_all()
