@@ -36,7 +36,7 @@ class Form:
 
     find: str = "privacy"
     place: str = "server"
-    agents: str = "100"
+    agents: str = "500"
     graph: str = "regular:100:6:seed=1"
     average: bool = True
     low: str = "0"

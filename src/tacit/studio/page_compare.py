@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from nicegui import ui
 
+from tacit.errors import InputError
 from tacit.studio import charts
 from tacit.studio.compare import differences
-from tacit.studio.form import Form
+from tacit.studio.form import Form, whole
 from tacit.studio.page_plan import Answer
 from tacit.studio.panel import Panel
 from tacit.studio.plan import Curve, Plan
@@ -75,8 +76,11 @@ class ComparePage:
 
 
 def build(query: Mapping[str, str]) -> None:
-    """Build the page; the second setting starts with four times the agents, or with half the loss."""
+    """Build the page; the second setting starts with four times the agents."""
     first = Form.from_query(query)
-    other = {"agents": str(4 * int(first.agents))} if first.agents.isdigit() else {"find": "accuracy"}
+    try:
+        agents = str(4 * whole(first.agents))
+    except InputError:
+        agents = first.agents  # its field says what is wrong
     with page("Compare", "Two settings side by side: what one gains over the other, and what it costs."):
-        ComparePage((first, replace(first, **other)))  # type: ignore[arg-type]
+        ComparePage((first, replace(first, agents=agents)))

@@ -65,7 +65,7 @@ def numbers(sections: dict[str, tuple[Quantity, ...]]) -> None:
                 for line in lines:
                     with ui.element("div").classes("line"):
                         ui.label(line.name)
-                        ui.label(line.value).classes("value").mark(f"number {line.name}")
+                        ui.label(line.value).classes("value")
                         ui.label(line.meaning).classes("meaning")
 
 

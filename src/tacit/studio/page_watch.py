@@ -171,8 +171,8 @@ class WatchPage:
         off = abs(float(session.average[t]) - session.target)
         self._said.set_text(
             f"Round {t} of {session.rounds}: the average is {with_unit(near(off, 3), unit)} off the target; "
-            f"each agent has lost at most {shown_up(float(session.spent[t]), 4)}. Values and noise are made up from "
-            "the seed: nothing here is private."
+            f"each agent has lost at most {shown_up(float(session.spent[t]), 4)}. Values and noise are made "
+            "up from the seed: nothing here is private."
         )
         agent = self._scene.belief.agent if self._scene.belief is not None else 0
         redraw(self._paths, charts_watch.trajectories(session, t, agent))

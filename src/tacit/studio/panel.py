@@ -152,7 +152,7 @@ class Panel:
             def slid(event: events.GenericEventArguments) -> None:
                 made.value = self._scale(name).text(float(event.args))
 
-            bar = ui.slider(min=0, max=STEPS, step=5, value=0).mark(f"slide {name}{self._name}")
+            bar = ui.slider(min=0, max=STEPS, step=5, value=0).mark(f"slide-{name}{self._name}")
             bar.on("update:model-value", slid, throttle=0.05)  # only what the user does, unlike on_change
             bar.props["aria-label"] = label
             self._sliders[name] = bar

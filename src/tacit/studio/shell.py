@@ -69,7 +69,7 @@ def _dark_button() -> None:
 def page(title: str, lead: str) -> Iterator[None]:
     """Build the frame of one page."""
     ui.page_title(f"{title} · tacit studio")
-    with ui.element("main").classes("page"):
+    with ui.element("div").classes("page"):
         with ui.element("h1"):
             ui.label(title)
         with ui.element("p").classes("lead"):
@@ -116,7 +116,7 @@ def code(heading: str) -> Any:
             ui.label(heading)
         with ui.element("div").classes("code"):
             with ui.element("pre"):
-                shown = ui.label().mark(f"code {heading}")
+                shown = ui.label().mark("lines")
 
             def copy() -> None:
                 ui.clipboard.write(shown.text)

@@ -1,0 +1,257 @@
+"""Every flow in a real browser; pictures of it are kept in out/screenshots."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+SHOTS = Path(__file__).resolve().parents[2] / "out" / "screenshots"
+PATIENCE = 40_000  # milliseconds, for a machine that is busy
+PAGES = {"plan": "/", "watch": "/watch", "compare": "/compare", "status": "/status?ports=1"}
+FOCUSED = """() => {
+    const e = document.activeElement;
+    const within = e.closest('.q-field, .q-radio, .q-slider, .q-expansion-item');  // these mark it themselves
+    const shown = getComputedStyle(e).outlineStyle !== 'none' || within !== null;
+    return [(e.getAttribute('aria-label') || e.textContent || '').trim(), e.tagName, shown];
+}"""
+METERS = "agents=1,000&high=10&unit=kW&radius=0.2"
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory):
+    """Run `tacit studio` as a user would, and return where it is."""
+    tacit = Path(sys.executable).with_name("tacit")
+    outside = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "NICEGUI"))}
+    with subprocess.Popen(
+        [tacit, "studio", "--port", "0", "--no-browser"], cwd=tmp_path_factory.mktemp("studio"),
+        env={**outside, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        yield re.search(r"http://127\.0\.0\.1:\d+", running.stdout.readline())[0]
+        running.send_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def visit(browser, studio):
+    """Open pages; whatever they do, nothing leaves this machine and nothing is wrong in the console."""
+    asked, wrong, contexts = [], [], []
+
+    def local(route):
+        inside = urlsplit(route.request.url).hostname in ("127.0.0.1", None)
+        route.continue_() if inside else route.abort()
+
+    def opened(path="/", width=1280, **kinds):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **kinds)
+        context.route("**/*", local)
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("websocket", lambda socket: asked.append(socket.url))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto(studio + path, wait_until="commit")
+        expect(page.locator("h1")).to_be_visible(timeout=PATIENCE)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    outside = [url for url in asked if urlsplit(url).hostname not in ("127.0.0.1", None)]
+    assert any(url.startswith("ws") for url in asked)
+    assert (outside, wrong) == ([], [])
+
+
+def see(page, text):
+    expect(page.get_by_text(text).filter(visible=True).first).to_be_visible(timeout=PATIENCE)
+
+
+def shot(page, name):
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+
+
+def sideways(page):
+    """By how many pixels the page can be scrolled to the side."""
+    return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+
+def test_a_new_user_finds_a_design(visit):
+    page = visit("/")
+    for label, text in {
+        "number of agents": "1,000", "values from": "0", "to": "10", "unit": "kW", "mean within ±": "0.2",
+        "with probability": "95",
+    }.items():  # fmt: skip
+        page.get_by_role("textbox", name=label, exact=True).fill(text)
+    see(page, "Privacy loss 4.66")
+    see(page, "tacit design --agents 1000 --radius 0.2 --adjacency 10")
+    picture = page.get_by_role("img", name="Radius against privacy loss")
+    expect(picture.locator("svg text", has_text="loss 4.66")).to_be_visible()
+    shot(page, "plan")
+
+
+def test_a_slider_is_moved_with_the_keyboard(visit):
+    page = visit("/")
+    see(page, "Privacy loss")
+    field = page.get_by_role("textbox", name="number of agents")
+    field.focus()
+    page.keyboard.press("Tab")
+    slider = page.get_by_role("slider", name="number of agents")
+    assert slider.evaluate("e => e.contains(document.activeElement)")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(field).not_to_have_value("500")
+    grown = int(field.input_value())
+    assert grown > 500
+    see(page, f"The {grown:,} agents")
+
+
+def test_everything_is_reached_by_tab_with_a_visible_focus(visit):
+    page = visit("/")
+    see(page, "Privacy loss")
+    order = []
+    for _ in range(26):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate(FOCUSED))
+    tags = [tag for _, tag, _ in order]
+    assert all(shown for _, _, shown in order), order
+    assert [name for name, _, _ in order[:4]] == ["Plan", "Watch", "Compare", "Status"]
+    assert tags.count("INPUT") >= 6
+    assert "BUTTON" in tags
+
+
+def test_what_cannot_be_had_says_what_has_to_give(visit):
+    page = visit("/")
+    page.get_by_text("Is all of this possible?").click()
+    page.get_by_role("textbox", name="mean within ±").fill("1")
+    see(page, "Out of reach")
+    see(page, "Any one of these would do")
+    shot(page, "plan-infeasible")
+    page.get_by_role("button", name=re.compile("^agents ")).click()
+    see(page, "Possible")
+
+
+def test_bad_input_is_said_at_its_field(visit):
+    page = visit("/")
+    see(page, "Privacy loss")
+    page.get_by_role("textbox", name="mean within ±").fill("abc")
+    field = page.locator(".q-field", has=page.get_by_role("textbox", name="mean within ±"))
+    expect(field.get_by_text("'abc' is not a finite number.")).to_be_visible()
+    shot(page, "plan-bad-input")
+
+
+def test_lines_are_copied(visit, studio):
+    page = visit(f"/?{METERS}", permissions=["clipboard-read", "clipboard-write"])
+    see(page, "Privacy loss 4.66")
+    page.get_by_role("button", name="Copy: On the command line").click()
+    see(page, "Copied.")
+    assert (
+        page.evaluate("navigator.clipboard.readText()")
+        == "tacit design --agents 1000 --radius 0.2 --adjacency 10"
+    )
+
+
+def test_a_design_is_taken_along_to_the_other_pages(visit):
+    page = visit(f"/?{METERS}")
+    see(page, "Privacy loss 4.66")
+    page.get_by_role("link", name="Compare with another setting").click()
+    see(page, "4,000")
+    see(page, "× 0.5")
+    expect(page.get_by_role("link", name="Compare", exact=True)).to_have_attribute("aria-current", "page")
+    shot(page, "compare")
+    page.go_back()
+    see(page, "Privacy loss 4.66")
+    page.get_by_role("link", name="Watch a session with these numbers").click()
+    see(page, "So many agents cannot be told apart")
+
+
+def test_a_session_is_watched(visit):
+    page = visit("/watch")
+    see(page, "Round 0 of 26")
+    page.get_by_role("button", name="Play").click()
+    see(page, "Round 3 of 26")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("slider", name="round").focus()
+    page.keyboard.press("Home")
+    for _ in range(8):
+        page.keyboard.press("ArrowRight")
+    see(page, "Round 8 of 26")
+    page.get_by_role("button", name="Step").click()
+    see(page, "Round 9 of 26")
+    page.get_by_role("combobox", name="adversary").click()
+    page.get_by_role("option", name="compromised agents alone").click()
+    see(page, "They hear no wire but their own")
+    page.get_by_role("textbox", name="about agent number").fill("7")
+    see(page, "After round 9 its best guess")
+    shot(page, "watch")
+    page.get_by_role("textbox", name="about agent number").fill("3")
+    see(page, "agent 3 must not be among the compromised")
+
+
+def test_a_running_member_is_followed(visit, tmp_path):
+    script = """
+import asyncio
+from tacit.runtime.status import Status
+from tacit.runtime.status_server import StatusServer
+from tacit.testing import known_session
+async def main():
+    status = Status(known_session(agents=3), who=0)
+    async with StatusServer(status) as server:
+        print(server.port, flush=True)
+        for round in range(10_000):
+            loss = {"spent": 0.01 * (round % 9), "planned": 0.5, "cap": 1.0}
+            status.update(phase="running", round=round, late=["agent2"], feedback=[7.5 + round], loss=loss)
+            await asyncio.sleep(0.3)
+asyncio.run(main())
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as running:
+        try:
+            page = visit(f"/status?ports={running.stdout.readline().strip()}")
+            see(page, "agent2")
+            see(page, "0.5 planned, 1 cap")
+            first = page.locator(".figure:visible").first.inner_text()
+            expect(page.locator(".figure:visible").first).not_to_have_text(first, timeout=PATIENCE)
+            see(page, "Feedback since this page was opened")
+            shot(page, "status")
+        finally:
+            running.kill()
+        see(page, "Nobody shows a status there")
+        see(page, "--status PORT")
+        shot(page, "status-nobody")
+
+
+def test_light_and_dark(visit):
+    page = visit("/", color_scheme="dark")
+    see(page, "Privacy loss")
+
+    def ground():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    assert ground() == "rgb(19, 21, 24)"
+    shot(page, "plan-dark")
+    button = page.get_by_role("button", name="Colours")
+    button.click()
+    expect(button).to_have_attribute("aria-label", re.compile("dark"))
+    button.click()
+    expect(button).to_have_attribute("aria-label", re.compile("light"))
+    page.wait_for_function("getComputedStyle(document.body).backgroundColor == 'rgb(247, 247, 248)'")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_needs_no_scrolling_to_the_side(visit, name):
+    page = visit(PAGES[name], width=375)
+    see(page, {"plan": "Privacy loss", "watch": "Round 0", "compare": "× 4", "status": "Nobody"}[name])
+    assert sideways(page) <= 0
+    shot(page, f"{name}-phone")
+
+
+def test_a_page_that_is_not_there(visit, studio):
+    answer = visit("/").request.get(f"{studio}/nowhere")
+    assert answer.status == 404
+    assert "/nowhere" in answer.text()

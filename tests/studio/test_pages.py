@@ -1,0 +1,162 @@
+"""Every flow of the page, with NiceGUI's simulated user: fast, without a browser."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+from nicegui import ui
+from nicegui.testing import user_simulation
+
+from tacit.studio.pages import root
+
+pytestmark = pytest.mark.asyncio
+PATIENCE = 100  # tenths of a second
+
+
+@pytest_asyncio.fixture
+async def user():
+    async with user_simulation(root) as made:
+        yield made
+
+
+def put(user, marker, text):
+    """Put text in place of what a field holds."""
+    with user:
+        for field in user.find(marker=marker).elements:
+            field.value = text
+
+
+async def until(told):
+    """Wait for something that no text says."""
+    for _ in range(20 * PATIENCE):
+        if told():
+            return
+        await asyncio.sleep(0.005)
+    pytest.fail("it did not come")
+
+
+async def see(user, text):
+    await user.should_see(text, retries=PATIENCE)
+
+
+def chart(user, described):
+    """Return what a chart was last told to draw."""
+    found = [one for one in user.find(kind=ui.echart).elements if described in one.props["aria-label"]]
+    assert len(found) == 1
+    return found[0].options
+
+
+async def test_a_new_user_finds_a_design(user):
+    await user.open("/")
+    for marker, text in {"agents": "1,000", "low": "0", "high": "10", "unit": "kW", "radius": "0.2"}.items():
+        put(user, marker, text)
+    put(user, "probability", "95")
+    await see(user, "Privacy loss 4.66")
+    await see(user, "tacit design --agents 1000 --radius 0.2 --adjacency 10")
+    await see(user, "2.25046")
+    loss, radius = chart(user, "Radius")["series"][3]["data"][0]
+    assert (round(loss, 2), radius) == (4.66, pytest.approx(0.2))
+
+
+async def test_moving_a_slider_moves_its_number_and_the_chart(user):
+    await user.open("/")
+    await see(user, "Privacy loss")
+    before = chart(user, "Radius")["series"][3]["data"]
+    user.find(marker="slide-agents").trigger("update:modelValue", 1000)
+    await see(user, "The 1,000,000 agents")
+    assert chart(user, "Radius")["series"][3]["data"] != before
+
+
+@pytest.mark.parametrize(
+    ("label", "says"),
+    [
+        ("How accurate can it be?", "Within "),
+        ("How many agents does it take?", "3,474 agents"),
+        ("Is all of this possible?", "Out of reach"),
+    ],
+)
+async def test_every_side_can_be_asked_for(user, label, says):
+    await user.open("/")
+    user.find(label).click()
+    await see(user, says)
+
+
+async def test_what_has_to_give_can_be_given_with_a_click(user):
+    await user.open("/?find=all&budget=0.1&radius=1")
+    await see(user, "Any one of these would do")
+    words = next(one.text for one in user.find(kind=ui.button).elements if one.text.startswith("agents "))
+    user.find(kind=ui.button, content=words).click()
+    await see(user, "Possible")
+
+
+async def test_a_sentence_stands_at_its_field(user):
+    await user.open("/")
+    await see(user, "Privacy loss")
+    put(user, "radius", "abc")
+    await see(user, "Some fields need a second look.")
+    (field,) = user.find(marker="radius").elements
+    assert field.error == "'abc' is not a finite number."
+    put(user, "radius", "5")
+    await see(user, "Privacy loss")
+    assert field.error is None
+
+
+async def test_a_graph_by_name(user):
+    await user.open("/")
+    user.find("on a graph").click()
+    await user.should_see(marker="graph", retries=PATIENCE)
+    put(user, "graph", "karate")
+    await see(user, "tacit design --graph karate --radius 5 --adjacency 100 --true-average")
+    put(user, "graph", "nonsense")
+    await see(user, "Some fields need a second look.")
+
+
+async def test_two_settings_are_compared(user):
+    await user.open("/compare?agents=1000&high=10&radius=0.2")
+    await see(user, "× 4")
+    put(user, "agentsB", "1000")
+    await user.should_not_see("× 4", retries=PATIENCE)
+    await see(user, "same")
+    names = [series["name"] for series in chart(user, "twice")["series"] if series["type"] == "line"]
+    assert names == ["A: this design", "A: one-shot", "B: this design", "B: one-shot"]
+
+
+async def test_a_session_is_watched_round_by_round(user):
+    await user.open("/watch")
+    await see(user, "Round 0 of ")
+    user.find("Step").click()
+    await see(user, "Round 1 of ")
+    assert len(chart(user, "Loss")["series"][0]["data"]) == 2
+    user.find(marker="round").trigger("update:modelValue", 5)
+    await see(user, "Round 5 of ")
+    user.find(marker="play").click()
+    await see(user, "Pause")
+    await see(user, "Round 7 of ")
+    user.find(marker="play").click()
+    await see(user, "Play")
+    user.find("Back to the start").click()
+    await see(user, "Round 0 of ")
+    put(user, "seed", "x")
+    (seed,) = user.find(marker="seed").elements
+    await until(lambda: seed.error == "'x' is not a whole number.")
+
+
+async def test_an_adversary_thinks_about_an_agent(user):
+    await user.open("/watch")
+    await see(user, "After round 0 its best guess is 5\u00a0kW")
+    put(user, "adversary", "insiders")
+    await see(user, "They hear no wire but their own")
+    user.find(marker="round").trigger("update:modelValue", 9)
+    await see(user, "After round 9 its best guess")
+    truth = chart(user, "believed now")["series"][1]["markLine"]["data"]
+    put(user, "agent", "8")
+    await until(lambda: chart(user, "believed now")["series"][1]["markLine"]["data"] != truth)
+
+
+async def test_nobody_shows_a_status(user):
+    await user.open("/status?ports=1")
+    await see(user, "Nobody shows a status there")
+    await see(user, "does not answer")
+    put(user, "ports", "abc")
+    (field,) = user.find(marker="ports").elements
+    await until(lambda: field.error == "'abc' is not a port of this machine.")

@@ -1,0 +1,184 @@
+"""The page promises what the command promises, in every digit, and says what has to give."""
+
+import contextlib
+import io
+import json
+import shlex
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tacit.cli import main
+from tacit.studio import charts
+from tacit.studio.compare import differences
+from tacit.studio.form import Form
+from tacit.studio.plan import graph, plan, sketch, steps
+from tacit.studio.words import guess_rate, near, percent, with_unit
+from tacit.theory.rounding import shown_up
+
+METERS = Form(agents="1,000", low="0", high="10", unit="kW", radius="0.2", probability="95")
+FORMS = {
+    "meters": METERS,
+    "accuracy": Form(find="accuracy", agents="50", budget="0.7", mixing="0.5"),
+    "size": Form(find="size", privacy="epsilon", budget="0.15", high="1", radius="0.5", mixing="0.8"),
+    "all": Form(find="all", agents="500", high="1", budget="2", radius="0.5"),
+    "graph": Form(find="accuracy", place="graph", graph="karate", high="1", budget="1"),
+    "weighted": Form(place="graph", graph="star:9", average=False, low="-1", high="1", radius="0.4"),
+    "rounds": Form(rounds="7", mixing="0.9", tolerance="0.5", probability="99"),
+    "adjacency": Form(adjacency="3", privacy="epsilon", find="accuracy"),
+}
+
+
+def command(words):
+    done = CliRunner().invoke(main, [*shlex.split(words)[1:], "--json"])
+    return done, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_command_gives_the_numbers_of_the_page(name):
+    found = plan(FORMS[name])
+    done, answer = command(found.command)
+    assert done.exit_code == 0, done.output
+    shown = {line.name: line.value for lines in found.quantities.values() for line in lines}
+    for key, line in {
+        "loss": "loss",
+        "epsilon": "epsilon",
+        "radius": "radius",
+        "radius_chebyshev": "Chebyshev",
+    }.items():
+        assert shown[line] == shown_up(answer[key]), line
+    assert shown["one-shot"] == shown_up(answer["one_shot"]["radius"])
+    assert shown["rounds"] == f"{answer['rounds']:,}"
+    assert found.notes == tuple(answer["notes"])
+    assert found.design.mechanism.n == answer["agents"]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_python_lines_give_the_numbers_of_the_page(name):
+    found = plan(FORMS[name])
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(found.python, {})
+    loss, radius = map(float, printed.getvalue().split("\n")[-2].split())
+    assert (loss, radius) == (found.design.promise.loss, found.design.promise.radius)
+    assert repr(found.design.mechanism.parameters).split("(")[0] in printed.getvalue()
+
+
+def test_a_new_users_question():
+    found = plan(METERS)
+    assert found.command == "tacit design --agents 1000 --radius 0.2 --adjacency 10"
+    assert found.headline == "Privacy loss 4.66"
+    assert "within 0.2\u00a0kW of their true mean, with probability 95%" in found.plain
+    assert "right at most 99.07% of the time" in found.plain
+
+
+def test_what_has_to_give_is_enough_when_given():
+    found = plan(Form(find="all", agents="500", high="1", budget="0.15", radius="0.5", mixing="0.5"))
+    done, answer = command(found.command)
+    assert done.exit_code == 3
+    assert found.refusal == answer["reason"]
+    assert [way.words.rpartition(" ")[0].replace(" ", "_") for way in found.ways] == list(answer["gives"])
+    for way in found.ways:
+        assert plan(way.form).refusal == "", way.words
+    assert found.curve.point is None
+    assert found.curve.asked == (0.15, 0.5)
+
+
+def test_too_few_rounds_can_give_too():
+    found = plan(Form(rounds="1"))
+    assert {way.words.split()[0] for way in found.ways} == {"rounds", "tolerance", "mixing"}
+    for way in found.ways:
+        assert not plan(way.form).refusal
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "options"),
+    [
+        (Form(radius="-1"), "radius", "--agents 500 --radius -1 --adjacency 100"),
+        (Form(mixing="2"), "mixing", "--agents 500 --radius 5 --adjacency 100 --mixing 2"),
+        (Form(probability="100"), "probability", "--agents 500 --radius 5 --failure-probability 0"),
+        (Form(find="size", budget="-1"), "budget", "--radius 5 --loss -1 --adjacency 100"),
+        (Form(place="graph", graph="ring"), "graph", "--graph ring --radius 5"),
+        (Form(place="graph", graph="blob:3"), "graph", "--graph blob:3 --radius 5"),
+        (Form(tolerance="-1"), "tolerance", "--agents 500 --radius 5 --tolerance -1"),
+        (Form(find="accuracy", budget="1e-320"), "", "--agents 500 --loss 1e-320 --adjacency 100"),
+    ],
+)
+def test_bad_input_gets_the_sentence_of_the_command_line_at_its_field(form, field, options):
+    found = plan(form)
+    done = CliRunner().invoke(main, ["design", *options.split()])
+    assert done.exit_code == 2
+    assert done.output.strip() == f"Error: {found.wrong[field]}"
+    assert (found.design, found.curve) == (None, None)
+
+
+def test_a_radius_of_zero_is_refused_with_why():
+    found = plan(Form(radius="0"))
+    assert "exact average" in found.refusal
+    assert sketch(Form(radius="0")) is None
+
+
+def test_graphs_too_large_for_a_page_are_refused_before_they_are_built():
+    for name in ("ring:100000000", "complete:50000"):
+        assert "tacit design" in plan(Form(place="graph", graph=name)).wrong["graph"]
+    assert graph("complete:300").n_edges == 44850
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_curve_goes_through_the_answer(name):
+    found = plan(FORMS[name])
+    loss, radius = found.curve.point
+    assert (loss, radius) == (found.design.promise.loss, found.design.promise.radius)
+    assert found.curve.radii(np.array([loss]))["this design"][0] == pytest.approx(radius, rel=1e-6)
+    once = found.curve.radii(np.array([loss]))["one-shot"][0]
+    assert once == pytest.approx(found.design.baseline.radius, rel=1e-6)
+    assert steps(found.curve)[0] < loss < steps(found.curve)[-1]
+
+
+def test_the_sketch_is_the_curve_of_the_answer_without_its_wait():
+    for form in FORMS.values():
+        if form.find != "size":
+            assert sketch(form).fading == plan(form).curve.fading
+            assert sketch(form).point == pytest.approx(plan(form).curve.point, rel=1e-6)
+    assert sketch(FORMS["size"]) is None
+    assert sketch(Form(radius="x")) is None
+
+
+def test_a_chart_keeps_its_shape_so_that_an_update_is_a_merge():
+    def shape(options):
+        return [(series["type"], series["name"]) for series in options["series"]]
+
+    empty, full = charts.tradeoff({"": None}), charts.tradeoff({"": plan(METERS).curve})
+    assert shape(empty) == shape(full)
+    infeasible = plan(Form(find="all", budget="0.01", radius="0.01"))
+    refused = charts.tradeoff({"": infeasible.curve})
+    assert shape(refused) == shape(full)
+    found, asked = full["series"][-2:]
+    assert found["data"] == [list(plan(METERS).curve.point)]
+    assert asked["data"] == []
+    assert refused["series"][-2]["data"] == []
+    assert refused["series"][-1]["data"] == [[0.01, 0.01]]
+    json.dumps(full, allow_nan=False)
+
+
+def test_two_settings_side_by_side():
+    rows = {
+        row.name: row for row in differences(plan(METERS), plan(Form(**{**vars(METERS), "agents": "4000"})))
+    }
+    assert (rows["agents"].first, rows["agents"].second, rows["agents"].ratio) == ("1,000", "4,000", "× 4")
+    assert rows["radius"].ratio == "same"
+    assert rows["privacy loss"].ratio == "× 0.5"
+    assert rows["with probability"].first == "95%"
+    assert differences(plan(METERS), plan(Form(radius="x"))) == ()
+
+
+def test_words_round_to_the_safe_side():
+    assert percent(0.95) == "95%"
+    assert percent(0.999999) == "99.9999%"
+    assert guess_rate(0.0) == "50%"
+    assert guess_rate(4.65985) == "99.07%"
+    assert guess_rate(50) == "100%"
+    assert float(guess_rate(1).rstrip("%")) >= 73.10585
+    assert near(1234567) == "1,234,567"
+    assert with_unit("3", "") == "3"
