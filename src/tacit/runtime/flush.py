@@ -11,9 +11,13 @@ from typing import Any
 
 @cache
 def _call() -> Any:
-    """Return `syncfs`, or None where there is none that says when the disk failed (Linux 5.8 does)."""
+    """Return `syncfs`, or None where there is none that says when the disk failed.
+
+    Linux tells of failed pages since 5.8, and of what a file system's own flush meets (its journal, a layer
+    below) since 5.17; before, that was lost.
+    """
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    if os.uname().sysname != "Linux" or found is None or (int(found[1]), int(found[2])) < (5, 8):
+    if os.uname().sysname != "Linux" or found is None or (int(found[1]), int(found[2])) < (5, 17):
         return None
     return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 

@@ -92,7 +92,10 @@ def _save_all(batch: Sequence[_Waiting]) -> list[Exception | None]:
     errors = [_saved(item, flush=not together) for item in batch]
     if together:
         written = [item.ledger for item, error in zip(batch, errors, strict=True) if error is None]
-        unflushed = flush_together(written)
+        try:
+            unflushed = flush_together(written)
+        except Exception as error:  # someone closed a ledger meanwhile: nobody can say what is on the disk
+            return [error] * len(batch)
         errors = [error or unflushed.get(item.ledger) for item, error in zip(batch, errors, strict=True)]
     return errors
 

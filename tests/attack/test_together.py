@@ -1,0 +1,76 @@
+"""Agents that share a process share its disk and its noise, and nothing else."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tacit.errors import LedgerError
+from tacit.protocol.records import Opened
+from tacit.runtime import flush
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.saving import save
+
+S = b"s" * 32
+
+
+FORKED = """
+import os
+from tacit.runtime.noise import _Shared
+
+shared = _Shared()
+shared.users = 32
+shared.draw(2.0**40)  # 31 more are kept now
+child = os.fork()
+print(*(shared.draw(2.0**40) for _ in range(31)), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_noise_that_is_shared_is_not_shared_with_a_fork():
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, timeout=60, check=True)
+    draws = done.stdout.split()
+    assert len(draws) == 62
+    assert len(set(draws)) == 62  # two equal by chance: once in 10^9 times
+
+
+@pytest.mark.skipif(not flush.can_flush_file_system(), reason="this system flushes files one by one")
+def test_a_ledger_closed_while_it_is_saved_holds_nobody_up(folder, monkeypatch):
+    """Whoever waits for the disk is told that it failed: it must neither speak nor wait for ever."""
+    ledgers = [Ledger(folder / str(i)) for i in range(2)]
+
+    def closing(stores):
+        ledgers[0].close()
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr("tacit.runtime.saving.flush_together", closing)
+
+    async def main():
+        waiting = [save(ledger, S, [Opened(S, (0,))]) for ledger in ledgers]
+        async with asyncio.timeout(20):
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert [type(error) for error in asyncio.run(main())] == [OSError, OSError]
+    with pytest.raises(LedgerError):
+        ledgers[0].append(S, [])
+    ledgers[1].close()
+
+
+@pytest.mark.parametrize(
+    ("release", "together"),
+    [("5.8.0", False), ("5.16.20-x", False), ("5.17.0", True), ("6.1", True), ("x", False)],
+)
+def test_files_are_flushed_together_only_where_failures_are_told(monkeypatch, release, together):
+    system = os.uname()
+    if system.sysname != "Linux":
+        pytest.skip("Linux only")
+    found = os.uname_result(("Linux", "", release, "", ""))
+    monkeypatch.setattr(os, "uname", lambda: found)
+    flush._call.cache_clear()
+    try:
+        assert flush.can_flush_file_system() is together
+    finally:
+        flush._call.cache_clear()
