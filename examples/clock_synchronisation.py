@@ -152,7 +152,7 @@ def report(found: Found, sessions: int, n: int) -> None:
             ("adjacency, ms", "adjacency", ".6g", "by how much a clock may differ unseen"),
             ("privacy loss", "loss", "up", "ε·δ of one session"),
             ("loss in all", "spent", "up", "after the last of them"),
-            ("promised, ms", "radius", "up", f"radius of one session, missed with probability {FAILURE:g}"),
+            ("promised, ms", "radius", "up", f"radius, missed with probability {FAILURE:g}"),
             ("largest error, ms", "error", ".3f", "of the common time; the same for all nodes"),
             ("kept", "kept", ".0f", "sessions within their radius"),
             ("rounds", "rounds", ".0f", "to agree within a microsecond"),

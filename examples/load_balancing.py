@@ -93,7 +93,7 @@ def report(found: Found, rounds: int, blind: float) -> None:
         found,
         [
             ("privacy loss", "loss", "up", f"ε·δ, for a tenant of up to {TENANT:g} that is there or not"),
-            ("promised", "radius", "up", f"radius of the agreed mean, missed with probability {FAILURE:g}"),
+            ("promised", "radius", "up", f"radius of the mean, missed with probability {FAILURE:g}"),
             ("error", "error", ".2f", "agreed mean against the true one"),
             ("imbalance", "rms", ".2f", "rms distance of a server from the mean"),
             ("busiest server", "most", ".2f", f"of a capacity of {CAPACITY:g}"),

@@ -116,9 +116,9 @@ def report(found: Found, blind: float) -> None:
                 "speed guessed, m/s",
                 "guessed",
                 ".2f",
-                f"rms error on the radio; {blind:.2f} without listening",
+                f"rms error by radio; {blind:.2f} without it",
             ),
-            ("position guessed, m", "placed", ".2f", f"the same after {SECONDS} s, knowing where all began"),
+            ("position guessed, m", "placed", ".2f", f"after {SECONDS} s, knowing where all began"),
         ],
     )
     print("Paid once: all that is said later follows from the start.")

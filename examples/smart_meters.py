@@ -126,7 +126,7 @@ def report(found: Found, graph: Graph, blind: float) -> None:
         f"{graph.n} meters of one station, with a server or along the grid, and all 1,506 of the town",
         found,
         [
-            ("privacy loss", "loss", "up", f"ε·δ as accounted, for {ADJACENCY:g} kW more or less"),
+            ("privacy loss", "loss", "up", f"ε·δ, for {ADJACENCY:g} kW more or less"),
             ("promised, kW", "radius", "up", f"radius, missed with probability {FAILURE:g}"),
             ("mean load, kW", "mean", ".3f", "of a household"),
             ("error, kW", "error", ".3f", "against the true mean"),
@@ -137,7 +137,7 @@ def report(found: Found, graph: Graph, blind: float) -> None:
                 "load guessed, kW",
                 "guessed",
                 ".3f",
-                f"eavesdropper's rms error; {blind:.3f} from the mean alone",
+                f"rms error; {blind:.3f} from the mean alone",
             ),
         ],
     )
@@ -146,7 +146,7 @@ def report(found: Found, graph: Graph, blind: float) -> None:
         f"Whether a {ADJACENCY:g} kW appliance is on, at even odds, is guessed right at most {odds}% "
         "of the time."
     )
-    print("Each session costs anew: asked every quarter hour, an appliance that is on for an hour costs 4.")
+    print("Each session costs anew: an appliance that is on for four of them costs four times as much.")
 
 
 def picture(feeder: Any, load: FloatArray, town_mean: float, found: Found, out: Path) -> None:
