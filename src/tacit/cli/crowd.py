@@ -14,6 +14,7 @@ from pathlib import Path
 from tacit.cli import output, running
 from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.limits import LEDGER_FILES, require_files
 from tacit.runtime.session import read_addresses, read_session
 from tacit.runtime.workers import in_worker
 
@@ -26,6 +27,9 @@ def main() -> None:
     folder, cap, *names = sys.argv[1:]
     session = read_session(Path(folder) / "session.toml")
     with running.exits():
+        # A ledger, a place to listen at, and perhaps both ends of the connection to each neighbour.
+        each = LEDGER_FILES + 1 + max(2 * len(session.neighbours(session.index(name))) for name in names)
+        require_files(len(names) * each, f"{len(names):,} agents in one process")
         running.run(lambda: _all(session, Path(folder), float(cap), names))
 
 

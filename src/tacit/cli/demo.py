@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +45,9 @@ _NOISE_IS_REAL = (
 @click.option("--faults/--no-faults", default=True, help="Kill an agent and the coordinator, or not.")
 @click.option("--pace", type=options.NUMBER, help="Seconds per round, at least; slow enough to follow.")
 @click.option(
-    "--processes", type=options.Whole(1), help="Share so few processes; one per agent unless given."
+    "--processes",
+    type=options.Whole(1),
+    help="Share so few processes; unless given one per agent, or 4 for more than 100 around a server.",
 )
 @options.seed_option
 @click.option(
@@ -65,6 +69,7 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="tacit-demo-"))
+    _end_in_order()
     try:
         performance = Performance.prepare(folder, agents, **asked)
         if not as_json:
@@ -78,6 +83,17 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
             _conclude(performance, found, files)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # keys and ledgers: what was private in it
+
+
+def _end_in_order() -> None:
+    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does: nobody is left running, nothing private behind."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, end)
 
 
 def _introduce(performance: Performance) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _BACK_AFTER = 0.5  # seconds a killed process stays dead
 _PATIENCE = 300.0
 _PACE, _SHOW = 0.25, 5.0  # seconds a round, and all of them, should take to be followed
+_MOST_PROCESSES, _SHARED_PROCESSES = 100, 4
 _ANY = 1000 * (HIGH - LOW)  # no agreement is asked for
 _MOST_ROUNDS = 150  # a ring of 50 needs thousands to agree: too long for a demo
 
@@ -102,6 +103,8 @@ class Performance:
         write_session(session, folder / "session.toml", addresses=make_addresses(session))
         # Made-up values only: the noise is drawn by the agents, and nobody can seed it.
         values = np.random.default_rng(seed).uniform(LOW, HIGH, agents).tolist()
+        if processes is None and graph is None and agents > _MOST_PROCESSES:
+            processes = _SHARED_PROCESSES
         together = 1 if processes is None else -(-agents // processes)
         cap = float(f"{1.005 * session.promise().loss:.2g}")
         slow = min(_PACE, _SHOW / session.rounds) if pace is None else pace

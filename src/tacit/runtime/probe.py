@@ -31,6 +31,15 @@ def require_endpoint(endpoint: str) -> tuple[str, int]:
     return found[1].strip("[]"), int(found[2])
 
 
+def require_reachable(endpoint: str) -> None:
+    """Refuse an endpoint that can be listened at, but that zenoh cannot connect to."""
+    if require_endpoint(endpoint)[0].count(":"):
+        raise InputError(
+            f"{endpoint} cannot be connected to by its number: zenoh finds no name in it to check the "
+            "certificate for. Give a host name that stands for it, such as localhost for ::1."
+        )
+
+
 def why_not_connected(endpoint: str, tls: TlsFiles) -> str | None:
     """Try one handshake; return what is wrong in one sentence, or None if nothing is.
 

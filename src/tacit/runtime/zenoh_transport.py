@@ -24,7 +24,8 @@ import zenoh
 from zenoh.handlers import Callback
 
 from tacit.protocol.roster import COORDINATOR
-from tacit.runtime.probe import require_endpoint, why_not_connected
+from tacit.runtime.limits import LEDGER_FILES, require_files
+from tacit.runtime.probe import require_endpoint, require_reachable, why_not_connected
 from tacit.runtime.transport import Arrival, Inbox, NetworkError
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEASE = 3.0
-"""Seconds after which a hung member is taken for gone; a killed one is seen at once."""
+"""Seconds after which a hung member is taken for gone; a killed one is seen at once.
+
+In a large session all waits grow with the number of agents. When a thousand come back to a coordinator at
+once, handshakes queue up; who gives up too soon and tries again only makes the queue longer, for ever.
+"""
 PATIENCE = 3.0
 """Seconds without a connection before someone is told why, and between one telling and the next."""
 _STUCK = 0.5  # seconds a member that takes nothing may hold up the others before it is cut off
@@ -81,6 +86,7 @@ class ZenohTransport:
         self._who, self._near = who, frozenset(session.neighbours(who))
         self._root = f"tacit/{session.id.hex()}"
         self._frame_bytes = session.number_bytes * session.components + session.n // 8 + _ROOM
+        self._n = session.n
         self._lost = 0
         # A zenoh session closes when it is garbage-collected, and its declarations with it: kept here.
         self._zenoh: zenoh.Session | None = None
@@ -102,6 +108,7 @@ class ZenohTransport:
         """Connect, however long it takes; listening begins at once."""
         for path in (self._tls.private_key, self._tls.certificate, self._tls.authority):
             path.stat()  # zenoh would only say that it failed
+        require_files(len(self._near) + LEDGER_FILES, f"{len(self._near):,} connections")
         self._inbox = Inbox(self._frame_bytes, members=self._near.__contains__)
         opening = _in_thread(lambda: zenoh.open(self._config()), _close)
         self._explaining = asyncio.ensure_future(self._explain())
@@ -182,6 +189,7 @@ class ZenohTransport:
     def _config(self) -> zenoh.Config:
         files = {"certificate": str(self._tls.certificate), "private_key": str(self._tls.private_key)}
         tls = {f"{side}_{what}": path for side in ("listen", "connect") for what, path in files.items()}
+        shake = 10_000 + 100 * self._n  # milliseconds
         config = {
             "mode": self._mode,
             "listen": {"endpoints": self._listen, "exit_on_failure": True, "timeout_ms": 0},
@@ -189,18 +197,27 @@ class ZenohTransport:
                 "endpoints": self._connect,
                 "exit_on_failure": False,
                 "timeout_ms": -1,
-                "retry": {"period_init_ms": 100, "period_max_ms": 2000, "period_increase_factor": 2},
+                "retry": {
+                    "period_init_ms": 100,
+                    "period_max_ms": 2000 + 4 * self._n,
+                    "period_increase_factor": 2,
+                },
             },
             # Members find each other by the endpoints they are given. Gossip would join all to all.
             "scouting": {"delay": 0, "multicast": {"enabled": False}, "gossip": {"enabled": False}},
             "transport": {
-                "unicast": {"max_sessions": 4 * len(self._near) + 64, "accept_pending": 4096},
+                "unicast": {
+                    "max_sessions": 4 * len(self._near) + 64,
+                    "accept_pending": 4096,
+                    "open_timeout": shake,
+                    "accept_timeout": shake,
+                },
                 "shared_memory": {"enabled": False},
                 "link": {
                     "protocols": ["tls"],
                     "rx": {"max_message_size": self._frame_bytes + _ROOM},
                     "tx": {
-                        "lease": int(1000 * LEASE),
+                        "lease": int(1000 * LEASE) + 10 * self._n,
                         "queue": {"congestion_control": {"block": {"wait_before_close": int(1e6 * _STUCK)}}},
                     },
                     "tls": tls
@@ -220,8 +237,10 @@ _PRIORITY = zenoh.Priority.DATA
 
 
 def _require_ends(mode: str, listen: Sequence[str], connect: Sequence[str]) -> None:
-    for endpoint in (*listen, *connect):
+    for endpoint in listen:
         require_endpoint(endpoint)
+    for endpoint in connect:
+        require_reachable(endpoint)
     if mode == "router" and not listen:
         raise NetworkError("a coordinator must listen somewhere: give an endpoint such as tls/0.0.0.0:7447.")
     if mode == "client" and not connect:
