@@ -402,6 +402,7 @@ def test_rounds_keep_their_pace(session, keys, tmp_path):
             self.time += seconds
 
     class Hasty:
+        ended = False
         phase, wake, done = AgentPhase.WAITING, 0.0, 0
 
         def handle(self, _event):
