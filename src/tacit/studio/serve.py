@@ -66,7 +66,15 @@ def is_loopback(host: str) -> bool:
 def serve(sock: socket.socket, host: str, ready: Callable[[], None] = lambda: None) -> None:
     """Serve the studio at a bound socket until Ctrl-C; `ready` is called when it answers."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    ui.run_with(app, root=root, title="tacit studio", favicon=ICON, dark=None, show_welcome_message=False)
+    ui.run_with(
+        app,
+        root=root,
+        title="tacit studio",
+        favicon=ICON,
+        dark=None,
+        show_welcome_message=False,
+        reconnect_timeout=30,  # a busy machine is no reason to load the page again and forget its fields
+    )
     names = {host} if is_loopback(host) else {host, socket.gethostname(), socket.getfqdn()}
     config = uvicorn.Config(
         Guard(app, names),
