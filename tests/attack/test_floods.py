@@ -5,8 +5,11 @@ import io
 import json
 
 from tacit.cli.running import Log
-from tacit.protocol.effects import LostHistory, Refused, RoundOpened
-from tacit.protocol.messages import Refusal
+from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.effects import Heard, LostHistory, Refused, RoundOpened, Start, Tick
+from tacit.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
+from tacit.protocol.messages import COORDINATOR, Ask, Refusal
+from tacit.protocol.records import Opened
 from tacit.runtime.transport import Frame, Inbox
 
 
@@ -40,3 +43,24 @@ def test_a_log_is_not_filled_by_refusals(played, tmp_path):
     assert [line["count"] for line in bad[:3]] == [1, 2, 3]
     assert bad[-1]["count"] == 8192  # it is told how many there were, each time they have doubled
     assert [line["event"] for line in lines[-2:]] == ["refused", "round-opened"]
+
+
+def test_requests_are_answered_by_the_clock_and_not_by_their_number(played):
+    """A tick follows every burst: it must not let one ask again at once, for answers are long."""
+    game = played(rounds=4)
+    records = [Opened(game.session.id, (0, 1, 2, 3)), *game.kept[COORDINATOR]]
+    server = Coordinator.resume(game.session, records, sign=game.keys[-1].sign)
+    server.handle(Start())
+    ask = game.codec.seal(0, Ask(0), game.keys[0].sign)
+
+    def answers(start):
+        sent = 0
+        for k in range(200):
+            sent += sum(send.to == 0 for send in server.handle(Heard(ask)).messages)
+            server.handle(Tick(start + 1e-6 * k))
+        return sent
+
+    first = answers(1.0)
+    assert 0 < first <= 2 * ANSWERS_PER_TICK * game.session.rounds  # a tick may come in between, once
+    assert answers(1.0 + ANSWERS_EVERY) > 0  # asked later it is answered
+    assert server.refused[Refusal.TOO_OFTEN] >= 400 - 4 * ANSWERS_PER_TICK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Container
@@ -35,8 +36,9 @@ AHEAD = 16
 """Of each sender at most this many rounds from the own one on are kept."""
 REMEMBERED = 64
 """For so many rounds back contradictions are noticed here; older ones by whoever reads the transcript."""
-ANSWERS_PER_TICK = 8
-"""So many requests of one sender are answered between two ticks."""
+ANSWERS_PER_TICK, ANSWERS_EVERY = 8, 0.1
+"""So many requests of one sender are answered between two ticks that are so many seconds apart: ticks come
+as often as messages do, and one answer can be a thousand times as long as its request."""
 MOST_EVIDENCE = 16
 """So many contradictions are recorded; more are counted."""
 
@@ -62,6 +64,7 @@ class Machine(ABC):
         self._sign = sign
         self._timers = Timers()
         self._answered: Counter[int] = Counter()
+        self._answers_again = -math.inf
         self._evidence: dict[tuple[int, int], bytes] = {}
         self._patience = 1
         self._ended = False  # recorded that the session is over
@@ -187,7 +190,9 @@ class Machine(ABC):
     # ---- time ---------------------------------------------------------------------------------------
 
     def _tick(self, tick: Tick) -> None:
-        self._answered.clear()
+        if tick.now >= self._answers_again:
+            self._answered.clear()
+            self._answers_again = tick.now + ANSWERS_EVERY
         for name in self._timers.tick(tick.now):
             getattr(self, f"_{name}_is_due")()
 
