@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -26,11 +27,17 @@ def public_modules(package: str) -> list[str]:
 def homes(package: str) -> dict[str, str]:
     """Names that a package exports, and under which module each of them is described."""
     module = importlib.import_module(package)
-    found = {}
-    for name in getattr(module, "__all__", ()):
-        home = getattr(getattr(module, name), "__module__", package)
-        found[name] = package if "._" in home or not home.startswith("tacit.") else home
-    return {name: home for name, home in found.items() if not name.startswith("__")}
+    tree = ast.parse(inspect.getsource(module))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    origin = {alias.name: str(node.module) for node in imports for alias in node.names}
+    names = [name for name in getattr(module, "__all__", ()) if not name.startswith("__")]
+    return {name: package if "._" in origin[name] else _end(origin[name], name) for name in names}
+
+
+def _end(module: str, name: str) -> str:
+    """Follow a name that a package only hands on."""
+    found = importlib.import_module(module)
+    return homes(module)[name] if hasattr(found, "__path__") else module
 
 
 def markdown(package: str) -> str:

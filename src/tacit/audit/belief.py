@@ -35,7 +35,9 @@ from tacit.theory.rounding import product_up, shown_up
 from tacit.theory.tables import html_table, shown_near
 
 Adversary = Literal["eavesdropper", "server", "compromised", "insiders"]
+"""Who may be listening, by what is seen."""
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
+"""All of them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
