@@ -107,5 +107,4 @@ def test_a_ring_across_a_cut_heals(crew, link):
     made.ended()
     made.require_sound()
     pairs = [set(row) for row in made.verdict().used]
-    assert (1, 2) in pairs[0]
     assert any((1, 2) not in row and (0, 1) in row for row in pairs)  # each side went on alone
