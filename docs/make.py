@@ -202,7 +202,7 @@ def main() -> int:
     """Make everything, only the site, or check the outputs that pages show."""
     if "--check" in sys.argv[1:]:
         found = [f"{page.relative_to(ROOT)}: {code}" for page in pages() for code in stale(page)]
-        print(*(f"stale {line}" for line in found), sep="\n")
+        print("\n".join(f"stale {line}" for line in found) or "all outputs are current")
         return 1 if found else 0
     if "--site" not in sys.argv[1:]:
         generate()

@@ -183,6 +183,23 @@ def foreign(site):
         yield from loads.findall(file.read_text())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script async src="https://cdn.example/x.js"></script>',
+        "<img alt='' src=//cdn.example/x.png>",
+        '<link rel="stylesheet" href="https://cdn.example/x.css">',
+        "<style>@import 'https://cdn.example/x.css'; </style>",
+        "<style>a { background: url(https://cdn.example/x.png) }</style>",
+    ],
+)
+def test_what_would_be_loaded_from_elsewhere_is_noticed(text, tmp_path):
+    (tmp_path / "page.html").write_text(text)
+    assert list(foreign(tmp_path))
+    (tmp_path / "page.html").write_text('<a href="https://example.org">a link is not loaded</a>')
+    assert not list(foreign(tmp_path))
+
+
 def undescribed(site):
     """Return public modules, functions, classes and exported names that no page describes."""
     from sphinx.util.inventory import InventoryFile
