@@ -147,6 +147,11 @@ def _words(output: str) -> str:
     return " ".join(NUMBER.sub("#", output).split())
 
 
+def show_output() -> list[Path]:
+    """Pages that show what commands print."""
+    return [page for page in pages() if "```console" in page.read_text()]
+
+
 def stale(page: Path) -> list[str]:
     """Return what a page shows and is no longer so."""
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +162,11 @@ def refresh(page: Path) -> None:
     """Rewrite the outputs that a page shows."""
     text = page.read_text()
     with tempfile.TemporaryDirectory() as folder:
-        played = iter(play(text, Path(folder), DEMO))
+        done = play(text, Path(folder), DEMO)
+    for piece in done:
+        if piece.status is None or (piece.kind != "console" and piece.status):
+            sys.exit(f"{page.relative_to(ROOT)} is left as it is: this fails\n{piece.code}\n{piece.printed}")
+    played = iter(done)
 
     def fresh(block: re.Match[str]) -> str:
         if block["kind"] in ("sh", "python"):
@@ -201,14 +210,13 @@ def site(out: Path = SITE) -> int:
 def main() -> int:
     """Make everything, only the site, or check the outputs that pages show."""
     if "--check" in sys.argv[1:]:
-        found = [f"{page.relative_to(ROOT)}: {code}" for page in pages() for code in stale(page)]
+        found = [f"{page.relative_to(ROOT)}: {code}" for page in show_output() for code in stale(page)]
         print("\n".join(f"stale {line}" for line in found) or "all outputs are current")
         return 1 if found else 0
     if "--site" not in sys.argv[1:]:
         generate()
-        for page in pages():
-            if "```console" in page.read_text():
-                refresh(page)
+        for page in show_output():
+            refresh(page)
     return site()
 
 
