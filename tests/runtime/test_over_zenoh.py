@@ -13,6 +13,7 @@ from tacit.mechanism.on_lattice import OnLattice
 from tacit.protocol.agent import Agent
 from tacit.protocol.codec import Codec
 from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.messages import Refusal
 from tacit.protocol.peer import Peer
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
@@ -24,7 +25,7 @@ from tacit.runtime.identity import bundle, install, load_authority, provision
 from tacit.runtime.ledger import Ledger
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
-from tacit.runtime.transport import Presence
+from tacit.runtime.transport import Frame, Presence
 from tacit.runtime.zenoh_transport import ZenohTransport
 
 NAMES = ["a0", "a1", "a2"]
@@ -167,3 +168,26 @@ def test_who_is_connected_when_its_certificate_runs_out_is_cut_off_and_told_why(
             return await main()
 
     assert "which has expired: renew it" in asyncio.run(limited())[-1]
+
+
+def test_frames_that_are_too_long_are_counted_and_cost_nobody_the_connection(server, keys):
+    async def main():
+        [where] = ends(1)
+        hub = ZenohTransport(server, COORDINATOR, keys["coordinator"].tls, listen=[where])
+        await hub.open()
+        agent = ZenohTransport(server, 0, keys["a0"].tls, connect=[where])
+        codec, got = Codec(server), []
+        try:
+            await agent.open()
+            for length in (codec.most_bytes + 1, codec.most_bytes + 4000, 20_000, 1 << 20):
+                agent.send(COORDINATOR, bytes(length))
+            while not any(frame.data == b"still here" for frame in got):
+                agent.send(COORDINATOR, b"still here")
+                got += [arrival for arrival in await hub.receive() if isinstance(arrival, Frame)]
+        finally:
+            await asyncio.gather(agent.close(), hub.close())
+        return [codec.open(frame.data).reason for frame in got if frame.data != b"still here"]
+
+    reasons = asyncio.run(asyncio.wait_for(main(), WAIT))
+    assert len(reasons) >= 2
+    assert set(reasons) == {Refusal.TOO_LARGE}

@@ -109,14 +109,6 @@ class Inbox:
         if first:
             self._wake()
 
-    def too_long(self, length: int) -> bool:
-        """Whether a frame of this length would be dropped; counts it if so."""
-        if length <= self._frame_bytes:
-            return False
-        with self._lock:
-            self.dropped += 1
-        return True
-
     def seen(self, who: int, here: bool) -> None:
         """Keep that a member has come or gone."""
         if not self._member(who):
