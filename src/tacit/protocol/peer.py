@@ -170,7 +170,10 @@ class Peer(Speaker):
     def _complete(self) -> bool:
         own = self.voice.said is not None
         needed = max(1, min(self.session.least_quorum, len(self._neighbours) + own))
-        return len(self._now) + own >= needed and (self._expired or not self.missing)
+        heard = self._now
+        if len(heard) + own < needed:
+            return False
+        return self._expired or not any(j not in heard and self._speaks(j) for j in self.live)
 
     # ---- hearing ------------------------------------------------------------------------------------
 
