@@ -11,6 +11,8 @@ import json
 import sys
 from pathlib import Path
 
+import click
+
 from tacit.cli import output, running
 from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, Peer
@@ -25,12 +27,15 @@ _AT_ONCE = 64
 def main() -> None:
     """Run the agents named on the command line to their end."""
     folder, cap, *names = sys.argv[1:]
-    session = read_session(Path(folder) / "session.toml")
-    with running.exits():
-        # A ledger, a place to listen at, and perhaps both ends of the connection to each neighbour.
-        each = LEDGER_FILES + 1 + max(2 * len(session.neighbours(session.index(name))) for name in names)
-        require_files(len(names) * each, f"{len(names):,} agents in one process")
-        running.run(lambda: _all(session, Path(folder), float(cap), names))
+    try:
+        with running.exits():
+            session = read_session(Path(folder) / "session.toml")
+            # A ledger, a place to listen at, and perhaps both ends of the connection to each neighbour.
+            each = LEDGER_FILES + 1 + max(2 * len(session.neighbours(session.index(name))) for name in names)
+            require_files(len(names) * each, f"{len(names):,} agents in one process")
+            running.run(lambda: _all(session, Path(folder), float(cap), names))
+    except click.exceptions.Exit as over:
+        sys.exit(over.exit_code)
 
 
 async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> None:
