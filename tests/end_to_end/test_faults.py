@@ -1,4 +1,4 @@
-"""Real processes, real sockets, real faults: kill -9, hung processes, strangers, stops and resumes."""
+"""Real processes, real sockets, real faults: kill -9, hung members, stops and resumes, a cap that holds."""
 
 import asyncio
 import random

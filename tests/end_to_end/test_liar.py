@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from collections import defaultdict
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -42,16 +43,15 @@ class Liar:
     async def run(self):
         """Lie until every agent has ended."""
         await self.transport.open()
-        while self.play.run.running:
-            try:
-                async with asyncio.timeout(0.05):
-                    arrived = await self.transport.receive()
-            except TimeoutError:
-                continue
-            for arrival in arrived:
-                if isinstance(arrival, Frame):
-                    self.answer(self.codec.open(arrival.data))
-        await self.transport.close()
+        try:
+            while self.play.run.running:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.05):
+                        for arrival in await self.transport.receive():
+                            if isinstance(arrival, Frame):
+                                self.answer(self.codec.open(arrival.data))
+        finally:
+            await self.transport.close()
 
     def answer(self, message):
         assert isinstance(message, Message)
