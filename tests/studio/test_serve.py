@@ -1,5 +1,6 @@
 """Who may open the studio, and how it starts and ends."""
 
+import json
 import os
 import re
 import signal
@@ -92,12 +93,12 @@ def test_it_opens_refuses_strangers_and_closes(tmp_path):
     tacit = Path(sys.executable).with_name("tacit")
     outside = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "NICEGUI"))}
     with subprocess.Popen(
-        [tacit, "studio", "--port", "0", "--no-browser"],
+        [tacit, "studio", "--port", "0", "--no-browser", "--json"],
         cwd=tmp_path, env={**outside, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as running:  # fmt: skip
         try:
-            where = re.search(r"http://127\.0\.0\.1:\d+", running.stdout.readline())[0]
+            where = json.loads(running.stdout.readline())["url"]
             page = urllib.request.urlopen(where, timeout=30)
             assert b"tacit studio" in page.read()
             assert "connect-src 'self'" in page.headers["Content-Security-Policy"]

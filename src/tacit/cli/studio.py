@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import webbrowser
 
 import click
 
-from tacit.cli import failures
+from tacit.cli import failures, options
 
 EPILOG = """\b
 Examples:
@@ -22,8 +23,9 @@ Examples:
     "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any that is free."
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@options.json_option
 @click.pass_context
-def command(ctx: click.Context, *, host: str, port: int, no_browser: bool) -> None:
+def command(ctx: click.Context, *, host: str, port: int, no_browser: bool, as_json: bool) -> None:
     """Plan, compare and watch in a browser; follow a running session.
 
     Everything runs on this machine and nothing is loaded from elsewhere. Only this machine can open
@@ -36,7 +38,10 @@ def command(ctx: click.Context, *, host: str, port: int, no_browser: bool) -> No
     where = url(host, sock)
 
     def ready() -> None:
-        click.echo(f"The studio is at {where} (Ctrl-C to close).")
+        if as_json:
+            click.echo(json.dumps({"url": where}))
+        else:
+            click.echo(f"The studio is at {where} (Ctrl-C to close).")
         if not is_loopback(host):
             click.echo(f"Whoever can reach {host} can open it: there is no password.", err=True)
         if not no_browser:

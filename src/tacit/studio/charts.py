@@ -139,6 +139,7 @@ def _lines(name: str, curve: Curve | None, colour: str, rightmost: float) -> lis
     if curve is not None and point is None and curve.asked[0] and curve.asked[1]:
         asked = (curve.asked[0], curve.asked[1])
     series.append(dot(f"{prefix}asked", asked, SECOND, f"{name} asked: out of reach".strip(), "diamond"))
+    series[-1]["label"] |= {"position": "bottom", "offset": [0, 0]}  # below the curve there is room
     return series
 
 

@@ -121,9 +121,10 @@ class WatchPage:
         fields = {"seed": self._seed, "agent": self._about, "compromised": self._told, "adversary": self._who}
         for name, made_field in fields.items():
             made_field.error = made.wrong.get(name)
+        self._said.classes(remove="wrong")
         if made.session is None:
             self._pause()
-            self._said.set_text(made.wrong.get("", ""))
+            self._said.classes("wrong").set_text(made.wrong.get("", ""))
             return
         self._round.props["max"] = made.session.rounds
         self._go(0 if another else self._t)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +27,7 @@ SCALES = {
     "rounds": Scale(1, 200, whole=True, digits=2),
     "mixing": Scale(0.05, 0.99, log=False, digits=2),
 }
+_REST = 0.06  # seconds without a change
 _HINTS = {
     "radius": "How far from the true mean the agents may end.",
     "probability": "How sure you want to be of that.",
@@ -178,9 +180,13 @@ class Panel:
         return changed
 
     async def _changed(self) -> None:
+        """Draw the curve at once, and answer when the slider or the typing rests for a moment."""
         self._arrange()
-        await self._sketch.ask(self.form)
-        await self._plan.ask(self.form)
+        form = self.form
+        await self._sketch.ask(form)
+        await asyncio.sleep(_REST)
+        if form is self.form:
+            await self._plan.ask(form)
 
     def _arrange(self) -> None:
         """Show the fields that this question needs, and put the sliders where the numbers are."""
