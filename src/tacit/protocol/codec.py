@@ -84,6 +84,8 @@ def as_array(numbers: Sequence[int]) -> Whole:
 
 def as_numbers(whole: Any) -> tuple[int, ...]:
     """Return whole numbers of any kind as a tuple of Python's."""
+    if type(whole) is int:
+        return (whole,)
     return (int(whole),) if np.ndim(whole) == 0 else tuple(int(v) for v in whole)
 
 
@@ -102,14 +104,17 @@ class Codec:
         self._length = session.number_bytes * session.components
         self._bitmap = -(-session.n // 8)
         self._keys: dict[int, Ed25519PublicKey] = {}
+        self._hash = hash(session.id)
         self.most_bytes = self._most_bytes()
         """No frame of this session is longer."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Codec) and other.session.id == self.session.id
+        if not isinstance(other, Codec):
+            return NotImplemented
+        return other.session is self.session or other.session.id == self.session.id
 
     def __hash__(self) -> int:
-        return hash(self.session.id)
+        return self._hash
 
     def _most_bytes(self) -> int:
         longest, nothing = 2**31 - 1, bytes(32)
