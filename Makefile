@@ -26,7 +26,7 @@ lint: $(READY)  ## style, types, layers
 bench: $(READY) $(PEERS_READY)  ## speed, as ratios against peers measured in the same run
 	$(BIN)/python -m benchmarks
 
-docs: $(READY)  ## pictures, command reference and the real output in the README
+docs: $(READY)  ## pictures, references, real output, and the site in out/site
 	$(BIN)/python docs/make.py
 
 clean:
