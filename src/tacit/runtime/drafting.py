@@ -112,7 +112,7 @@ def _fading(asked: dict[str, Any], rounds: int | None) -> Promise:
     if rounds is not None:
         return made
     _require_few(made.rounds)
-    return design(**asked, rounds=made.rounds).promise  # less noise than for an endless run
+    return design(**asked, rounds=max(made.rounds, 1)).promise  # less noise than for an endless run
 
 
 def _one_shot(asked: dict[str, Any], rounds: int | None) -> Promise:
@@ -132,7 +132,7 @@ def _one_shot(asked: dict[str, Any], rounds: int | None) -> Promise:
     made = question.promise_of(question.one_shot(epsilon))
     _require_few(made.rounds)
     if rounds is None:
-        return _one_shot(asked, made.rounds)
+        return _one_shot(asked, max(made.rounds, 1))
     _require_kept(question, made)
     return made
 
