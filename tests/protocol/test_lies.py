@@ -64,7 +64,7 @@ class Prey:
         for frame in self.tap:
             message = self.codec.open(frame)
             assert isinstance(message, Message)
-            if isinstance(message.body, Report):
+            if isinstance(message.body, Report) and message.sender == self.number:
                 assert found.setdefault(message.body.update, frame) == frame
         return found
 

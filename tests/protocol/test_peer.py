@@ -19,6 +19,7 @@ from tacit.protocol.effects import (
     Quiet,
     Refused,
     RoundClosed,
+    Send,
     Start,
     Step,
     Tick,
@@ -312,8 +313,10 @@ def test_two_messages_for_one_round_are_evidence_and_the_first_counts(middle):
     step = middle(Heard(second))
     assert step.records == (Evidence(0, 0, digest(first), first, second),)
     assert step.notices == (Refused(Refusal.EQUIVOCATION, 0), Equivocated(0, 0))
+    assert step.messages == (Send(0, first),)  # whoever made the second learns of the first
     moved = middle.report(2, 0).records[0]
     assert moved.heard[0] == first
+    assert middle(Heard(second)).messages == (Send(0, first),)
     assert middle.report(2, 0, x=5).records == (
         Evidence(2, 0, digest(middle.frame(2, 0)), b"", middle.frame(2, 0, x=5)),
     )

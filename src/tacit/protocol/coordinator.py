@@ -71,7 +71,6 @@ class Coordinator(Machine):
         self._awaited: set[int] = set()  # present, not silent, not heard in this round
         self._reports: dict[int, Message] = {}
         self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
-        self._last: dict[tuple[int, int], bytes] = {}  # the reports of the round before, by agent and round
         self._feedback: list[bytes] = []  # the frames of all rounds so far
         self._stop: bytes | None = None
         self._opened = False
@@ -251,12 +250,6 @@ class Coordinator(Machine):
     def _answer(self, message: Message) -> None:
         self._see(message.sender)
         self._bring_up(message)
-
-    def _accuse(self, evidence: Evidence) -> None:
-        super()._accuse(evidence)
-        first = evidence.first or self._last.get((evidence.sender, evidence.round))
-        if first and self._may_answer(evidence.sender):
-            self._send(evidence.sender, first)  # so that the later one with this key learns of it
 
     def _bring_up(self, message: Message) -> None:
         """Send what an agent at its update needs to come to the open round."""

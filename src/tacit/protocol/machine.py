@@ -24,7 +24,7 @@ from tacit.protocol.effects import (
     Step,
     Tick,
 )
-from tacit.protocol.messages import Body, Message, Refusal
+from tacit.protocol.messages import COORDINATOR, Body, Message, Refusal
 from tacit.protocol.records import Evidence, Record
 from tacit.protocol.session import Session
 from tacit.protocol.tables import On, Phase, Table
@@ -66,6 +66,7 @@ class Machine(ABC):
         self._answered: Counter[int] = Counter()
         self._answers_again = -math.inf
         self._evidence: dict[tuple[int, int], bytes] = {}
+        self._last: dict[tuple[int, int], bytes] = {}  # the reports used last, by agent and round
         self._patience = 1
         self._ended = False  # recorded that the session is over
         self._records: list[Record] = []
@@ -178,14 +179,19 @@ class Machine(ABC):
         raise TacitError(f"{self!r} came where its table says it cannot. This is a bug of tacit.")
 
     def _accuse(self, evidence: Evidence) -> None:
-        """Keep a contradiction, once for each sender and round."""
+        """Keep a contradiction, once for each sender and round; tell an agent what it said first.
+
+        Another process may use its key: that one has to learn of it.
+        """
         self._refuse(Refused(Refusal.EQUIVOCATION, evidence.sender))
         place = evidence.sender, evidence.round
-        if place in self._evidence or len(self._evidence) >= MOST_EVIDENCE:
-            return
-        self._evidence[place] = evidence.second
-        self._records.append(evidence)
-        self._notices.append(Equivocated(evidence.sender, evidence.round))
+        if place not in self._evidence and len(self._evidence) < MOST_EVIDENCE:
+            self._evidence[place] = evidence.second
+            self._records.append(evidence)
+            self._notices.append(Equivocated(evidence.sender, evidence.round))
+        first = evidence.first or self._last.get(place)
+        if first and evidence.sender != COORDINATOR and self._may_answer(evidence.sender):
+            self._send(evidence.sender, first)
 
     # ---- time ---------------------------------------------------------------------------------------
 

@@ -326,6 +326,7 @@ class Peer(Speaker):
         self._records.append(self.voice.move(y, [m.frame for m in messages], whose))
         self._heard = combined(m.digest for m in messages)
         self._past.append({m.sender: m.digest for m in messages})
+        self._last = {(m.sender, t): m.frame for m in messages}
         self.live -= set(missing)
         self._notices += [RoundClosed(t, whose, missing), Updated(t, len(whose))]
 
