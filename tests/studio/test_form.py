@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tacit.cli import main
 from tacit.studio.form import Form, Refused, failure, number, read, whole
-from tacit.studio.scales import STEPS, Scale
+from tacit.studio.panel import SCALES
+from tacit.studio.scales import STEP, STEPS, Scale
 
 
 def test_numbers_as_people_write_them():
@@ -82,6 +83,13 @@ def test_a_slider_of_agents_has_whole_numbers_of_few_digits(position):
     text = Scale(2, 1_000_000, whole=True, digits=2).text(position)
     assert 2 <= int(text) <= 1_000_000
     assert len(text.rstrip("0")) <= 2
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_an_arrow_key_always_changes_the_number(name):
+    numbers = [float(SCALES[name].text(position)) for position in range(0, STEPS + 1, STEP)]
+    least = 7 if name == "agents" else 1  # from two agents to three takes several keys
+    assert all(later > earlier for earlier, later in zip(numbers, numbers[least:], strict=False))
 
 
 def test_what_is_beyond_a_slider_is_at_its_end():

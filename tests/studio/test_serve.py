@@ -74,7 +74,8 @@ def test_an_address_that_cannot_be_had():
 def test_without_the_extra_there_is_one_sentence(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("tacit.studio.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "nicegui", None)
+    for name in ("nicegui", "fastapi", "uvicorn", "starlette"):
+        monkeypatch.setitem(sys.modules, name, None)
     done = CliRunner().invoke(main, ["studio"])
     assert done.exit_code == 2
     assert done.output == "Error: this needs nicegui, which is not installed: pip install 'tacit[studio]'.\n"

@@ -31,6 +31,8 @@ def command(ctx: click.Context, *, host: str, port: int, no_browser: bool, as_js
     Everything runs on this machine and nothing is loaded from elsewhere. Only this machine can open
     it, unless --host says otherwise: then whoever reaches that address can, without a password.
     """
+    import nicegui  # noqa: F401  # before what comes with it: this is the name of what is missing
+
     from tacit.studio.serve import bind, is_loopback, serve, url
 
     ctx.meta[failures.ON_STOP] = "The studio is closed."

@@ -65,7 +65,7 @@ class ComparePage:
                 return
             with ui.element("table").classes("plain-table"):
                 with ui.element("tr"):
-                    for heading in ("", *NAMES, "B is A"):
+                    for heading in ("", *NAMES, "B over A"):
                         with ui.element("th").props("scope=col"):
                             ui.label(heading)
                 for row in rows:

@@ -15,7 +15,7 @@ from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
 from tacit.studio.plan import Curve, Plan
 from tacit.studio.session import ADVERSARIES, NAMED, Scene, Session, Watching, scene
-from tacit.studio.shell import card, chart, page, paragraph, redraw
+from tacit.studio.shell import Slider, card, chart, page, paragraph, redraw
 from tacit.studio.words import near, percent, with_unit
 from tacit.theory.rounding import shown_up
 
@@ -65,7 +65,7 @@ class WatchPage:
             )
             ui.button("Step", on_click=self._stepped).props("outline")
             ui.button("Back to the start", on_click=lambda: self._go(0)).props("flat")
-            self._round = ui.slider(min=0, max=10, step=1, value=0).classes("grow").mark("round")
+            self._round = Slider(min=0, max=10, step=1, value=0).classes("grow").mark("round")
             self._round.props["aria-label"] = "round"
             self._round.on("update:model-value", self._slid, throttle=0.05)
             self._seed = ui.input("seed", value=seed, on_change=self._changed).props(

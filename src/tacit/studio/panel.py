@@ -14,7 +14,8 @@ from tacit.errors import InputError
 from tacit.studio.form import FINDS, Form, number
 from tacit.studio.latest import Latest
 from tacit.studio.plan import Curve, Plan, plan, sketch
-from tacit.studio.scales import STEPS, Scale
+from tacit.studio.scales import STEP, STEPS, Scale
+from tacit.studio.shell import Slider
 
 GRAPHS = (
     "karate", "ring:50", "grid:8x8", "regular:100:6:seed=1", "smallworld:100:6:0.1:seed=1",
@@ -23,9 +24,9 @@ GRAPHS = (
 SCALES = {
     "agents": Scale(2, 1_000_000, whole=True, digits=2),
     "probability": Scale(50, 99.9, log=False),
-    "budget": Scale(0.01, 20, digits=2),
-    "rounds": Scale(1, 200, whole=True, digits=2),
-    "mixing": Scale(0.05, 0.99, log=False, digits=2),
+    "budget": Scale(0.01, 20),
+    "rounds": Scale(1, 201, log=False, whole=True),
+    "mixing": Scale(0.05, 0.99, log=False),
 }
 _REST = 0.06  # seconds without a change
 _HINTS = {
@@ -53,7 +54,7 @@ class Panel:
     ) -> None:
         self.form, self._name, self._show, self._filling = form, name, show, False
         self._inputs: dict[str, ui.input] = {}
-        self._sliders: dict[str, ui.slider] = {}
+        self._sliders: dict[str, Slider] = {}
         self._plan: Latest[Form, Plan] = Latest(plan, self._answered)
         self._sketch: Latest[Form, Curve | None] = Latest(
             sketch, lambda c: draw(c) if c is not None else None
@@ -154,7 +155,7 @@ class Panel:
             def slid(event: events.GenericEventArguments) -> None:
                 made.value = self._scale(name).text(float(event.args))
 
-            bar = ui.slider(min=0, max=STEPS, step=5, value=0).mark(f"slide-{name}{self._name}")
+            bar = Slider(min=0, max=STEPS, step=STEP, value=0).mark(f"slide-{name}{self._name}")
             bar.on("update:model-value", slid, throttle=0.05)  # only what the user does, unlike on_change
             bar.props["aria-label"] = label
             self._sliders[name] = bar
@@ -168,7 +169,7 @@ class Panel:
         except InputError:
             span = 1.0
         span = span if span > 0 else 1.0
-        return Scale(span / 10_000, span, digits=2)
+        return Scale(span / 10_000, span)
 
     def _on(self, name: str) -> Callable[[events.ValueChangeEventArguments[Any]], Any]:
         async def changed(event: events.ValueChangeEventArguments[Any]) -> None:
@@ -202,8 +203,10 @@ class Panel:
         for name in ("low", "high", "radius", "adjacency", "tolerance"):
             self._inputs[name].props["suffix"] = form.unit
         for name, bar in self._sliders.items():
+            scale, text = self._scale(name), getattr(form, name)
             with suppress(InputError):  # the field says what is wrong
-                bar.value = self._scale(name).position(number(getattr(form, name)))
+                if scale.text(bar.value or 0) != text:  # otherwise it was the slider that was moved
+                    bar.value = scale.position(number(text))
 
     def _answered(self, answer: Plan) -> None:
         for name, field in self._inputs.items():

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 STEPS = 1000
+STEP = 5  # by which an arrow key moves
 
 
 @dataclass(frozen=True)

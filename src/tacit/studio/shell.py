@@ -21,6 +21,12 @@ _DARK = {
 }
 
 
+class Slider(ui.slider):
+    """A slider that stays where its user put it: no position comes back that was overtaken meanwhile."""
+
+    LOOPBACK = False
+
+
 @cache
 def _css() -> str:
     return Path(__file__).with_name("studio.css").read_text(encoding="utf-8")
