@@ -62,7 +62,7 @@ def make_session(agents: int, keys: dict[str, Identity], *, graph: bool) -> Sess
         decay=0.999,
         rounds=rounds,
         lattice=Lattice.fitting(parameters, rounds, 0.0, 1.0),
-        deadlines=Deadlines(round=600.0, start=600.0, repeat=600.0),
+        deadlines=Deadlines(round=600.0, start=600.0, repeat=10.0),  # nobody repeats itself between turns
     )
 
 
@@ -134,14 +134,16 @@ def question(agents: int, *, graph: bool) -> Iterator[Question]:
     folder = Path(tempfile.mkdtemp(prefix="tacit-network-"))
     try:
         with ExitStack() as stack:
-            plans = {}
-            for module in ("network_bare", "network_tacit"):
+            troupes = []
+            for module in (
+                "network_bare",
+                "network_tacit",
+            ):  # one listens before the other looks for free ports
                 (folder / module).mkdir()
-                plans[module] = make_plan(folder / module, agents, graph=graph)
-            bare, ours = (
-                stack.enter_context(Troupe(commands(module, plan, agents, graph=graph)))
-                for module, plan in plans.items()
-            )
+                plan = make_plan(folder / module, agents, graph=graph)
+                started = Troupe(commands(module, plan, agents, graph=graph))
+                troupes.append(stack.enter_context(started))
+            bare, ours = troupes
             bare.go(0)  # all have met
             ours.go(1)
             bare_rounds, our_rounds = SIZES[agents]

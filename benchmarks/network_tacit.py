@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any, final
@@ -81,6 +82,13 @@ def _member(plan: dict[str, Any], session: Session, who: int) -> tuple[Member, H
     return kind(session, 0.5, cap=float("inf"), **common), held
 
 
+def _give_up(watching: asyncio.Future[Any]) -> None:
+    """End the process when a member fails: the others would wait for it."""
+    if not watching.cancelled() and (error := watching.exception()) is not None:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)
+
+
 async def _main(plan: dict[str, Any], first: int, stop: int) -> None:
     session = Session.decode(bytes.fromhex(plan["session"]))
     gate, turns = asyncio.Semaphore(_AT_ONCE), []
@@ -93,6 +101,8 @@ async def _main(plan: dict[str, Any], first: int, stop: int) -> None:
         return member
 
     members = await asyncio.gather(*(enter(who) for who in range(first, stop)))
+    watching = asyncio.gather(*(member.ended() for member in members))
+    watching.add_done_callback(_give_up)
 
     async def turn(rounds: int) -> None:
         # Agents of a server need not be told: they do as many rounds as the coordinator.
