@@ -13,7 +13,8 @@ from tacit.cli import main
 from tacit.studio import charts
 from tacit.studio.compare import differences
 from tacit.studio.form import Form
-from tacit.studio.plan import graph, plan, sketch, steps
+from tacit.studio.graphs import graph
+from tacit.studio.plan import plan, sketch, steps
 from tacit.studio.words import guess_rate, near, percent, with_unit
 from tacit.theory.rounding import shown_up
 
@@ -119,10 +120,25 @@ def test_a_radius_of_zero_is_refused_with_why():
     assert sketch(Form(radius="0")) is None
 
 
-def test_graphs_too_large_for_a_page_are_refused_before_they_are_built():
-    for name in ("ring:100000000", "complete:50000"):
-        assert "tacit design" in plan(Form(place="graph", graph=name)).wrong["graph"]
-    assert graph("complete:300").n_edges == 44850
+@pytest.mark.parametrize(
+    "name",
+    ["ring:100000000", "complete:5000", "hypercube:18", "hypercube:99999", "grid:900x900", "erdos:20000:0.5",
+     "geometric:20000:0.5", "regular:10000:900", "barabasi:20000:400:seed=3"],
+)  # fmt: skip
+def test_graphs_too_large_for_a_page_are_refused_before_they_are_built(name):
+    assert "tacit design" in plan(Form(place="graph", graph=name)).wrong["graph"]
+
+
+def test_graphs_that_a_page_waits_for():
+    for name in ("complete:300", "hypercube:6", "torus:9x9", "erdos:200:0.1", "geometric:100:0.3", "karate"):
+        assert graph(name).is_connected
+
+
+@pytest.mark.parametrize(("field", "text"), [("rounds", "1e9"), ("mixing", "1e-9"), ("agents", "9e18")])
+def test_what_would_take_too_long_is_refused_at_its_field(field, text):
+    form = Form(**{field: text})
+    assert "tacit design" in plan(form).wrong[field]
+    assert sketch(form) is None
 
 
 @pytest.mark.parametrize("name", FORMS)

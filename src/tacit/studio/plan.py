@@ -10,16 +10,17 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import GraphError, Infeasible, InputError, TacitError
-from tacit.graph import Graph
 from tacit.studio import same
 from tacit.studio.form import Form, Refused, Wish, read
+from tacit.studio.graphs import graph
 from tacit.studio.words import guess_rate, near, percent, with_unit
 from tacit.theory import accuracy
 from tacit.theory.design import Design, design
 from tacit.theory.question import Question
 from tacit.theory.rounding import shown_up
 
-_MOST_AGENTS = 100_000  # of a graph that a page should wait for
+_LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1)}
+"""Within these an answer takes less than a second."""
 _FIELDS = {
     "epsilon": "budget", "radius": "radius", "failure probability": "probability", "rounds": "rounds",
     "tolerance": "tolerance", "adjacency": "adjacency", "mixing": "mixing", "agents": "agents",
@@ -89,7 +90,7 @@ class Plan:
 def plan(form: Form) -> Plan:
     """Answer the question of a form. Whatever goes wrong is part of the answer."""
     try:
-        wish = read(form)
+        wish = _modest(read(form))
     except Refused as error:
         return Plan(form, wrong=error.fields)
     asked = Plan(form, wish, command=same.command(wish), python=same.python(wish))
@@ -107,10 +108,24 @@ def plan(form: Form) -> Plan:
         return replace(asked, wrong={"": sentence})
 
 
+def _modest(wish: Wish) -> Wish:
+    """Refuse what a page would wait for too long, at its fields."""
+    wrong = {}
+    for name, (low, high) in _LIMITS.items():
+        value = getattr(wish, name)
+        if value is not None and (value > high >= 10 or 0 < value < low):
+            wrong[name] = (
+                f"the studio takes {name} from {low:g} to {high:g}, got {value:g}: try `tacit design`."
+            )
+    if wrong:
+        raise Refused(wrong)
+    return wish
+
+
 def sketch(form: Form) -> Curve | None:
     """Return the curve alone, at once: for a slider that is being moved. None where it takes longer."""
     try:
-        wish = read(form)
+        wish = _modest(read(form))
         return None if wish.radius == 0 else _curve(wish)
     except (TacitError, ArithmeticError, MemoryError):
         return None
@@ -123,21 +138,6 @@ def _design(wish: Wish) -> Design:
         asked["graph"] = graph(wish.graph)
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         return design(**asked)
-
-
-@lru_cache(maxsize=16)
-def graph(name: str) -> Graph:
-    """Return the graph of this name, connected and small enough for a page to wait for."""
-    sizes = [int(part) for part in name.replace("x", ":").split(":") if part.isascii() and part.isdigit()]
-    edges = sizes[0] ** 2 if name.startswith("complete") and sizes else 0
-    if max([0, *sizes]) > _MOST_AGENTS or edges > 100 * _MOST_AGENTS:
-        raise GraphError(
-            f"the studio takes graphs of up to {_MOST_AGENTS:,} agents and {50 * _MOST_AGENTS:,} edges, got "
-            f"{name!r}: `tacit design` takes larger ones."
-        )
-    made = Graph.from_name(name)
-    made.require_connected()
-    return made
 
 
 def _answered(asked: Plan, wish: Wish, found: Design) -> Plan:

@@ -17,7 +17,8 @@ from tacit.mechanism import Execution
 from tacit.noise import SimulatedNoise
 from tacit.plots.fan import Fan, fan
 from tacit.studio.form import Form, whole
-from tacit.studio.plan import Plan, graph, plan
+from tacit.studio.graphs import graph
+from tacit.studio.plan import Plan, plan
 from tacit.theory import accuracy, privacy
 from tacit.theory.rounding import product_up
 
