@@ -89,6 +89,12 @@ def test_a_server_needs_agents(agents):
         ClientServer(Fading(0.4, 1, 0.8), agents=agents)
 
 
+def test_more_agents_than_floats_count_are_refused():
+    ClientServer(Fading(0.4, 1, 0.8), agents=2**53)
+    with pytest.raises(ParameterError, match=r"agents must be at most 2\^53"):
+        ClientServer(Fading(0.4, 1, 0.8), agents=2**53 + 1)
+
+
 def test_two_agents_that_cannot_reach_each_other_are_named():
     with pytest.raises(GraphError, match="agents 0 and 2 cannot reach each other"):
         Distributed(Fading(0.4, 1, 0.8), Graph.from_edges([(0, 1), (2, 3)]))

@@ -11,6 +11,8 @@ from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.mechanism.base import Mechanism
 
+MOST_AGENTS = 2**53
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,8 @@ class ClientServer(Mechanism):
         given: object = self.agents
         if not isinstance(given, int | np.integer) or given < 1:
             raise ParameterError(f"agents must be a whole number of at least 1, got {self.agents!r}.")
+        if self.agents > MOST_AGENTS:
+            raise ParameterError(f"agents must be at most 2^53, which floats still count, got {self.agents}.")
         super().__post_init__()
 
     @property
