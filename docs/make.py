@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -193,6 +194,10 @@ def generate() -> None:
         force = "--force" if command.startswith("tacit") else ""
         (drawn,) = play(f"```sh\n{command} --out {PICTURES / name} {force}\n```", ROOT)
         print(drawn.printed, end="")
+    if shutil.which("chromium"):
+        subprocess.run([sys.executable, "-m", "docs.studio_pictures"], cwd=ROOT, check=True)
+    else:
+        print("the studio's pictures are left as they are: they need chromium")
     (DOCS / "reference" / "cli.md").write_text(markdown())
     protocol = DOCS / "explanation" / "protocol.md"
     protocol.write_text(renewed(protocol.read_text()))
