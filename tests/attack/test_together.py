@@ -21,7 +21,7 @@ import os
 from tacit.runtime.noise import _Shared
 
 shared = _Shared()
-shared.users = 32
+shared.count(32)
 shared.draw(2.0**40)  # 31 more are kept now
 child = os.fork()
 print(*(shared.draw(2.0**40) for _ in range(31)), flush=True)

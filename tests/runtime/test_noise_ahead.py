@@ -27,7 +27,7 @@ def shared():
 
 
 def test_no_number_is_handed_out_twice(shared):
-    shared.users = 10
+    shared.count(10)
     drawn = [shared.draw(scale) for _ in range(50) for scale in (2.0**40, 2.0**41)]
     assert len(set(drawn)) == len(drawn)
     assert all(size == 10 for _, size in shared._source.calls)
@@ -35,28 +35,38 @@ def test_no_number_is_handed_out_twice(shared):
 
 
 def test_a_number_has_the_scale_it_was_asked_for(shared):
-    shared.users = 4
+    shared.count(4)
     first, second = shared.draw(3.0), shared.draw(5.0)
     assert [call[0] for call in shared._source.calls] == [3.0, 5.0]
     assert first < 4 <= second  # the first four were drawn for 3.0, the next for 5.0
 
 
 def test_an_agent_alone_draws_for_itself_alone(shared):
-    shared.users = 1
+    shared.count(1)
     shared.draw(3.0)
     assert shared._source.calls == [(3.0, 1)]
     assert not shared._drawn[3.0]
 
 
 def test_after_a_fork_nothing_drawn_before_is_used(shared, monkeypatch):
-    shared.users = 8
+    shared.count(8)
     before = {shared.draw(3.0)} | set(shared._drawn[3.0])
     monkeypatch.setattr(noise.os, "getpid", lambda: shared._process + 1)
     assert shared.draw(3.0) not in before
 
 
 def test_what_waits_is_bounded(shared):
-    shared.users = 32
+    shared.count(32)
     for u in range(200):
         shared.draw(1.0 + u)
     assert len(shared._drawn) <= noise._SCALES
+
+
+def test_what_the_last_agent_leaves_is_thrown_away(shared):
+    shared.count(3)
+    before = {shared.draw(3.0)} | set(shared._drawn[3.0])
+    shared.count(-2)
+    assert shared._drawn[3.0]
+    shared.count(-1)
+    assert not shared._drawn
+    assert shared.draw(3.0) not in before

@@ -41,7 +41,14 @@ class _Shared:
         self._source, self._lock = SafeNoise(threads=1), Lock()
         self._drawn: dict[float, list[int]] = {}
         self._process = os.getpid()
-        self.users = 0
+        self._users = 0
+
+    def count(self, change: int) -> None:
+        """Take note of a user that comes or goes; what the last one leaves is thrown away."""
+        with self._lock:
+            self._users += change
+            if self._users == 0:
+                self._drawn.clear()
 
     def draw(self, scale: float, size: int | None = None) -> int | IntArray:
         if size is not None:
@@ -53,7 +60,7 @@ class _Shared:
             if not self._drawn.get(scale):
                 while len(self._drawn) >= _SCALES:
                     del self._drawn[next(iter(self._drawn))]
-                together = max(1, min(self.users, _MOST_SHARED))
+                together = max(1, min(self._users, _MOST_SHARED))
                 self._drawn[scale] = self._source.draw(scale, together).tolist()
             return self._drawn[scale].pop()
 
@@ -120,7 +127,7 @@ class NoiseAhead:
         """Say whether this one uses what is shared."""
         if here != self._user:
             self._user = here
-            _shared().users += 1 if here else -1
+            _shared().count(1 if here else -1)
 
     async def _forget(self) -> None:
         await self._settle()
