@@ -42,11 +42,10 @@ class Held:
         return self._inner.dropped
 
     async def receive(self) -> list[Arrival]:
-        """Wait for what arrives, and for the turn."""
-        arrivals = await self._inner.receive()
+        """Wait for the turn, and for what arrives."""
         if self._holds and self._made:  # before the first round members must meet
             await self._go.wait()
-        return arrivals
+        return await self._inner.receive()
 
     def notice(self, notice: Notice) -> None:
         """Count rounds, and hold when they are done."""

@@ -104,7 +104,8 @@ class Node:
         self._linger, self._pace = linger, pace
         self._last_round = -math.inf
         self._halting = False
-        self._stirred = asyncio.Event()  # something arrived, a tick is due, or someone wants to leave
+        self._stirred = False  # a tick is due, or someone wants to leave
+        self._waiting: asyncio.Timeout | None = None  # for what arrives
         self._alarm: asyncio.Future[None] | None = None
         self._alarm_at = math.inf
         self._over_since: float | None = None
@@ -112,11 +113,10 @@ class Node:
     def halt(self) -> None:
         """Leave the session for good (coordinator: end it). To stop for now, cancel `run`."""
         self._halting = True
-        self._stirred.set()
+        self._stir()
 
     async def run(self) -> None:
         """Open the network and drive the machine until it is over."""
-        receiving: asyncio.Future[list[Arrival]] | None = None
         try:
             if self._noise is not None:
                 await self._noise.prime(self._update)
@@ -124,22 +124,16 @@ class Node:
             await self._handle([Start()])
             if not connected:
                 return
-            receiving = self._listen()
             while not self._over():
-                await self._wait()
-                events: list[Event] = []
-                if receiving.done():
-                    events = [_event(arrival) for arrival in receiving.result()]
-                    receiving = self._listen()
+                events = [_event(arrival) for arrival in await self._arrivals()]
                 if self._halting:
                     self._halting = False
                     events.append(Halt())
                 for start in range(0, max(1, len(events)), _BURST):
                     await self._handle(events[start : start + _BURST])
         finally:
-            for waiting in (receiving, self._alarm):
-                if waiting is not None:
-                    waiting.cancel()
+            if self._alarm is not None:
+                self._alarm.cancel()
             await self._shut()
 
     async def _connected(self) -> bool:
@@ -163,25 +157,28 @@ class Node:
             self._over_since = self._clock.now()
         return self._clock.now() >= self._over_since + self._linger
 
-    def _listen(self) -> asyncio.Future[list[Arrival]]:
-        receiving = asyncio.ensure_future(self._transport.receive())
-        receiving.add_done_callback(self._stir)
-        return receiving
-
-    def _stir(self, _: object) -> None:
-        self._stirred.set()
-
-    async def _wait(self) -> None:
-        """Wait until something arrives, a tick is due or someone wants to leave."""
-        wake = self.machine.wake
-        if self._over_since is not None:
-            wake = self._over_since + self._linger
+    async def _arrivals(self) -> list[Arrival]:
+        """Wait until something arrives, a tick is due or someone wants to leave; return what arrived."""
+        wake = self.machine.wake if self._over_since is None else self._over_since + self._linger
         if wake is not None and wake <= self._clock.now():
-            await asyncio.sleep(0)  # others in this loop live too
+            self._stirred = True
         else:
             self._set_alarm(math.inf if wake is None else wake)
-            await self._stirred.wait()
-        self._stirred.clear()
+        try:
+            async with asyncio.timeout(None) as self._waiting:
+                if self._stirred:
+                    self._waiting.reschedule(-math.inf)
+                return await self._transport.receive()
+        except TimeoutError:
+            return []
+        finally:
+            self._waiting, self._stirred = None, False
+
+    def _stir(self, _: object = None) -> None:
+        """Wait no longer."""
+        if self._waiting is not None and not self._stirred:
+            self._waiting.reschedule(-math.inf)
+        self._stirred = True
 
     def _set_alarm(self, wake: float) -> None:
         """Be stirred by then. An alarm that is set already may ring too early: that does no harm."""
@@ -222,6 +219,8 @@ class Node:
         records = [record for step in steps for record in step.records]
         if records:
             await save(self._book, self._id, records)
+        else:
+            await asyncio.sleep(0)  # others in this loop live too
         for step in steps:
             for message in step.messages:
                 self._transport.send(message.to, message.frame)

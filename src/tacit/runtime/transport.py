@@ -64,7 +64,7 @@ class Transport(Protocol):
         ...
 
     async def receive(self) -> list[Arrival]:
-        """Wait until something arrives; returns all that has."""
+        """Wait until something arrives; returns all that has. If stopped while waiting nothing is lost."""
         ...
 
     async def close(self) -> None:
