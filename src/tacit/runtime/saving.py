@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from tacit.runtime.flush import can_flush_file_system
 from tacit.runtime.ledger import Ledger, flush_together
-from tacit.runtime.workers import finished, in_worker, pool
+from tacit.runtime.workers import in_worker, pool
 
 if TYPE_CHECKING:
     from tacit.protocol.records import Record
@@ -29,12 +29,14 @@ class Book(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class _Waiting:
     ledger: Ledger
     session: bytes
     records: Sequence[Record]
     saved: asyncio.Future[None]
+    over: bool = False
+    left: asyncio.Future[None] | None = None  # of whoever was stopped while this was being saved
 
 
 @final
@@ -53,7 +55,14 @@ class _Desk:
         self._waiting.append(item)
         if not self._busy:
             self._busy = True
-            asyncio.get_running_loop().call_soon(self._begin)
+            asyncio.get_running_loop().call_soon(self._gather, 0)
+
+    def _gather(self, before: int) -> None:
+        """Begin when a turn of the loop has brought nothing more: what was heard together is saved together."""
+        if len(self._waiting) > before:
+            asyncio.get_running_loop().call_soon(self._gather, len(self._waiting))
+        else:
+            self._begin()
 
     def _begin(self) -> None:
         batch, self._waiting = self._waiting, []
@@ -64,7 +73,12 @@ class _Desk:
 
     def _settle(self, batch: Sequence[_Waiting], over: asyncio.Future[list[Exception | None]]) -> None:
         for item, error in zip(batch, over.result(), strict=True):
-            if error is None:
+            item.over = True
+            if item.left is not None:
+                item.left.set_result(None)
+            elif item.saved.cancelled():
+                continue
+            elif error is None:
                 item.saved.set_result(None)
             else:
                 item.saved.set_exception(error)
@@ -81,9 +95,15 @@ async def save(book: Book, session: bytes, records: Sequence[Record]) -> None:
         return
     loop = asyncio.get_running_loop()
     desk = _DESKS.setdefault(loop, _Desk())
-    saved: asyncio.Future[None] = loop.create_future()
-    desk.take(_Waiting(book, session, records, saved))
-    await finished(saved)
+    item = _Waiting(book, session, records, loop.create_future())
+    desk.take(item)
+    try:
+        await item.saved
+    except asyncio.CancelledError:
+        if not item.over:  # the ledger must not be closed before
+            item.left = loop.create_future()
+            await asyncio.wait([item.left])
+        raise
 
 
 def _save_all(batch: Sequence[_Waiting]) -> list[Exception | None]:

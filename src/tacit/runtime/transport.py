@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, TypeAlias, final
+from weakref import WeakKeyDictionary
 
 from tacit.errors import TacitError
 
@@ -73,6 +75,33 @@ class Transport(Protocol):
 
 
 @final
+class _Bell:
+    """Wakes one event loop for all inboxes in it, once for what arrives together."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._rung: list[asyncio.Event] = []
+
+    def ring(self, loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+        """Set an event of the loop; from any thread."""
+        with self._lock:
+            self._rung.append(event)
+            first = len(self._rung) == 1
+        if first:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                loop.call_soon_threadsafe(self._heard)
+
+    def _heard(self) -> None:
+        with self._lock:
+            rung, self._rung = self._rung, []
+        for event in rung:
+            event.set()
+
+
+_BELLS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Bell] = WeakKeyDictionary()
+
+
+@final
 class Inbox:
     """Where arrivals wait; filled from any thread, emptied by one event loop.
 
@@ -95,6 +124,7 @@ class Inbox:
         self._lock = Lock()
         self._awake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._bell = _BELLS.setdefault(self._loop, _Bell())
 
     def put(self, data: bytes, hint: int | None = None) -> None:
         """Keep a frame, unless it is too long or too many wait already."""
@@ -107,7 +137,7 @@ class Inbox:
             first = self._empty()
             self._frames.append(Frame(data, hint))
         if first:
-            self._wake()
+            self._bell.ring(self._loop, self._awake)
 
     def seen(self, who: int, here: bool) -> None:
         """Keep that a member has come or gone."""
@@ -117,7 +147,7 @@ class Inbox:
             first = self._empty()
             self._presence[who] = here
         if first:
-            self._wake()
+            self._bell.ring(self._loop, self._awake)
 
     async def take(self) -> list[Arrival]:
         """Wait for arrivals and take all of them: who came and went first, then what was said."""
@@ -133,9 +163,3 @@ class Inbox:
 
     def _empty(self) -> bool:
         return not self._frames and not self._presence
-
-    def _wake(self) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._awake.set)
-        except RuntimeError:  # the loop is closed: nobody listens any more
-            return
