@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, cast, final
+from weakref import WeakKeyDictionary
 
 from tacit.noise.ahead import DrawnAhead
 from tacit.noise.safe import SafeNoise, WholeNoise
 from tacit.runtime.clock import Clock
-from tacit.runtime.workers import in_worker
+from tacit.runtime.workers import finished, in_worker
 
 if TYPE_CHECKING:
     from tacit.arrays import IntArray
@@ -30,7 +32,7 @@ GRID = 0.1
 """Seconds; draws that were not ready in time are handed out at whole multiples of this."""
 _DEPTH, _SHALLOW, _LONG = 16, 4, 8192
 """So many updates are drawn for ahead of time, or so few if a message has more components than this."""
-_MOST_SHARED, _SCALES = 32, 64
+_MOST_SHARED, _SCALES = 128, 64
 
 
 @final
@@ -68,6 +70,35 @@ class _Shared:
 @cache
 def _shared() -> _Shared:
     return _Shared()
+
+
+@final
+class _Refills:
+    """Draws for all agents of one event loop that need some by now: one thread does it for all."""
+
+    def __init__(self) -> None:
+        self._pools: list[DrawnAhead] = []
+        self._drawing: asyncio.Task[None] | None = None
+
+    def begin(self, pool: DrawnAhead) -> asyncio.Task[None]:
+        """Draw for this one too; it may share what is waited for, so `finished` must wait for it."""
+        if self._drawing is None or not self._pools:
+            self._drawing = asyncio.ensure_future(self._draw())
+        self._pools.append(pool)
+        return self._drawing
+
+    async def _draw(self) -> None:
+        await asyncio.sleep(0)  # others of the same round come by
+        pools, self._pools = self._pools, []
+        await in_worker(lambda: _refill(pools))
+
+
+def _refill(pools: Iterable[DrawnAhead]) -> None:
+    for pool in pools:
+        pool.refill()
+
+
+_REFILLS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Refills] = WeakKeyDictionary()
 
 
 @final
@@ -116,7 +147,8 @@ class NoiseAhead:
         idle = self._behind is None or self._behind.done()
         if self._pool is not None and idle and 2 * self._taken >= self._depth:
             self._taken = 0
-            self._behind = asyncio.ensure_future(in_worker(self._pool.refill))
+            refills = _REFILLS.setdefault(asyncio.get_running_loop(), _Refills())
+            self._behind = refills.begin(self._pool)
 
     async def close(self) -> None:
         """Throw away what was not used."""
@@ -149,7 +181,7 @@ class NoiseAhead:
 
     async def _settle(self) -> None:
         if self._behind is not None:
-            await self._behind
+            await finished(self._behind)
             self._behind = None
 
     async def _on_grid(self) -> None:
