@@ -6,6 +6,7 @@ Whole numbers are Python's, alone or in object arrays: they cannot overflow.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -48,6 +49,7 @@ def cut(value: Whole, bound: int) -> Whole:
     return cast(WholeArray, np.maximum(np.minimum(value, bound), -bound))
 
 
+@lru_cache(maxsize=4096)  # agents of one session ask for the same ones, again and again
 def fading_scale(c: float, q: float, u: int) -> float:
     """Return b_u, the least float64 at least c·q^u: the scale that update u really has.
 

@@ -12,8 +12,7 @@ that lost its ledger has lost its sessions, and its value the cap.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -261,15 +260,14 @@ class Ledger:
     ) -> None:
         self.close()
 
-    @contextmanager
-    def _using(self) -> Iterator[None]:
+    def _using(self) -> RLock:
+        """Return the lock to hold while the ledger is used."""
         if self._process != os.getpid():
             raise LedgerError(
                 f"{self.path} was opened before a fork: only the process that opened it may use it."
             )
-        with self._lock:
-            self._store.require_working()
-            yield
+        self._store.require_working()
+        return self._lock
 
     def _write(self, rows: Sequence[Row], *, flush: bool = True) -> None:
         if rows:

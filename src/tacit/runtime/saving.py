@@ -58,7 +58,7 @@ class _Desk:
             asyncio.get_running_loop().call_soon(self._gather, 0)
 
     def _gather(self, before: int) -> None:
-        """Begin when a turn of the loop has brought nothing more: what was heard together is saved together."""
+        """Begin when a turn of the loop brought nothing more: what is heard together is saved together."""
         if len(self._waiting) > before:
             asyncio.get_running_loop().call_soon(self._gather, len(self._waiting))
         else:
