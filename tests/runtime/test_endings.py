@@ -8,6 +8,7 @@ import pytest
 from tacit.cli import running
 from tacit.errors import CapExceeded
 from tacit.mechanism.lattice import Lattice
+from tacit.protocol.codec import Codec
 from tacit.protocol.effects import FellSilent, Finished, RoundClosed, Updated
 from tacit.protocol.messages import Report
 from tacit.protocol.roster import COORDINATOR, Member
@@ -221,8 +222,10 @@ def test_it_falls_silent_before_it_would_pass_a_cap_that_was_lowered_meanwhile(s
         network, moved = MemoryNetwork(session), asyncio.Event()
         server = coordinator(session, keys, tmp_path, network)
 
+        codec = Codec(session)  # of its own: agents may speak before the coordinator is there
+
         def tap(_sender, _to, frame):
-            message = server.machine.codec.open(frame)
+            message = codec.open(frame)
             if message.sender == 0 and isinstance(message.body, Report):
                 said.add(message.body.update)
 
