@@ -392,7 +392,6 @@ def test_a_lone_agent_needs_a_round_to_speak_in(one_shot):
     assert draft("s", roster(1), low=0.0, high=1.0, loss=1.0, one_shot=one_shot).rounds == 1
 
 
-
 def test_rounds_until_agents_agree_or_as_given():
     made = draft("s", roster(9), low=0.0, high=1.0, loss=1.0, mixing=0.5)
     assert 0.5**made.rounds <= 1e-3 < 0.5 ** (made.rounds - 1)

@@ -21,10 +21,10 @@ The first line says what was declared, each other line what was heard, in the or
 - ``{"round": 3, "agent": 1, "heard": false}`` says that agent 1 did not use the feedback of round 3.
   Needed only where its next message's ``update`` leaves open which feedback it missed.
 
-Other keys are ignored, and so are lines with a ``note``: a runtime adds signatures. What a crash left of a last
-line, and a last round without its feedback, are left out. A folder of
-such files, ``*.jsonl``, are sessions of one mechanism; if the auditor chose the values, ``inputs.json`` has
-them: ``{"values": [0, 1]}``.
+Other keys are ignored, and so are lines with a ``note``: a runtime adds signatures. What a crash left of a
+last line, and a last round without its feedback, are left out. A folder of such files, ``*.jsonl``, are
+sessions of one mechanism; if the auditor chose the values, ``inputs.json`` has them:
+``{"values": [0, 1]}``.
 """
 
 from __future__ import annotations
