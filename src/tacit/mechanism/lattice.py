@@ -119,7 +119,7 @@ class Lattice:
         """Return the largest magnitude of a state, message or feedback."""
         return math.ldexp(1.0, cast(int, self.reach_exponent))
 
-    @property
+    @cached_property
     def limit(self) -> int:
         """The reach as a whole number of state steps: the largest whole number there is."""
         return 1 << (cast(int, self.reach_exponent) - self.state_exponent)

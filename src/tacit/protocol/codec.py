@@ -125,10 +125,14 @@ class Codec:
 
     def pack(self, numbers: Sequence[int]) -> bytes:
         """Write whole numbers as fixed-length two's complement."""
+        if len(numbers) == 1:
+            return numbers[0].to_bytes(self._width, "big", signed=True)
         return b"".join(v.to_bytes(self._width, "big", signed=True) for v in numbers)
 
     def unpack(self, data: bytes) -> tuple[int, ...]:
         """Read what `pack` wrote."""
+        if len(data) == self._width:
+            return (int.from_bytes(data, "big", signed=True),)
         return tuple(
             int.from_bytes(data[k : k + self._width], "big", signed=True)
             for k in range(0, len(data), self._width)

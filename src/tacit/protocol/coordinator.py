@@ -72,6 +72,7 @@ class Coordinator(Machine):
         self._reports: dict[int, Message] = {}
         self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
         self._feedback: list[bytes] = []  # the frames of all rounds so far
+        self._before = NOTHING_HEARD  # the digest of the last of them
         self._stop: bytes | None = None
         self._opened = False
         self._hasty = False  # at the end, and nobody has asked for anything since the restart
@@ -95,7 +96,7 @@ class Coordinator(Machine):
                 if not self._opened or record.round != self.round:
                     raise StateError("the ledger's records must follow one another, and these do not.")
                 self._past.append(dict(zip(record.used, map(digest, record.reports), strict=True)))
-                self._feedback.append(record.frame)
+                self._keep(record.frame)
                 self.present = set(record.used)
                 self.round += 1
             case Ended():
@@ -147,7 +148,7 @@ class Coordinator(Machine):
             return (On.LATE if known is None else On.PAST), message
         if known is not None:
             return On.REFUSED, Refused(Refusal.REPLAY, sender)
-        if body.heard != self._before(u):
+        if body.heard != self._before:
             return On.REFUSED, Refused(Refusal.OTHER_HISTORY, sender)
         return On.REPORT, message
 
@@ -158,8 +159,9 @@ class Coordinator(Machine):
         back = self.round - u
         return self._past[-back].get(sender) if back <= len(self._past) else None
 
-    def _before(self, t: int) -> bytes:
-        return digest(self._feedback[t - 1]) if t else NOTHING_HEARD
+    def _keep(self, feedback: bytes) -> None:
+        self._feedback.append(feedback)
+        self._before = digest(feedback)
 
     def _due(self) -> On | None:
         if self.phase is CoordinatorPhase.GATHERING:
@@ -321,7 +323,7 @@ class Coordinator(Machine):
             self.codec.bitmap(used),
             len(used),
             combined(report.digest for report in reports),
-            self._before(self.round),
+            self._before,
         )
         frame = self.codec.seal(COORDINATOR, body, self._sign)
         self._records.append(Closed(self.round, frame, used, tuple(report.frame for report in reports)))
@@ -330,7 +332,7 @@ class Coordinator(Machine):
         self.present -= self._awaited
         self._past.append({report.sender: report.digest for report in reports})
         self._last = {(report.sender, self.round): report.frame for report in reports}
-        self._feedback.append(frame)
+        self._keep(frame)
         self.round += 1
         if self.round < self.session.rounds:
             self._open_round()

@@ -13,7 +13,7 @@ If saving fails the machine must be thrown away: it is ahead of what is durable.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from tacit.protocol.messages import Reason, Refusal
 from tacit.protocol.records import Record
@@ -254,8 +254,7 @@ Notice: TypeAlias = (
 
 
 @final
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What to do after an event: save the records, then send the messages, then show the notices."""
 
     records: tuple[Record, ...] = ()
