@@ -140,7 +140,7 @@ OPERATIONS = {
             "distributed", "10 rounds on that graph", "agents", (*DECADES, 4 * 10**6), LINEAR, _distributed
         ),
         Operation("served", "10 rounds around a server", "agents", (*DECADES, 10**7), LINEAR, _served),
-        Operation("eigenvalues", "extreme eigenvalues", "agents", DECADES, EDGE, _eigenvalues),
+        Operation("eigenvalues", "extreme eigenvalues", "agents", (10**2, *DECADES[:3]), EDGE, _eigenvalues),
         Operation("outcomes", "10,000 outcomes without agents", "agents", WIDE, FLAT, _outcomes),
         Operation("radius", "exact radius", "agents", WIDE, FLAT, _radius),
         Operation("noise", "exact noise", "components", (10**2, 10**3, 10**4, 10**5), LINEAR, _exact_noise),

@@ -49,12 +49,13 @@ class Goal:
 
 @dataclass(frozen=True)
 class Question:
-    """Contestants that do the same; the last one is ours."""
+    """Contestants that do the same; the last one is ours. Long ones get two turns, and none to warm up."""
 
     title: str
     unit: str
     contestants: Sequence[Contestant]
     goals: Sequence[Goal] = ()
+    long: bool = False
 
 
 @dataclass
@@ -89,11 +90,13 @@ def race(question: Question, rounds: int, patience: float = PATIENCE) -> Answer:
     """
     names = [contestant.name for contestant in question.contestants]
     answer = Answer(question.title, question.unit, {n: [] for n in names}, {n: [] for n in names})
-    for contestant in question.contestants:
+    for contestant in () if question.long else question.contestants:
         contestant.call()
     end = time.perf_counter() + patience
     while sum(share <= QUIET for share in answer.others) < rounds:
-        if time.perf_counter() > end and len(answer.others) >= ENOUGH:
+        if len(answer.others) >= (2 if question.long else ENOUGH) and (
+            question.long or time.perf_counter() > end
+        ):
             break
         begin, busy = time.perf_counter(), _busy()
         ours = sum(_time(contestant, answer) for contestant in question.contestants)
