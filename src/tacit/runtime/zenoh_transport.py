@@ -91,6 +91,7 @@ class ZenohTransport:
         # A zenoh session closes when it is garbage-collected, and its declarations with it: kept here.
         self._zenoh: zenoh.Session | None = None
         self._declared: list[Any] = []
+        self._names: dict[int | None, zenoh.KeyExpr] = {}
         self._inbox: Inbox | None = None
         self._explaining: asyncio.Future[None] | None = None
 
@@ -126,7 +127,7 @@ class ZenohTransport:
         """Send, once: what the network does not take is counted, and said again by the machine."""
         if self._zenoh is None:
             return
-        key = self._key("from", self._who) if to is None else f"{self._key('to', to)}/{_part(self._who)}"
+        key = self._names.get(to) or self._key_to(to)
         try:
             self._zenoh.put(
                 key, frame, congestion_control=zenoh.CongestionControl.BLOCK, priority=_PRIORITY, express=True
@@ -147,6 +148,9 @@ class ZenohTransport:
         if session is not None:
             await _in_thread(lambda: _close(session), lambda _: None)
 
+    def _key_to(self, to: int | None) -> str:
+        return self._key("from", self._who) if to is None else f"{self._key('to', to)}/{_part(self._who)}"
+
     def _key(self, what: str, who: int) -> str:
         return f"{self._root}/{what}/{_part(who)}"
 
@@ -160,6 +164,9 @@ class ZenohTransport:
             if (who := _last(sample)) is not None:
                 inbox.seen(who, sample.kind == zenoh.SampleKind.PUT)
 
+        # Where most goes gets a number on the wire: nobody need look for its long name each time.
+        often = COORDINATOR if self._mode == "client" else None
+        self._names[often] = session.declare_keyexpr(self._key_to(often))
         remote, alive = zenoh.Locality.REMOTE, session.liveliness()
         spoken = [f"{self._key('to', self._who)}/*"]
         present = [f"{self._root}/here/*"]
