@@ -1,5 +1,8 @@
 """Draws are shared out among the agents of one process: each to one agent, for one update."""
 
+import asyncio
+import threading
+
 import numpy as np
 import pytest
 
@@ -70,3 +73,40 @@ def test_what_the_last_agent_leaves_is_thrown_away(shared):
     shared.count(-1)
     assert not shared._drawn
     assert shared.draw(3.0) not in before
+
+
+def test_one_who_is_stopped_while_draws_are_made_stops_nobody_else():
+    async def main():
+        go, pools = threading.Event(), [Waiting(), Waiting()]
+        pools[0].go = pools[1].go = go
+        refills = noise._Refills()
+        first, second = (refills.begin(pool) for pool in pools)
+        assert first is second  # one thread draws for both
+        stopped, other = (asyncio.ensure_future(waiting_for(drawing)) for drawing in (first, second))
+        await asyncio.sleep(0)
+        stopped.cancel()
+        go.set()
+        await other
+        assert [pool.filled for pool in pools] == [1, 1]
+        with pytest.raises(asyncio.CancelledError):
+            await stopped
+        await refills.begin(pools[0])  # and the next ones are begun anew
+        assert [pool.filled for pool in pools] == [2, 1]
+
+    asyncio.run(main())
+
+
+async def waiting_for(drawing):
+    ahead = object.__new__(noise.NoiseAhead)
+    ahead._behind = drawing
+    await ahead._settle()
+
+
+class Waiting:
+    """Takes the place of `DrawnAhead`."""
+
+    filled = 0
+
+    def refill(self):
+        assert self.go.wait(20)
+        self.filled += 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import threading
 
 import pytest
 
@@ -159,3 +160,59 @@ def test_what_was_flushed_together_is_found_again(tmp_path):
     for i in range(3):
         with Ledger(tmp_path / f"{i}.ledger", create=False) as again:
             assert again.said(S, 0) == b"message 0"
+
+
+@linux
+def test_whoever_is_stopped_while_saving_waits_for_the_disk_and_holds_up_nobody(ledgers, monkeypatch):
+    """Its ledger would be closed next; the others of the same batch are told as ever."""
+    on_disk, real = [], store.flush_file_system
+
+    async def main():
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+        stopped = threading.Event()
+
+        def flush(descriptor):
+            loop.call_soon_threadsafe(begun.set)
+            assert stopped.wait(20)
+            on_disk.append(real(descriptor))
+
+        monkeypatch.setattr(store, "flush_file_system", flush)
+        saves = [asyncio.ensure_future(saving.save(one, S, spoke(0))) for one in ledgers]
+        await begun.wait()
+        saves[0].cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not saves[0].done()
+        saves[1].cancel()  # and this one learns of it only when all is over
+        stopped.set()
+        with pytest.raises(asyncio.CancelledError):
+            await saves[0]
+        assert on_disk
+        return await asyncio.gather(*saves, return_exceptions=True)
+
+    outcomes = asyncio.run(main())
+    assert [type(outcome) for outcome in outcomes[:2]] == [asyncio.CancelledError] * 2
+    assert outcomes[2:] == [None] * 3
+    assert all(ledger.said(S, 0) == b"message 0" for ledger in ledgers)
+
+
+def test_stopped_in_the_very_turn_in_which_all_is_saved(ledgers, monkeypatch):
+    """The one who waits is cancelled, then the desk is told that it is over, then the one who waits runs."""
+
+    async def main():
+        settle = saving._Desk._settle
+        save = asyncio.ensure_future(saving.save(ledgers[0], S, spoke(0)))
+
+        def cancelling(desk, batch, over):
+            save.cancel()
+            settle(desk, batch, over)
+
+        monkeypatch.setattr(saving._Desk, "_settle", cancelling)
+        await asyncio.wait([save], timeout=20)
+        assert save.cancelled()
+        monkeypatch.undo()
+        async with asyncio.timeout(20):
+            await saving.save(ledgers[0], S, spoke(1))  # the desk goes on
+
+    asyncio.run(main())
+    assert ledgers[0].said(S, 0) == b"message 0"

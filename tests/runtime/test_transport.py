@@ -91,6 +91,38 @@ def test_a_burst_from_another_thread_is_taken_whole():
     asyncio.run(check())
 
 
+def test_a_burst_wakes_the_loop_once_for_all_inboxes_in_it(monkeypatch):
+    async def check():
+        loop, woken = asyncio.get_running_loop(), []
+        wake = loop.call_soon_threadsafe
+        inboxes = [Inbox(4) for _ in range(20)]
+        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *what: woken.append(wake(*what)))
+        for inbox in inboxes:
+            inbox.put(b"a")
+        for inbox in inboxes:
+            assert await inbox.take() == [Frame(b"a")]
+        assert len(woken) == 1
+        inboxes[3].put(b"b")
+        assert await inboxes[3].take() == [Frame(b"b")]
+        assert len(woken) == 2
+
+    asyncio.run(check())
+
+
+def test_whoever_stops_waiting_for_arrivals_loses_none():
+    async def check():
+        inbox = Inbox(4)
+        waiting = asyncio.ensure_future(inbox.take())
+        await asyncio.sleep(0)
+        inbox.put(b"a")
+        waiting.cancel()  # in the turn in which it would wake up
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await inbox.take() == [Frame(b"a")]
+
+    asyncio.run(check())
+
+
 def test_memory_carries_along_edges_only(keys):
     async def check():
         network = MemoryNetwork(keys.path)
