@@ -416,6 +416,18 @@ def test_other_mistakes(tmp_path, change, error, says):
 
     with dask.config.set({"distributed.comm.timeouts.connect": "500ms"}), pytest.raises(error, match=says):
         sweep(GRID, path=tmp_path / "s", **{**CALL, **change})
+    assert not (tmp_path / "s").exists()  # nothing half-written
+
+
+def test_what_is_no_address_leaves_no_thread_that_keeps_the_process(tmp_path):
+    call = f"sweep({GRID!r}, path={str(tmp_path / 's')!r}, rounds=2, runs=2, cluster='foo')"
+    code = (
+        f"from tacit.simulate import sweep\ntry:\n    {call}\nexcept ValueError as error:\n    print(error)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert "nothing answers at 'foo'" in ended.stdout
 
 
 def test_workers_with_another_tacit_are_refused(whole):

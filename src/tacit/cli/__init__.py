@@ -96,6 +96,7 @@ class Verbs(click.Group):
 def main() -> None:
     """Agree on the average of private numbers, with differential privacy for each of them.
 
-    Exit codes: 0 done, 2 the input cannot be used, 3 no parameters meet the request,
-    130 stopped with Ctrl-C.
+    Exit codes: 0 done, 1 what was judged is wrong, 2 the input cannot be used, 3 no parameters meet
+    the request or the cap would be passed, 4 the ledger failed, 5 the session ended early or the
+    time is up, 130 stopped with Ctrl-C.
     """

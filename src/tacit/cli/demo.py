@@ -67,11 +67,11 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
     """
     from tacit.cli.performance import Performance
 
-    out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="tacit-demo-"))
     _end_in_order()
     try:
         performance = Performance.prepare(folder, agents, **asked)
+        out.mkdir(parents=True, exist_ok=True)  # before the run, so that it is not run for nothing
         if not as_json:
             _introduce(performance)
         _watch(performance, quiet=as_json)

@@ -77,6 +77,7 @@ def _numbers(text: str, components: int) -> float | list[float]:
     except ValueError:
         numbers = []
     if len(numbers) != components or not all(map(math.isfinite, numbers)):
-        what = "one finite number" if components == 1 else f"{components} finite numbers"
-        raise InputError(f"the value must be {what}, separated by blanks or commas; what was given is not.")
+        many = f"{components} finite numbers, separated by blanks or commas"
+        what = "one finite number" if components == 1 else many
+        raise InputError(f"the value must be {what}; what was given is not.")
     return numbers[0] if components == 1 else numbers

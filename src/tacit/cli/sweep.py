@@ -170,5 +170,6 @@ def _print(rows: list[dict[str, Any]], found: xr.Dataset) -> None:
         for row in rows
     ]
     runs, b = found.attrs["runs"], found.attrs["failure_probability"]
-    title = f"{len(rows)} cells of {runs} runs; {b:g} of them may be outside the radius"
+    cells_of = "1 cell of" if len(rows) == 1 else f"{len(rows)} cells of"
+    title = f"{cells_of} {runs} runs; {b:g} of them may be outside the radius"
     output.print_table([*shown, *(heading for heading, _ in measured.values())], table, title=title)

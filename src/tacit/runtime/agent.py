@@ -143,7 +143,10 @@ class _Speaker(Member):
     def _require_usable(self) -> None:
         """Refuse a value that the session cannot take, before anything is set aside for it."""
         if self._value is None:
-            raise InputError(f"{self.name} has not begun this session yet: it needs its value.")
+            raise InputError(
+                f"{self.name} has not begun this session yet: it needs its value. Give it "
+                "(--value-file, --value-stdin or --value-env)."
+            )
         start_state(Codec(self.session), self._value)
 
     async def result(self) -> AgentResult:

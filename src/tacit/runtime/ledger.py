@@ -191,7 +191,8 @@ class Ledger:
         if known is None:
             if given is None:
                 raise InputError(
-                    f"the value {wanted.value!r} needs a cap: how much may be lost of it in all sessions?"
+                    f"the value {wanted.value!r} needs a cap, the most that may be lost of it in all "
+                    "sessions: give one (--cap)."
                 )
             return schema.Capped(wanted.value, wanted.adjacency if at is None else at, given)
         if at not in (None, known.adjacency):

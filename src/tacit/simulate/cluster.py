@@ -42,7 +42,10 @@ def _client(cluster: Any, client_type: Any) -> Any:
         raise InputError(
             f"cluster must be a Dask client or an address like tcp://host:8786, got {type(cluster).__name__}."
         )
+    from distributed.comm.addressing import resolve_address
+
     try:
+        resolve_address(cluster)  # a client made for what is no address would never let the process end
         return client_type(cluster, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(

@@ -108,6 +108,9 @@ def sweep(
     )
     if not os.path.exists(path):
         plan.require_buildable()
+        if cluster is not None:
+            with connected(cluster):  # or no file is made
+                pass
     with journal.writing(path) as book:
         if book.is_new:
             book.start(plan.document(), plan.digest)
