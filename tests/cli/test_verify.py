@@ -114,3 +114,10 @@ def test_status_says_why_there_is_none(served):
     for where in ("0", "70000", "ftp://x", "://"):
         assert CliRunner().invoke(status_command, [where]).exit_code == 2
     assert CliRunner().invoke(status_command, ["1", "--every", "0"]).exit_code == 2
+
+
+def test_a_status_of_few_words_has_its_title_in_one_line(capsys):
+    from tacit.cli.status import _show
+
+    _show({"member": "coordinator", "session": "feeder", "phase": "waiting", "round": 0, "rounds": 5}, False)
+    assert "coordinator of session feeder" in capsys.readouterr().out.splitlines()[0]

@@ -73,7 +73,7 @@ def _table(found: dict[str, Any]) -> Any:
     from rich.text import Text
 
     title = Text(f"{found['member']} of session {found['session']}")
-    table = Table(title=title, show_header=False, title_justify="left")
+    table = Table(title=title, show_header=False, title_justify="left", min_width=title.cell_len)
     table.add_column(no_wrap=True)
     table.add_column()
     for name, value in _rows(found):
