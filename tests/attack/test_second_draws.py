@@ -29,6 +29,8 @@ def test_a_key_speaks_in_a_session_from_one_ledger_only(world):
     with pytest.raises(LedgerError, match="another ledger"):
         enter(world.agent(session, network, 0, ledger=world.folder / "other.ledger"))
     assert len(sent) == before
+    with Ledger(world.folder / "other.ledger") as other:
+        assert other.values() == ()  # and nothing was set aside in it
     (world.folder / "a0.ledger").unlink()
     (world.folder / "a0.ledger.mark").unlink()
     with pytest.raises(LedgerError, match="another ledger"):

@@ -111,6 +111,7 @@ class _Speaker(Member):
         session, records = self.session, ledger.records(self.session.id)
         if not records:
             self._require_usable()
+        self.identity.require_bindable(session.id, ledger.identity)
         # Before the first word, and before the network is even opened: refuses above the cap.
         reservation = ledger.reserve(
             session.id,

@@ -117,21 +117,32 @@ class Identity:
 
         A second ledger knows nothing of what was said, and noise would be drawn again for it.
         """
-        folder = private_directory(self.directory / SESSIONS)
-        path, line = folder / session.hex(), ledger.hex().encode() + b"\n"
-        known = read_private(path) if path.exists() else None
-        if not known:  # empty: the power failed before it was on the disk
+        path, line = self._bound(session), ledger.hex().encode() + b"\n"
+        self.require_bindable(session, ledger)
+        private_directory(path.parent)
+        if not (known := _known(path)):  # empty: the power failed before it was on the disk
             write_whole(path, line, force=known is not None, durable=False)
-        elif known != line:
+
+    def require_bindable(self, session: bytes, ledger: bytes) -> None:
+        """Refuse a ledger that `bind` would refuse, before anything is written in it."""
+        if _known(self._bound(session)) not in (None, b"", ledger.hex().encode() + b"\n"):
             raise LedgerError(
                 f"{self.name} has begun this session with another ledger: use that one. If it is lost, so is "
                 "the session for this key: noise drawn again for what was said would give the value away."
             )
 
+    def _bound(self, session: bytes) -> Path:
+        return self.directory / SESSIONS / session.hex()
+
     def require_current(self, now: datetime | None = None) -> None:
         """Refuse to start with a certificate that does not count."""
         self.certificate.require_current(f"the certificate of {self.name}", now)
         self.authority.require_current(f"the authority of {self.name}", now)
+
+
+def _known(path: Path) -> bytes | None:
+    """Return what is written there, if anything was."""
+    return read_private(path) if path.exists() else None
 
 
 def _public(signing: Ed25519PrivateKey) -> bytes:
