@@ -191,9 +191,8 @@ def ratios_figure(found: list[Row]) -> Figure:
         ax.set_yticks(range(len(found)), [f"{row.question}: {row.peer}" for row in found], fontsize=7)
         ax.set_ylim(len(found) - 0.5, -0.5)
         ax.grid(axis="x")
-        ax.set_xlabel(
-            "tacit is so many times as fast (square: a limit; red: the goal; bar: middle half of the turns)"
-        )
+        ax.set_xlabel("times as fast as the peer")
+        figure.suptitle("square: a limit; red: the goal; bar: the middle half of the turns", fontsize=8)
         return figure
 
 
@@ -218,6 +217,9 @@ def growth_figure(found: list[dict[str, Any]]) -> Figure:
                 other.set_ylabel("MiB", color=RED)
                 other.spines["right"].set_visible(True)
             ax.margins(0.1)
+            low, high = ax.get_ylim()
+            if high < 10 * low:  # what is flat must look flat
+                ax.set_ylim(low / 10**0.75, high * 10**0.75)
         return figure
 
 
