@@ -49,7 +49,7 @@ def partitioned(side: int, client: Client) -> Question:
 if __name__ == "__main__":
     with (
         LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=CORES, threads_per_worker=1, dashboard_address=None
+            n_workers=CORES, threads_per_worker=1, dashboard_address=":0"
         ) as local,
         Client(local) as client,  # type: ignore[no-untyped-call]
     ):

@@ -87,7 +87,7 @@ def simulate_partitioned(
     >>> from distributed import Client, LocalCluster
     >>> from tacit import Fading
     >>> from tacit.simulate import simulate_partitioned
-    >>> with LocalCluster(n_workers=2, processes=False, dashboard_address=None) as local:
+    >>> with LocalCluster(n_workers=2, processes=False, dashboard_address=":0") as local:
     ...     with Client(local) as client:
     ...         found = simulate_partitioned(
     ...             Fading(0.5, 1, 0.8), "torus:60x60", "uniform:0:10", 20, cluster=client
