@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
-.PHONY: run studio test lint bench docs clean
+.PHONY: run studio test test-long lint bench docs clean
 
 run: $(READY)  ## a real session on this machine: 20 agents over mutual TLS, some killed
 	$(BIN)/tacit demo
@@ -14,8 +14,11 @@ run: $(READY)  ## a real session on this machine: 20 agents over mutual TLS, som
 studio: $(READY)  ## the page: plan, watch, compare, and the status of a deployment
 	$(BIN)/tacit studio
 
-test: $(READY)  ## all tests
+test: $(READY)  ## every guarantee, in minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+test-long: $(READY)  ## long fuzzing, large statistics, many kills: an hour or more
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto -m long --timeout 7200
 
 lint: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .

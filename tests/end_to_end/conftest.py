@@ -1,7 +1,6 @@
 """Sessions of real processes over real sockets, and what must hold of each at its end."""
 
 import json
-import os
 import threading
 import time
 from dataclasses import dataclass
@@ -25,17 +24,6 @@ from tacit.runtime.verify import verify
 from tacit.runtime.zenoh_transport import ZenohTransport
 
 WAIT = 120.0  # generous: a busy machine is no failure
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "long: takes minutes; runs only where TACIT_LONG is set")
-
-
-def pytest_collection_modifyitems(items):
-    if "TACIT_LONG" not in os.environ:
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="takes minutes: set TACIT_LONG=1"))
 
 
 class Tap:
