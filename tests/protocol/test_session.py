@@ -228,3 +228,13 @@ def test_deadlines_are_positive_numbers():
     for wrong in (0, -1, math.inf, math.nan, "1", 10**9):
         with pytest.raises(ParameterError, match="deadline"):
             Deadlines(round=wrong)
+
+
+def test_results_are_clamped_to_the_range_component_by_component():
+    session = known_session(3)  # values are from 0 to 1
+    for value, shown in ((-0.25, 0.0), (0.5, 0.5), (7.0, 1.0), (0.0, 0.0)):
+        clamped = session.clamp(value)
+        assert type(clamped) is float
+        assert clamped == shown
+    np.testing.assert_array_equal(session.clamp([-3.0, 0.25, 1.5]), [0.0, 0.25, 1.0])
+    np.testing.assert_array_equal(session.clamp(np.array([2.0])), [1.0])

@@ -10,10 +10,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Literal, final, overload
 
 import numpy as np
+import numpy.typing as npt
 
+from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot
@@ -264,6 +266,22 @@ class Session:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {member.name: i for i, member in enumerate(self.roster)}
+
+    @overload
+    def clamp(self, values: float) -> float: ...
+
+    @overload
+    def clamp(self, values: npt.ArrayLike) -> FloatArray: ...
+
+    def clamp(self, values: npt.ArrayLike) -> float | FloatArray:
+        """Move results into the session's range, to show them to people.
+
+        Noise can push a state or a feedback out of the range. The true average is inside, so the nearest
+        number of the range is never further from it. Clamping what is public anyway costs no privacy.
+        Messages, feedback and transcripts are never clamped: others compute with them.
+        """
+        inside = np.clip(np.asarray(values, dtype=np.float64), self.lattice.low, self.lattice.high)
+        return float(inside) if inside.ndim == 0 else inside
 
     def require_agent(self, i: int) -> None:
         """Refuse a number that is not an agent's."""
