@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 
-from tacit.arrays import FloatArray
+from tacit.arrays import FloatArray, PerAgent
 from tacit.compare.case import Case
 from tacit.compare.paper import Paper
-from tacit.mechanism import Distributed, Parameters
+from tacit.mechanism import Distributed, Fading
 from tacit.theory.laplace_sum import LaplaceSum
 from tacit.theory.optimum import averaging_mixing
 from tacit.theory.rates import step_sizes
 from tacit.theory.rounding import ULP, extended, round_up
 
 _STEP = 1 + 4 * float(np.finfo(np.float64).eps)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ConstantNoise(Parameters):
-    """Fresh noise every round, Lap(c), for all rounds."""
-
-    def scales(self, rounds: int) -> FloatArray:
-        """The same scale in every round."""
-        return np.broadcast_to(self.c, (rounds, *np.shape(self.c)))
+_UNUSED = 0.5
+"""A decay for `Fading`, which here says only how agents move: `Constant.scales` has the noise."""
 
 
 @final
@@ -47,16 +38,24 @@ class Constant(Paper):
         """The least constant noise that costs no more than ε over the rounds."""
         sigma = averaging_mixing(case.graph, case.mixing)
         c = -np.expm1(case.rounds * np.log1p(-sigma)) / (sigma * case.epsilon)
-        made = ConstantNoise(sigma, c)
-        while _epsilon(made, case.rounds) > case.epsilon:
+        while _epsilon(sigma, c, case.rounds) > case.epsilon:
             c = c * _STEP
-            made = ConstantNoise(sigma, c)
-        return Distributed(made, case.graph)
+        return Distributed(Fading(sigma, c, _UNUSED), case.graph)
 
     @property
     def epsilon(self) -> float:
         """ε_T = Σ_{t<T} (1−σ)^t/c, rounded up."""
-        return _epsilon(self.mechanism.parameters, self.rounds)
+        return _epsilon(self.mechanism.parameters.sigma, self.mechanism.parameters.c, self.rounds)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """σ and c."""
+        return {name: value for name, value in super().settings.items() if name != "q"}
+
+    def scales(self) -> FloatArray:
+        """The same scale in every round."""
+        c = self.mechanism.parameters.c
+        return np.broadcast_to(c, (self.rounds, *np.shape(c)))
 
     def law(self) -> LaplaceSum:
         """V = Σ_t Σ_i σ_i η_i(t)/N, as all γ_i are equal."""
@@ -67,7 +66,7 @@ class Constant(Paper):
         return LaplaceSum(scale, np.zeros_like(scale), self.rounds * count.astype(np.float64), 1)
 
 
-def _epsilon(parameters: Parameters, rounds: int) -> float:
-    sigma, c = extended(parameters.sigma), extended(parameters.c)
+def _epsilon(mixing: PerAgent, noise: PerAgent, rounds: int) -> float:
+    sigma, c = extended(mixing), extended(noise)
     spent = -np.expm1(rounds * np.log1p(-sigma)) / (sigma * c)
     return float(np.max(round_up(spent, ULP * (16 + 4 * rounds))))

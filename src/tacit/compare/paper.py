@@ -42,6 +42,10 @@ class Paper(Method):
         """ε per unit of adjacency over these rounds, rounded up."""
         return epsilon(self.mechanism.parameters, self.rounds)
 
+    def scales(self) -> FloatArray:
+        """Laplace scale of each round, of shape (rounds,) or (rounds, n)."""
+        return self.mechanism.parameters.scales(self.rounds)
+
     @property
     def guarantee(self) -> Guarantee:
         """Pure, against everyone: it is each agent's own."""
@@ -62,7 +66,7 @@ class Paper(Method):
     def run(self, theta: FloatArray, rng: np.random.Generator) -> Iterator[Said]:
         """Step through the mechanism itself; runs take the place of components."""
         state, sigma = self.mechanism.start(theta), self._column(self.mechanism.parameters.sigma)
-        for scale in self.mechanism.parameters.scales(self.rounds):
+        for scale in self.scales():
             eta = laplace(rng, theta.shape) * self._column(scale) if np.any(scale) else np.zeros((1, 1))
             state, said = self.mechanism.step(state, eta)
             y = np.atleast_2d(said.y)
@@ -81,7 +85,7 @@ class Paper(Method):
         """All noise is independent: the weighted median."""
         if self.mechanism.one_shot:
             return np.asarray(x[0])  # all that is said later follows from it
-        scales = self.mechanism.parameters.scales(self.rounds)
+        scales = self.scales()
         own = scales if scales.ndim == 1 else scales[:, agent]
         sigma = np.broadcast_to(self.mechanism.parameters.sigma, (self.mechanism.n,))
         return likeliest_start(x, y, 1 - float(sigma[agent]), own)

@@ -171,7 +171,7 @@ class Graph:
 
     @classmethod
     def from_sparse(cls, matrix: Any) -> Graph:
-        """Make a graph from a symmetric scipy sparse matrix; every stored non-zero is an edge."""
+        """Make a graph from a symmetric scipy sparse matrix of zeros and ones: a one is an edge."""
         from tacit.graph.sources import from_sparse
 
         return from_sparse(matrix)

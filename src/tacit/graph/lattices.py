@@ -97,4 +97,5 @@ def karate() -> Graph:
 
     from tacit.graph.sources import from_networkx
 
-    return from_networkx(nx.karate_club_graph())
+    club = nx.karate_club_graph()
+    return from_networkx(nx.Graph(list(club.edges())))  # its weights count meetings; every friend counts once

@@ -1,7 +1,7 @@
 """Graphs from what users have in memory: pairs of numbers, networkx, scipy.
 
 Everything is checked here, once, so that the rest of the package can trust a `Graph`.
-Weights and other attributes are not used: every neighbour counts the same.
+Every neighbour counts the same, so weights other than 1 are refused. Other attributes are not used.
 """
 
 from __future__ import annotations
@@ -121,10 +121,21 @@ def from_networkx(graph: nx.Graph[Any]) -> Graph:
 
     if not isinstance(graph, nx.Graph):
         raise GraphError(f"from_networkx needs a networkx graph, got {type(graph).__name__}.")
+    for u, v, weight in graph.edges(data="weight", default=1):
+        require_unweighted(weight, f"edge {u!r}, {v!r}", "networkx.Graph(list(graph.edges()))")
     nodes = list(graph)
     if set(nodes) == set(range(len(nodes))):
         return from_ordered_networkx(graph, range(len(nodes)), None)
     return from_ordered_networkx(graph, nodes, tuple(nodes))
+
+
+def require_unweighted(weight: Any, edge: str, remedy: str) -> None:
+    """Refuse a weight that would be ignored."""
+    if weight is None or weight != 1:
+        raise GraphError(
+            f"every neighbour counts the same, so a weight may only be 1, but {edge} has {weight}. If the "
+            f"weights should not count, remove them: {remedy}."
+        )
 
 
 def from_ordered_networkx(
@@ -177,6 +188,10 @@ def from_sparse(matrix: Any) -> Graph:
     edge = rows.data != 0
     i = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))[edge]
     j = rows.indices[edge].astype(np.int32, copy=False)
+    odd = (rows.data[edge] != 1) & (i != j)
+    if odd.any():
+        k = int(np.argmax(odd))
+        require_unweighted(rows.data[edge][k], f"entry ({i[k]}, {j[k]})", "(matrix != 0).astype(int)")
     if (i == j).any():
         raise GraphError(
             f"the diagonal must be zero, but agent {i[np.argmax(i == j)]} is joined with itself. "

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns, require_finite
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism.execution import Execution
-from tacit.mechanism.parameters import OneShot, Parameters
+from tacit.mechanism.parameters import OneShot, Parameters, require_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +40,22 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Mechanism(ABC):
-    """A synchronous private consensus mechanism: `ClientServer` or `Distributed`."""
+    """A synchronous private consensus mechanism: `ClientServer` or `Distributed`.
+
+    Another subclass cannot be made: what tacit promises and simulates is about these two.
+    """
 
     parameters: Parameters
 
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if type(self).__module__.rpartition(".")[0] != __package__:
+            raise ParameterError(
+                f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: feedback of "
+                "another class would be taken for one of these. Use one of them."
+            )
+        require_known(self.parameters)
         self.parameters.for_agents(self.n)
 
     @property

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, StateError
-from tacit.mechanism.parameters import Fading, OneShot, Parameters
+from tacit.mechanism.parameters import Parameters, require_known
 from tacit.mechanism.whole import Whole, as_whole, cut, fading_scale, nearest, nearest_shift
 
 _NOISE_ROOM = 64
@@ -98,6 +98,7 @@ class Lattice:
         The state step is 2^−(bits+16)·σ of the last noise, or less: rounded states then add less than
         2^−(bits+14) per component to the loss of all messages.
         """
+        require_known(parameters)
         c, q = np.atleast_1d(parameters.c), np.atleast_1d(getattr(parameters, "q", 1.0))
         pairs = {(float(a), float(b)) for a, b in np.broadcast(c, q)}
         last = min(fading_scale(a, b, max(rounds - 1, 0)) for a, b in pairs)
@@ -131,8 +132,7 @@ class Lattice:
 
     def agent(self, parameters: Parameters, i: int = 0) -> LatticeAgent:
         """Return what agent i of these parameters does on this lattice."""
-        if not isinstance(parameters, Fading | OneShot):
-            raise ParameterError(f"parameters must be Fading or OneShot, got {type(parameters).__name__}.")
+        require_known(parameters)
         if i < 0 or (parameters.agents is not None and i >= parameters.agents):
             raise ParameterError(f"there must be an agent of number {i}; numbers start at 0.")
         own = {name: float(v[i]) if np.ndim(v) else float(v) for name, v in vars(parameters).items()}

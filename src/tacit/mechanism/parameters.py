@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, final
 
 import numpy as np
 
@@ -41,6 +41,9 @@ def _checked(value: PerAgent, name: str, *, below_one: bool) -> float | FloatArr
 class Parameters(ABC):
     """What both kinds share: `sigma` (mixing) and `c` (noise).
 
+    `Fading` and `OneShot` are the kinds that the rest of tacit knows. Another subclass is refused
+    wherever it is given, because its noise would be taken for one of theirs.
+
     Parameters
     ----------
     sigma : float or one per agent
@@ -56,6 +59,14 @@ class Parameters(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", _checked(self.sigma, "mixing (sigma)", below_one=True))
         object.__setattr__(self, "c", _checked(self.c, "noise (c)", below_one=False))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(np.array_equal(mine, vars(other)[name]) for name, mine in vars(self).items())
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(np.asarray(value).tobytes() for value in vars(self).values())))
 
     @abstractmethod
     def scales(self, rounds: int) -> FloatArray:
@@ -81,6 +92,7 @@ class Parameters(ABC):
         return self
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Fading(Parameters):
     """Fresh noise every round, Lap(c·q^t), as the paper has it.
@@ -113,6 +125,7 @@ class Fading(Parameters):
         return np.broadcast_to(self.c * self.q ** t[:, None], (rounds, self.agents))
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class OneShot(Parameters):
     """Noise once: a public shadow starts at θ(0) + Lap(c) and moves without noise.
@@ -135,3 +148,12 @@ class OneShot(Parameters):
         scales = np.zeros(rounds if self.agents is None else (rounds, self.agents))
         scales[:1] = self.c
         return scales
+
+
+def require_known(parameters: Parameters) -> None:
+    """Refuse parameters of a kind that tacit does not know, subclasses of known kinds included."""
+    if type(parameters) not in (Fading, OneShot):
+        raise ParameterError(
+            f"parameters must be Fading or OneShot, got {type(parameters).__name__}: the noise of another "
+            "class would be taken for one of these. Use Fading or OneShot."
+        )

@@ -26,6 +26,7 @@ from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.mechanism import Parameters
+from tacit.mechanism.parameters import require_known
 from tacit.noise.simulated import as_seed
 from tacit.simulate import _kernels, _parts
 from tacit.simulate._kept import LONG_NAMES, attributes, labelled_parameters
@@ -102,6 +103,7 @@ def simulate_partitioned(
     rows = rows_of(graph)
     if isinstance(rows, Graph):
         rows.require_connected()
+    require_known(parameters)
     parameters = parameters.for_agents(rows.n)
     job = Job.of(parameters, rows.n, values, rounds=rounds, runs=runs, seed=as_seed(seed))
     with connected(cluster) as client, client.as_current(), warnings.catch_warnings():

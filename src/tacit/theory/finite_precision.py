@@ -19,6 +19,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Fading
+from tacit.mechanism.parameters import require_known
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.rounding import ULP, extended, round_up
 
@@ -79,6 +80,7 @@ def lattice_loss(
     0.15
     """
     require_adjacency(adjacency)
+    require_known(parameters)
     if parameters.agents is not None:
         raise ParameterError("the loss on a lattice is one agent's own: give its mixing, noise and decay.")
     for name, step in (("state_step", state_step), ("fixed_step", fixed_step)):

@@ -19,6 +19,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Fading, OneShot, Parameters
+from tacit.mechanism.parameters import require_known
 from tacit.theory.rounding import ULP, extended, fraction_up, product_up, round_up
 
 
@@ -41,13 +42,13 @@ def epsilons(parameters: Parameters, rounds: int | None = None) -> FloatArray:
     """Return ε per agent, or a single ε (0-d) when all agents share their parameters."""
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
+    require_known(parameters)
     if isinstance(parameters, OneShot):
         spoke = 1 if rounds is None or rounds > 0 else 0
         if not isinstance(parameters.c, np.ndarray):
             return np.asarray(fraction_up(Fraction(spoke) / Fraction(parameters.c)))
         return round_up(spoke / extended(parameters.c))
-    if not isinstance(parameters, Fading):
-        raise ParameterError(f"parameters must be Fading or OneShot, got {type(parameters).__name__}.")
+    assert isinstance(parameters, Fading)
     sigma, c, q = extended(parameters.sigma), extended(parameters.c), extended(parameters.q)
     gap = (q - 1) + sigma  # q − (1 − σ)
     if rounds is None:
