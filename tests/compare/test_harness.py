@@ -10,6 +10,7 @@ import pytest
 
 from tacit import Graph
 from tacit.compare import METHODS, Case, compare, harness
+from tacit.compare.comparison import with_error
 from tacit.compare.harness import _CELLS, _Measured, load
 from tacit.errors import GraphError, ParameterError, StateError
 
@@ -44,8 +45,8 @@ def test_the_radius_is_missed_as_often_as_it_says(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_aims_at_the_true_average(found, name):
     row = found.row(name)
-    assert abs(row.bias) <= 5 * row.bias_error + 1e-12
-    assert row.bias_error**2 * RUNS + row.bias**2 == pytest.approx(row.error**2, rel=1e-9, abs=1e-25)
+    assert abs(row.bias) <= 5 * row.bias_standard_error + 1e-12
+    assert row.bias_standard_error**2 * RUNS + row.bias**2 == pytest.approx(row.error**2, rel=1e-9, abs=1e-25)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -216,7 +217,8 @@ def test_what_programs_read(found):
     for row in answer["rows"]:
         assert set(row) == {
             "name", "title", "source", "needs", "guarantee", "settings", "rounds", "error", "error_quantile",
-            "error_closed_form", "radius", "bias", "bias_error", "agent_error", "agreed_after",
+            "error_standard_error", "agent_standard_error", "attack_standard_error", "bias_standard_error",
+            "error_closed_form", "radius", "bias", "agent_error", "agreed_after",
             "disagreement", "messages", "bytes", "attack_error", "privacy",
         }  # fmt: skip
         assert set(row["guarantee"]) == {"kind", "against", "epsilon", "delta", "worst", "by_distance"}
@@ -266,3 +268,42 @@ def test_mistakes_are_explained(change, error, words):
     with pytest.raises(error, match=words) as caught:
         compare(given.pop("graph"), given.pop("values"), **given)
     assert str(caught.value).count(". ") <= 1
+
+
+def test_standard_errors_say_how_far_repetitions_are_apart():
+    """Over 40 seeds the measured errors scatter as their standard errors say."""
+    again = [
+        compare(GRAPH, VALUES, epsilon=0.8, rounds=10, runs=200, seed=seed, methods=["one-shot", "server"])
+        for seed in range(40)
+    ]
+    for name in ("one-shot", "server"):
+        rows = [comparison.row(name) for comparison in again]
+        for value, error in (
+            ("error", "error_standard_error"),
+            ("agent_error", "agent_standard_error"),
+            ("attack_error", "attack_standard_error"),
+        ):
+            scatter = np.std([getattr(row, value) for row in rows])
+            said = np.mean([getattr(row, error) for row in rows])
+            assert 0.5 < scatter / said < 2  # fixed seeds; the ratio is 1 ± 0.15
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "written"),
+    [
+        (0.14771, 0.0034, "0.148 ±0.003"),
+        (12.3, 1.4, "12.3 ±1"),
+        (0.000202, 0.0000049, "0.000202 ±5e-06"),
+        (0.0247, 1e-17, "0.0247"),
+        (3e-16, 0.0, "0"),
+    ],
+)
+def test_a_measured_value_is_written_with_its_standard_error(value, error, written):
+    assert with_error(value, error) == written
+
+
+def test_one_number_is_rounded_up_the_same_way_wherever_it_stands():
+    graph = Graph.from_name("regular:100:4:seed=1")
+    found = compare(graph, range(100), epsilon=1, runs=2, methods=["gossip"])
+    worst = found.row("gossip").privacy.partition("; ε = ")[2].partition(" ")[0]
+    assert f"1 edge apart, 2, and so on: {worst}," in found.notes()[-1]

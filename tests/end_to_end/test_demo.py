@@ -13,8 +13,8 @@ from tacit.runtime.verify import verify
 WAIT = 240
 
 
-def demo(folder, *words):
-    command = [sys.executable, "-c", "from tacit.cli import main; main()", "demo", *words]
+def demo(folder, *words, first=""):
+    command = [sys.executable, "-c", f"{first}\nfrom tacit.cli import main; main()", "demo", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=WAIT, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -34,10 +34,14 @@ def test_agents_agree_although_one_and_the_coordinator_are_killed(tmp_path):
     assert ElementTree.parse(tmp_path / "out" / "demo.svg").getroot().tag.endswith("svg")
 
 
-def test_on_a_ring_in_words(tmp_path):
-    text = " ".join(demo(tmp_path, "--topology", "ring", "--agents", "3", "--rounds", "12").split())
+def test_on_a_ring_in_words_without_the_extra_that_draws(tmp_path):
+    without = "import sys; sys.modules['matplotlib'] = None"
+    shown = demo(tmp_path, "--topology", "ring", "--agents", "3", "--rounds", "12", first=without)
+    text = " ".join(shown.split())
     for words in (
         "3 edges, no server", "agent-1 is killed (kill -9)", "is started again, by the same command",
         "The noise is real", "true average", "agreed on", "verdict sound", "out/demo.jsonl",
+        "picture none",
     ):  # fmt: skip
         assert words in text
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"demo.jsonl", "demo.toml"}

@@ -135,8 +135,9 @@ def _print(found: Comparison, graph: str) -> None:
     )
     legend = (
         f"attack: what the likeliest value of agent {found.agent} is off by, for whoever hears everything. "
-        "error: of the agents' average; own: of an agent's own state; all root mean square at the end. "
-        f"agreed: rounds until all agents are within {near(case.within)}; messages and payload count until "
+        "error: of the agents' average; own: of an agent's own state; all root mean square at the end, "
+        "± their standard errors. "
+        f"agreed: rounds until all agents are within {near(case.within)}; messages count until "
         "then."
     )
     notes = [Padding(Text(note), (0, 0, 0, 1), expand=False) for note in (legend, *found.notes())]
@@ -149,12 +150,14 @@ def _print(found: Comparison, graph: str) -> None:
 
 
 def _privacy(found: Comparison) -> Any:
+    from tacit.compare.comparison import with_error
+
     rows = [
         (
             row.title,
             row.privacy.replace("; ", "\n"),
             row.guarantee.against,
-            output.near(row.attack_error, 3),
+            with_error(row.attack_error, row.attack_standard_error),
             row.needs,
         )
         for row in found.rows
@@ -165,24 +168,24 @@ def _privacy(found: Comparison) -> Any:
 def _accuracy(found: Comparison) -> Any:
     rows = [_measured(row) for row in found.rows]
     quantile = f"{output.near(100 * (1 - found.failure_probability))}%"
-    heads = ("Accuracy", "error", "closed form", quantile, "radius", "own", "agreed", "messages", "bytes")
+    heads = ("Accuracy", "error", "closed form", quantile, "radius", "own", "agreed", "messages")
     return _table(heads, rows, right=range(1, len(heads)))
 
 
 def _measured(row: Row) -> tuple[str, ...]:
+    from tacit.compare.comparison import with_error
     from tacit.theory.rounding import shown_up
 
     near = output.near
     return (
         row.title,
-        _small(row.error),
+        with_error(row.error, row.error_standard_error),
         _small(row.error_closed_form),
         _small(row.error_quantile),
         shown_up(row.radius, 4 if row.radius > 1e-3 else 3),
-        _small(row.agent_error),
+        with_error(row.agent_error, row.agent_standard_error),
         "never" if row.agreed_after is None else near(row.agreed_after),
         near(row.messages),
-        near(row.bytes),
     )
 
 

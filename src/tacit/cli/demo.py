@@ -197,7 +197,7 @@ def _conclude(performance: Performance, found: dict[str, Any], files: dict[str, 
         ],
         "Transcript": _verdict_rows(found["transcript"]),
         "Files": [
-            ("picture", str(files["svg"]), f"also {files['png']}"),
+            _picture_row(files),
             (
                 "transcript",
                 str(files["transcript"]),
@@ -210,6 +210,12 @@ def _conclude(performance: Performance, found: dict[str, Any], files: dict[str, 
     output.print_report("What came of it", sections)
     title = "Each agent, in made-up " + UNIT
     output.print_table(("agent", "started", "ended") * 4, _endings(performance, found["final"]), title=title)
+
+
+def _picture_row(files: dict[str, Path]) -> output.Row:
+    if "svg" in files:
+        return "picture", str(files["svg"]), f"also {files['png']}"
+    return "picture", "none", "drawing needs the extra: pip install 'tacit[plots]'"
 
 
 def _verdict_rows(verdict: dict[str, Any]) -> list[output.Row]:

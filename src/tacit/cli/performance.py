@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -268,20 +269,27 @@ class Performance:
         return float((self.session.rounds - 1) / max(closed[-1] - closed[0], 1e-3))
 
     def keep(self, out: Path) -> dict[str, Path]:
-        """Write what may be seen: the session, its transcript, and the picture of made-up values."""
+        """Write what may be seen: the session, its transcript, and the picture of made-up values.
+
+        Without the extra ``plots`` there is no picture.
+        """
+        files = {"transcript": out / "demo.jsonl", "session": out / "demo.toml"}
+        files["session"].write_bytes((self.crew.folder / "session.toml").read_bytes())
+        self._keep_transcript(files["transcript"])
+        if find_spec("matplotlib") is not None:
+            files |= self._draw(out)
+        return files
+
+    def _draw(self, out: Path) -> dict[str, Path]:
         from tacit.plots.fan import fan
         from tacit.plots.style import save
         from tacit.plots.trajectories import draw_trajectories
 
         files = {kind: out / f"demo.{kind}" for kind in ("svg", "png")}
-        files["transcript"] = out / "demo.jsonl"
-        files["session"] = out / "demo.toml"
-        files["session"].write_bytes((self.crew.folder / "session.toml").read_bytes())
-        self._keep_transcript(files["transcript"])
         promised = fan(self.session.mechanism, self.session.rounds, (0.5, self.promise.failure_probability))
         figure = draw_trajectories(self._execution(), promised, f"temperature ({UNIT})")
-        for kind in ("svg", "png"):
-            with output.whole_file(files[kind]) as part:
+        for file in files.values():
+            with output.whole_file(file) as part:
                 save(figure, part)
         return files
 

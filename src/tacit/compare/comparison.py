@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,7 +24,9 @@ class Row:
         the failure probability.
     error_closed_form, radius : float
         The same two in closed form; the radius is rounded up.
-    bias, bias_error : float
+    error_standard_error, agent_standard_error, attack_standard_error : float
+        Standard errors of `error`, `agent_error` and `attack_error`, from the spread between runs.
+    bias, bias_standard_error : float
         Mean of the error, and the standard error of that mean.
     agent_error : float
         Root mean square of the agents' own final states minus the true average.
@@ -44,17 +47,20 @@ class Row:
     settings: dict[str, float]
     rounds: int
     error: float
+    error_standard_error: float
     error_quantile: float
     error_closed_form: float
     radius: float
     bias: float
-    bias_error: float
+    bias_standard_error: float
     agent_error: float
+    agent_standard_error: float
     agreed_after: int | None
     disagreement: float
     messages: int
     bytes: int
     attack_error: float
+    attack_standard_error: float
 
     @property
     def privacy(self) -> str:
@@ -140,16 +146,30 @@ class Comparison:
         heads = ("method", "privacy", "protects against", "error", "in closed form", quantile, "radius",
                  "agreed after", "messages", "attack error", "needs")  # fmt: skip
         lines = [[
-            row.title, row.privacy, row.guarantee.against, f"{row.error:.4g}", f"{row.error_closed_form:.4g}",
+            row.title, row.privacy, row.guarantee.against,
+            with_error(row.error, row.error_standard_error), f"{row.error_closed_form:.4g}",
             f"{row.error_quantile:.4g}", shown_up(row.radius, 4),
             "never" if row.agreed_after is None else str(row.agreed_after), f"{row.messages:,}",
-            f"{row.attack_error:.3g}", row.needs,
+            with_error(row.attack_error, row.attack_standard_error), row.needs,
         ] for row in self.rows]  # fmt: skip
         head = "".join(f"<th>{name}</th>" for name in heads)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def with_error(value: float, standard_error: float) -> str:
+    """Write a measured value with its standard error, to the digits that mean something."""
+    if value < 1e-14:
+        return "0"  # nothing but rounding
+    error = float(f"{standard_error:.1g}")
+    if error <= 1e-4 * value:
+        return f"{value:.4g}"  # the same in every run, but for rounding
+    place = math.floor(math.log10(error))
+    if place >= 0 or value < 1e-3:
+        return f"{value:.3g} ±{error:.0g}"
+    return f"{value:.{-place}f} ±{error:.{-place}f}"
 
 
 def _pairs(given: Guarantee) -> str:
@@ -160,5 +180,5 @@ def _pairs(given: Guarantee) -> str:
     )
     if not given.by_distance:
         return note
-    each = ", ".join(shown_up(epsilon, 3) for _, epsilon in given.by_distance)
+    each = ", ".join(shown_up(epsilon, 4) for _, epsilon in given.by_distance)
     return f"{note} The largest found between agents 1 edge apart, 2, and so on: {each}."

@@ -170,17 +170,20 @@ class _Job:
             settings=method.settings,
             rounds=method.rounds,
             error=_rms(off),
+            error_standard_error=_rms_error(off**2),
             error_quantile=float(np.quantile(np.abs(off), 1 - b)),
             error_closed_form=error.deviation,
             radius=error.radius,
             bias=float(off.mean()),
-            bias_error=float(off.std() / np.sqrt(self.runs)),
+            bias_standard_error=float(off.std() / np.sqrt(self.runs)),
             agent_error=float(np.sqrt(found.squares.mean())),
+            agent_standard_error=_rms_error(found.squares),
             agreed_after=agreed,
             disagreement=float(np.median(found.apart[-1])),
             messages=messages,
             bytes=BYTES * messages,
             attack_error=_rms(guess),
+            attack_standard_error=_rms_error(guess**2),
         )
 
     def measure(self, method: Method) -> _Measured:
@@ -208,3 +211,9 @@ class _Job:
 
 def _rms(values: FloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
+
+
+def _rms_error(squares: FloatArray) -> float:
+    """Standard error of √mean(squares): that of the mean over 2√mean, to first order."""
+    mean = float(squares.mean())
+    return float(squares.std() / np.sqrt(len(squares)) / (2 * np.sqrt(mean))) if mean > 0 else 0.0

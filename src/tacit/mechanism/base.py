@@ -52,8 +52,8 @@ class Mechanism(ABC):
     def __post_init__(self) -> None:
         if type(self).__module__.rpartition(".")[0] != __package__:
             raise ParameterError(
-                f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: feedback of "
-                "another class would be taken for one of these. Use one of them."
+                f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: what "
+                "another class does would be taken for one of these. Use one of them."
             )
         require_known(self.parameters)
         self.parameters.for_agents(self.n)
