@@ -36,7 +36,7 @@ from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import SIGNATURE_BYTES, Codec
 from tacit.protocol.messages import NOTHING_HEARD, Feedback, Report
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.identity import Identity, provision
 
 PROCESSES = 2
@@ -61,6 +61,8 @@ def make_session(agents: int, keys: dict[str, Identity], *, graph: bool) -> Sess
         noise=10.0,
         decay=0.999,
         rounds=rounds,
+        start=agents,
+        expires=LAST_EXPIRY,
         lattice=Lattice.fitting(parameters, rounds, 0.0, 1.0),
         deadlines=Deadlines(round=600.0, start=600.0, repeat=10.0),  # nobody repeats itself between turns
     )

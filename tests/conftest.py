@@ -17,7 +17,7 @@ def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None
     from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
     from tacit.protocol.records import Closed, Moved, Spoke
     from tacit.protocol.roster import Member
-    from tacit.protocol.session import Session
+    from tacit.protocol.session import LAST_EXPIRY, Session
 
     keys = [Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32) for i in range(n + 1)]
     public = [key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw) for key in keys]
@@ -36,6 +36,7 @@ def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None
         components=components,
         quorum=1,
         start=1,
+        expires=LAST_EXPIRY,
     )
     codec, lattice = Codec(session), session.lattice
     rng, absent = np.random.default_rng(seed), absent or {}

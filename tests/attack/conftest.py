@@ -10,7 +10,7 @@ import pytest
 
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity import provision
@@ -42,6 +42,8 @@ def world(folder):
                 "decay": 0.8,
                 "rounds": 4,
                 "lattice": Lattice(0, 10),
+                "start": len(NAMES),
+                "expires": LAST_EXPIRY,
                 "deadlines": Deadlines(round=5.0, start=20.0, repeat=0.05),
                 **changes,
             }

@@ -15,7 +15,7 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.messages import Feedback, Message, Report
 from tacit.protocol.records import Spoke
 from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.certificates import LOOPBACK
 from tacit.runtime.identity import provision
 from tacit.runtime.ledger import Ledger
@@ -175,7 +175,7 @@ def crew(tmp_path):
             edges=edges,
             rounds=rounds,
             deadlines=deadlines or Deadlines(round=20.0, start=20.0, repeat=0.3),
-            **settings | more,
+            **settings | {"start": agents, "expires": LAST_EXPIRY} | more,
         )
         ports = dict(zip(listening, free_ports(len(listening)), strict=True))
         addresses = {name: f"tls/{(at or {}).get(name, '127.0.0.1')}:{port}" for name, port in ports.items()}

@@ -113,7 +113,8 @@ def test_it_begins_when_its_neighbours_are_there(middle):
     assert middle.says(step)[0][1].heard == NOTHING_HEARD
 
 
-def test_it_does_not_begin_alone_and_says_who_is_missing(middle):
+def test_it_does_not_begin_alone_and_says_who_is_missing():
+    middle = Middle(known_session(graph="path:3", rounds=6, start=3))
     middle(Start())
     assert middle.tick(61).notices == (Waiting(0, (0, 2)),)
     middle.hear(0, Present(0))

@@ -22,17 +22,17 @@ def public(i):
 
 def test_the_id_is_this_on_every_machine():
     session = known_session(3, 4, mixing=(0.5, 0.6, 0.7), noise=0.1, decay=0.9)
-    assert session.id.hex() == "1c703ba31a74f024c46544e9b4a1d2341b8060265d4c47e68f022d4303f9bd24"
+    assert session.id.hex() == "486649ff15067ab6a1e2d10c3009b546f463a44a866bca46aaf2a76a3bec4a6d"
     assert session.id == hashlib.sha256(b"tacit session id\0" + session.encode()).digest()
 
 
 def test_the_encoding_is_what_the_docstring_says():
     session = known_session(graph="path:3", noise_kind="one-shot", noise=(1.0, 2.0, 3.0))
     assert msgspec.msgpack.decode(session.encode()) == [
-        "tacit session", 1, "known", [[f"agent-{i}", public(i)] for i in range(3)], None, [[0, 1], [1, 2]],
+        "tacit session", 2, "known", [[f"agent-{i}", public(i)] for i in range(3)], None, [[0, 1], [1, 2]],
         "one-shot", 0.5, [1.0, 2.0, 3.0], None, 4,
         [0.0, 1.0, session.lattice.state_exponent, 40, session.lattice.reach_exponent, "refuse"],
-        1.0, 1, [30.0, 60.0, 1.0], 2, 3,
+        1.0, 1, [30.0, 60.0, 1.0], 2, 2, 253402300799,
     ]  # fmt: skip
     assert bytes([0xCB]) + np.array(2.0, ">f8").tobytes() in session.encode()
 
@@ -55,7 +55,7 @@ def test_adjacency_is_hashed_exactly(adjacency):
 
 def test_one_session_is_written_in_one_way():
     plain = known_session(3, mixing=0.5, noise=2.0, adjacency=1.0)
-    each = known_session(3, mixing=(0.5, 0.5, 0.5), noise=np.full(3, 2.0), adjacency=1, quorum=2, start=3)
+    each = known_session(3, mixing=(0.5, 0.5, 0.5), noise=np.full(3, 2.0), adjacency=1, quorum=2, start=2)
     whole = known_session(3, lattice=Lattice(-0, 1, *_exponents(plain)))
     assert plain.id == each.id == whole.id
     turned = known_session(graph="ring:4")
@@ -81,8 +81,9 @@ CHANGES = {
     "adjacency": 0.5,
     "components": 2,
     "deadlines": Deadlines(round=29),
-    "quorum": 3,
-    "start": 2,
+    "quorum": 1,
+    "start": 3,
+    "expires": 2_000_000_000,
     "roster": tuple(Member(f"agent-{i}", public(i + 1)) for i in range(3)),
     "coordinator": public(99),
     "lattice": Lattice(0, 2, -100),
@@ -118,6 +119,9 @@ WRONG = [
     ({"rounds": True}, "rounds must be a whole number from 1"),
     ({"rounds": 4000}, "noise must stay at least as wide as the state step"),
     ({"quorum": 4}, "quorum must be a whole number from 1 to 3"),
+    ({"expires": 0}, "expires must be a whole number from 1 to"),
+    ({"expires": 1e9}, "expires must be a whole number from 1 to"),
+    ({"expires": 253_402_300_800}, "expires must be a whole number from 1 to"),
     ({"start": 1}, "start must be at least the quorum"),
     ({"components": 10**6, "lattice": Lattice(0, 1, -200)}, "a message must fit in"),
     ({"adjacency": 0.0}, "adjacency"),

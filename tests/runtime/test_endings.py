@@ -12,7 +12,7 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.effects import FellSilent, Finished, RoundClosed, Updated
 from tacit.protocol.messages import Report
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity import provision
@@ -41,6 +41,8 @@ def session(keys):
         decay=0.8,
         rounds=4,
         lattice=Lattice(0, 10),
+        start=len(NAMES),
+        expires=LAST_EXPIRY,
         deadlines=Deadlines(round=600.0, start=600.0, repeat=0.1),
     )
 

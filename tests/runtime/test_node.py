@@ -19,7 +19,7 @@ from tacit.protocol.messages import Feedback, Message, Report
 from tacit.protocol.peer import Peer as PeerMachine
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.protocol.tables import AgentPhase
 from tacit.protocol.voice import Budget
 from tacit.runtime import saving
@@ -53,6 +53,8 @@ def session(keys):
         decay=0.8,
         rounds=6,
         lattice=Lattice(0, 10),
+        start=len(NAMES),
+        expires=LAST_EXPIRY,
         deadlines=Deadlines(round=5.0, start=20.0, repeat=0.05),
     )
 

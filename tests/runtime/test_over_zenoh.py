@@ -17,7 +17,7 @@ from tacit.protocol.messages import Refusal
 from tacit.protocol.peer import Peer
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.protocol.voice import Budget
 from tacit.runtime.certificates import Request
 from tacit.runtime.clock import SystemClock
@@ -49,6 +49,8 @@ def server(keys):
         decay=0.8,
         rounds=5,
         lattice=Lattice(0, 10),
+        start=len(NAMES),
+        expires=LAST_EXPIRY,
         deadlines=Deadlines(round=30.0, start=30.0, repeat=0.2),
     )
 

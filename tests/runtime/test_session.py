@@ -48,6 +48,8 @@ def session(n=4, **changes):
         "rounds": 20,
         "lattice": Lattice(0.0, 50.0, -90),
         "adjacency": 50.0,
+        "start": n,
+        "expires": 1_893_456_000,
     }
     return Session(**(made | changes))
 
@@ -111,7 +113,7 @@ def test_one_other_number_is_another_session():
 
 
 def test_what_has_a_default_may_be_left_out():
-    made = session()
+    made = session(start=None)
     text = re.sub(r"\n\[(deadlines|quorum)\].*?(?=\n\[|\Z)", "\n", session_text(made), flags=re.S)
     assert "[deadlines]" not in text
     assert "[quorum]" not in text
@@ -140,6 +142,7 @@ def test_nothing_private_is_in_it():
     assert words == {
         *(
             "format",
+            "expires",
             "name",
             "topology",
             "roster",
@@ -158,9 +161,15 @@ def test_nothing_private_is_in_it():
 # ---- mistakes -----------------------------------------------------------------------------------------
 
 WRONG = [
-    ("format = 1", "format = 2", "s.toml, format: must be 1"),
-    ("format = 1", "", "s.toml, format: must be given"),
-    ("format = 1", 'format = "1"', "s.toml, format: must be a whole number"),
+    ("format = 2", "format = 1", "s.toml, format: must be 2, got 1: the file is from an older tacit"),
+    ("format = 2", "format = 3", "s.toml, format: must be 2, got 3: the file is from a newer tacit"),
+    ("expires = 2030", "expires = 1030", "s.toml: expires must be a whole number from 1"),
+    ("00:00:00Z", "00:00:00.5Z", "s.toml, expires: must be a date and time in whole seconds with its zone"),
+    ("00:00:00Z", "00:00:00", "s.toml, expires: must be a date and time in whole seconds with its zone"),
+    ("expires = 2030-01-01T00:00:00Z", "expires = 1893456000", "s.toml, expires: must be a date and time"),
+    ("expires = 2030-01-01T00:00:00Z", "", "s.toml, expires: must be given"),
+    ("format = 2", "", "s.toml, format: must be given"),
+    ("format = 2", 'format = "2"', "s.toml, format: must be a whole number"),
     ('name = "meters"', "name = 7", "s.toml, name: must be text in quotes"),
     ('name = "meters"', 'name = "a/b"', "s.toml: a session's name must be"),
     ('topology = "server"', 'topology = "star"', "s.toml, topology: must be 'server' or 'graph', got 'star'"),
@@ -204,15 +213,15 @@ WRONG = [
     (key_text(key(200)), key_text(bytes(32)), "s.toml, coordinator: it has small order"),
     ("roster = [", "roster = 3\nfoo = [", "s.toml, roster: must be a list"),
     ("roster = [", "roster = [ 3,", r"s.toml, roster\[0\]: must be a table"),
-    ("format = 1", "format = 1\nsecret = 3", "s.toml, secret: is not known here"),
+    ("format = 2", "format = 2\nsecret = 3", "s.toml, secret: is not known here"),
     (
-        "format = 1",
-        'format = 1\ncoordinator_address = "here"',
+        "format = 2",
+        'format = 2\ncoordinator_address = "here"',
         "s.toml, coordinator_address: must be like tls/",
     ),
     ('{ name = "agent-1"', '{ address = "?", name = "agent-1"', r"s.toml, roster\[1\].address: must be like"),
-    ("format = 1", "format = ", "s.toml must be TOML, and is not: Invalid value"),
-    ("format = 1", "x = " + "[" * 5000, "s.toml must be TOML"),
+    ("format = 2", "format = ", "s.toml must be TOML, and is not: Invalid value"),
+    ("format = 2", "x = " + "[" * 5000, "s.toml must be TOML"),
 ]
 
 

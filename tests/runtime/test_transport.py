@@ -9,7 +9,7 @@ import pytest
 from tacit.errors import InputError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Session
+from tacit.protocol.session import LAST_EXPIRY, Session
 from tacit.runtime.identity import Identity, provision
 from tacit.runtime.memory import MemoryNetwork
 from tacit.runtime.probe import require_endpoint, why_not_connected
@@ -41,6 +41,7 @@ def keys(tmp_path_factory):
         "decay": 0.8,
         "rounds": 5,
         "lattice": Lattice(0, 1),
+        "expires": LAST_EXPIRY,
     }
     server = Session(coordinator=of["coordinator"].public_key, **same)
     return Keys(server, Session(edges=((0, 1), (1, 2)), **same), of, strange)

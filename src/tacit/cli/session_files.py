@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,8 @@ from tacit.cli import failures, options, output
 
 if TYPE_CHECKING:
     from tacit.runtime.soundness import Explanation
+
+_MOST_DAYS = 36_500
 
 EPILOG = """\b
 Examples:
@@ -83,7 +87,11 @@ def command() -> None:
 @click.option(
     "--quorum", type=options.Whole(), help="Least messages a round closes with.  [default: over half]"
 )
-@click.option("--start", type=options.Whole(), help="Least agents present at the start.  [default: all]")
+@click.option(
+    "--start",
+    type=options.Whole(),
+    help="Least agents present at the start, after the start deadline.  [default: the quorum]",
+)
 @click.option(
     "--round-deadline",
     type=options.NUMBER,
@@ -96,7 +104,13 @@ def command() -> None:
     type=options.NUMBER,
     default=60.0,
     show_default=True,
-    help="Seconds to wait for all before the least number will do.",
+    help="Seconds to wait for all agents. Then the session starts with --start of them.",
+)
+@click.option(
+    "--days",
+    type=options.NUMBER,
+    help="Days until the session expires: nobody joins or speaks after that.  [default: 7, or twice what its "
+    "rounds can take if that is longer]",
 )
 @click.option(
     "--repeat",
@@ -125,6 +139,7 @@ def new(
     round_deadline: float,
     start_deadline: float,
     repeat: float,
+    days: float | None,
     places: tuple[str, ...],
     out: Path,
     force: bool,
@@ -153,10 +168,19 @@ def new(
         roster=roster,
         graph=None if graph is None else options.load_graph(graph),
         deadlines=Deadlines(round_deadline, start_deadline, repeat),
+        expires=None if days is None else _expiry(days),
         **asked,
     )
     write_session(session, out, addresses=addresses, force=force)
     _tell(explain(session, asked["failure_probability"]), out, as_json)
+
+
+def _expiry(days: float) -> int:
+    if not 0 < days <= _MOST_DAYS:
+        raise click.UsageError(
+            f"--days must be above 0 and at most {_MOST_DAYS:,}, got {days:g}: nobody could join the session."
+        )
+    return math.ceil(time.time() + days * 86_400)
 
 
 def _addresses(places: tuple[str, ...], names: set[str]) -> dict[str, str]:
@@ -240,14 +264,20 @@ def _values(found: Explanation) -> str:
 
 def _rule_rows(found: Explanation) -> list[output.Row]:
     session = found.session
+    what = "agents" if session.topology == "server" else "agents,"
     of = f"of {session.n:,}" if session.topology == "server" else "of an agent and its neighbours"
     return [
-        ("start", f"{session.least_start:,}", f"agents at least, all within {session.deadlines.start:g} s"),
+        (
+            "start",
+            f"{session.least_start:,}",
+            f"{what} {of} at least; all of them in the first {session.deadlines.start:g} s",
+        ),
         ("quorum", f"{session.least_quorum:,}", f"messages {of} at least close a round"),
         (
             "deadline",
             f"{session.deadlines.round:g} s",
             f"for a round; {found.longest:,.0f} s at most for all",
         ),
+        ("expires", session.expiry, "nobody joins or speaks after that; what was not said is not lost"),
         ("message", f"{session.number_bytes * session.components:,}", "bytes of numbers, sent once a round"),
     ]

@@ -2,12 +2,13 @@ r"""The bytes a session is hashed from: one session, one encoding, on every mach
 
 MessagePack, all maps written as arrays in this order, no nil but where a thing is absent:
 
-    "tacit session", format 1,
+    "tacit session", format 2,
     name, [[agent name, key (32 bytes)], …], coordinator's key or nil,
     [[i, j], …] with i < j in rising order or nil,
     noise kind, mixing, noise, decay or nil (each a float, or an array of one per agent where they differ),
     rounds, [low, high, state exponent, bits, reach exponent, outside], adjacency, components,
-    [round, start, repeat] in seconds, quorum, start
+    [round, start, repeat] in seconds, quorum, start,
+    expires in whole seconds since 1970-01-01 00:00 UTC
 
 Every real number is written as its IEEE 754 double (9 bytes), exactly; zero is never negative; whole
 numbers take the shortest form. The id is SHA-256 of "tacit session id\0" and these bytes.
@@ -25,13 +26,13 @@ from tacit.errors import FileError
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 _DOMAIN = b"tacit session id\0"
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     what: Literal["tacit session"]
-    format: Literal[1]
+    format: Literal[2]
     name: str
     roster: tuple[tuple[str, bytes], ...]
     coordinator: bytes | None
@@ -47,6 +48,7 @@ class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     deadlines: tuple[float, float, float]
     quorum: int
     start: int
+    expires: int
 
 
 def session_id(encoded: bytes) -> bytes:
@@ -85,6 +87,7 @@ def encode_session(session: Session) -> bytes:
             deadlines=(deadlines.round, deadlines.start, deadlines.repeat),
             quorum=session.least_quorum,
             start=session.least_start,
+            expires=session.expires,
         )
     )
 
@@ -115,6 +118,7 @@ def decode_session(data: bytes) -> Session:
         deadlines=Deadlines(*w.deadlines),
         quorum=w.quorum,
         start=w.start,
+        expires=w.expires,
     )
     if session.encode() != data:
         raise FileError("a session must be written in its one canonical form, and this one is not.")

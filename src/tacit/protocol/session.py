@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, final, overload
 
@@ -35,6 +36,8 @@ MOST_COMPONENTS = 1_000_000
 MOST_NUMBER_BYTES = 16 * 2**20
 """All numbers of one message together."""
 MOST_SECONDS = 366 * 86_400.0
+LAST_EXPIRY = 253_402_300_799
+"""The last second of the year 9999: no session expires later."""
 
 PerMember = float | tuple[float, ...]
 """One number for all agents, or one for each in the order of the roster."""
@@ -50,7 +53,7 @@ class Deadlines:
     round : float
         A round that lasts longer closes without those who have not spoken, if the quorum has.
     start : float
-        So long the start waits for the whole roster; then the least number suffices.
+        The start waits this long for the whole roster; then the least number suffices.
     repeat : float
         What was said is said again after this long without an answer, then ever more rarely.
     """
@@ -98,7 +101,11 @@ class Session:
         The least number of messages a round may close with; half the roster and one unless given. On a graph
         of an agent's own and its neighbours' messages, as far as there are so many; 2 unless given.
     start : int, optional
-        The least number of agents present before round 0; all unless given.
+        The least number of agents present before round 0, once the start deadline has passed; the quorum
+        unless given. Before the deadline the start waits for all.
+    expires : int
+        When the session ends for everyone, in seconds since 1970-01-01 00:00 UTC. Nobody joins or speaks
+        from then on, by the clock of its own machine.
     """
 
     name: str
@@ -116,6 +123,7 @@ class Session:
     deadlines: Deadlines = field(default_factory=Deadlines)
     quorum: int | None = None
     start: int | None = None
+    expires: int
 
     def __post_init__(self) -> None:
         require_name(self.name, "a session's name")
@@ -143,12 +151,13 @@ class Session:
     def _check_counts(self) -> None:
         default = min(2, self.n) if self.edges is not None else self.n // 2 + 1
         self._set("quorum", default if self.quorum is None else self.quorum)
-        self._set("start", self.n if self.start is None else self.start)
+        self._set("start", self.quorum if self.start is None else self.start)
         for what, most in (
             ("rounds", MOST_ROUNDS),
             ("components", MOST_COMPONENTS),
             ("quorum", self.n),
             ("start", self.n),
+            ("expires", LAST_EXPIRY),
         ):
             value = getattr(self, what)
             if type(value) is not int or not 1 <= value <= most:
@@ -200,7 +209,12 @@ class Session:
     @property
     def least_start(self) -> int:
         """How many must be present before round 0, as a number."""
-        return self.n if self.start is None else self.start
+        return self.least_quorum if self.start is None else self.start
+
+    @property
+    def expiry(self) -> str:
+        """When the session expires, for people."""
+        return f"{datetime.fromtimestamp(self.expires, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
     @cached_property
     def graph(self) -> Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from tacit.errors import Infeasible, InputError
 from tacit.graph import Graph
 from tacit.mechanism import Fading
 from tacit.mechanism.lattice import Lattice
-from tacit.protocol.session import MOST_ROUNDS, Deadlines, PerMember, Session
+from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session
 from tacit.runtime.roster import COORDINATOR, Roster
 from tacit.theory.design import design
 from tacit.theory.privacy import require_adjacency
@@ -23,6 +24,8 @@ from tacit.theory.question import Question
 from tacit.theory.rounding import shown_up
 
 _TRIES = 60
+WEEK = 7 * 86_400.0
+"""How long a session lasts unless its maker says otherwise, in seconds."""
 
 
 def draft(
@@ -47,6 +50,7 @@ def draft(
     deadlines: Deadlines | None = None,
     quorum: int | None = None,
     start: int | None = None,
+    expires: int | None = None,
 ) -> Session:
     """Make the session with the best noise for what is asked of it.
 
@@ -62,6 +66,8 @@ def draft(
         As many as it takes to agree unless given.
     one_shot : bool
         Noise once instead of in every round.
+    expires : int, optional
+        When the session ends for everyone, in seconds since 1970 (UTC); `usual_expiry` unless given.
     """
     n = len(roster.members)
     _require_fitting(n, roster, graph)
@@ -82,6 +88,7 @@ def draft(
     }
     promise = _one_shot(asked, rounds) if one_shot else _fading(asked, rounds)
     parameters = promise.mechanism.parameters
+    waits = deadlines or Deadlines()
     fixed: dict[str, Any] = {
         "name": name,
         "roster": roster.members,
@@ -93,9 +100,10 @@ def draft(
         "rounds": promise.rounds,
         "adjacency": delta,
         "components": components,
-        "deadlines": deadlines or Deadlines(),
+        "deadlines": waits,
         "quorum": quorum,
         "start": start,
+        "expires": usual_expiry(waits, promise.rounds) if expires is None else expires,
     }
 
     def session(c: float | FloatArray) -> Session:
@@ -104,6 +112,15 @@ def draft(
         return Session(noise=_plain(c), lattice=lattice, **fixed)
 
     return _within(session, parameters.c, promise.loss if loss is None else loss)
+
+
+def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) -> int:
+    """Return a week from now, or later if the rounds can last that long at their deadlines.
+
+    A session that stays longer than it must keeps the loss of its agents set aside for as long.
+    """
+    longest = deadlines.start + rounds * deadlines.round
+    return min(math.ceil((time.time() if now is None else now) + max(WEEK, 2 * longest)), LAST_EXPIRY)
 
 
 def _fading(asked: dict[str, Any], rounds: int | None) -> Promise:

@@ -11,6 +11,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
@@ -21,7 +22,7 @@ from tacit.protocol.session import Deadlines, PerMember, Session
 from tacit.runtime.files import PUBLIC, read_public, write_whole
 from tacit.runtime.keys import key_bytes, key_text
 
-FORMAT = 1
+FORMAT = 2
 _ADDRESS = re.compile(r"[a-z]+/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 _NEEDED = object()
 
@@ -54,10 +55,12 @@ def write_session(
 def session_text(session: Session, addresses: Mapping[str, str] | None = None) -> str:
     """Return a session as the text of its file."""
     places, lattice = dict(addresses or {}), session.lattice
+    ends = datetime.fromtimestamp(session.expires, UTC)
     lines = [
         "# A session of tacit: public, and the same for everyone in it. `tacit session check` explains it.",
         f"format = {FORMAT}",
         f"name = {_written(session.name)}",
+        f"expires = {ends:%Y-%m-%dT%H:%M:%SZ}  # nobody joins or speaks from then on",
         f"topology = {_written(session.topology)}",
     ]
     if session.coordinator is not None:
@@ -110,8 +113,8 @@ def _written(value: object) -> str:
 def parse_session(text: str, what: str) -> Session:
     """Read the text of a session file; `what` names it in what is said of mistakes."""
     top = _Table(what, "", _toml(text, what))
-    if top.whole("format") != FORMAT:
-        top.refuse("format", f"must be {FORMAT}: the file is from another version of tacit")
+    if (written := top.whole("format")) != FORMAT:
+        top.refuse("format", _other_format(written))
     topology = top.word("topology", ("server", "graph"))
     members = tuple(_member(name, entry) for name, entry in _entries(top))
     mechanism, values = top.table("mechanism"), top.table("values")
@@ -132,6 +135,7 @@ def parse_session(text: str, what: str) -> Session:
             adjacency=values.number("adjacency"),
             components=values.whole("components", 1),
             deadlines=_deadlines(top.table("deadlines", {})),
+            expires=top.time("expires"),
             **_quorum(top.table("quorum", {})),
         )
     except FileError:
@@ -142,6 +146,16 @@ def parse_session(text: str, what: str) -> Session:
     for table in (top, mechanism, values):
         table.require_no_more()
     return session
+
+
+def _other_format(written: int) -> str:
+    """Say what to do with a session file of another version; nothing that it lacks is made up."""
+    if written < FORMAT:
+        return (
+            f"must be {FORMAT}, got {written}: the file is from an older tacit, whose sessions never expire. "
+            "Make the session anew (`tacit session new`) and give the new file to everyone"
+        )
+    return f"must be {FORMAT}, got {written}: the file is from a newer tacit. Install that version"
 
 
 def _entries(top: _Table) -> list[tuple[str, _Table]]:
@@ -247,6 +261,12 @@ class _Table:
         if value is not default and type(value) is not int:
             self.refuse(key, "must be a whole number")
         return value
+
+    def time(self, key: str) -> int:
+        value = self._take(key)
+        if not isinstance(value, datetime) or value.tzinfo is None or value.microsecond:
+            self.refuse(key, "must be a date and time in whole seconds with its zone: 2030-01-31T12:00:00Z")
+        return int(value.timestamp())
 
     def number(self, key: str, default: Any = _NEEDED) -> float:
         value = self._take(key, default)

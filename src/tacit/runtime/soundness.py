@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -59,7 +60,7 @@ class Explanation:
     @property
     def longest(self) -> float:
         """After so many seconds all rounds are over, if the quorum always speaks in time."""
-        return self.session.deadlines.start + self.session.rounds * self.session.deadlines.round
+        return _longest(self.session)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -89,7 +90,13 @@ class Explanation:
             "start": session.least_start,
             "deadlines": {"round": deadlines.round, "start": deadlines.start, "repeat": deadlines.repeat},
             "longest_seconds": self.longest,
+            "expires": session.expires,
+            "expired": session.expires <= time.time(),
         }
+
+
+def _longest(session: Session) -> float:
+    return session.deadlines.start + session.rounds * session.deadlines.round
 
 
 def explain(session: Session, failure_probability: float = 0.05) -> Explanation:
@@ -130,6 +137,14 @@ def _notes(session: Session, promise: SessionPromise) -> list[str]:
         notes.append(
             f"A round may close with {session.least_quorum} of {session.n} messages; the radius is for all "
             "of them, and the result will say what it was for those that came."
+        )
+    left = session.expires - time.time()
+    if left <= 0:
+        notes.append(f"This session expired on {session.expiry}: nobody can join it. Make a new one.")
+    elif left < _longest(session):
+        notes.append(
+            f"The rounds can take up to {_longest(session):,.0f} s if some agents are always late, and the "
+            f"session expires in {left:,.0f} s: it may end before its last round."
         )
     if session.lattice.outside == "clamp":
         notes.append("A value outside the range is moved to its end, and nobody is told.")

@@ -12,7 +12,7 @@ from tacit.graph import Graph
 from tacit.mechanism import Fading, OneShot
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Session
+from tacit.protocol.session import LAST_EXPIRY, Session
 
 
 def known_key(number: int, salt: str = "tacit") -> Ed25519PrivateKey:
@@ -39,6 +39,7 @@ def known_session(
     fading = noise_kind == "fading"
     sigma, c, q = (np.array(v)[()] for v in (mixing, noise, decay))
     parameters = Fading(sigma, c, q) if fading else OneShot(sigma, c)
+    more.setdefault("expires", LAST_EXPIRY)
     more.setdefault("lattice", Lattice.fitting(parameters, rounds, low, high))
     return Session(
         name="known",
