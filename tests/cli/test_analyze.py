@@ -1,6 +1,7 @@
 """`tacit analyze`: the issue's own numbers, and what it says in which case."""
 
 import json
+import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -29,6 +30,30 @@ def test_must_show():
     assert found["radius_chebyshev"] == pytest.approx(0.894427191, abs=1e-9)
     assert found["radius"] == pytest.approx(0.426457, abs=1e-6)
     assert done.stderr == ""
+
+
+def test_slow_decay_fits_in_little_memory():
+    """Address space is limited to what Python with numpy and scipy needs, and 1 GB more."""
+    limited = (
+        "import resource; import tacit.cli, tacit.theory.promise, scipy.optimize; "
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize() + 2**30; "
+        "resource.setrlimit(resource.RLIMIT_AS, (used, used)); tacit.cli.main()"
+    )
+    words = ["--agents", "3", "--mixing", "0.5", "--noise", "1", "--decay", "0.999999999", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "analyze", *words],
+        capture_output=True, text=True, timeout=300, check=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["radius"] == pytest.approx(1.959964 * found["variance"] ** 0.5, rel=1e-6)
+
+
+def test_exact_losses_are_printed_exactly(run):
+    """1/c after one round: 1, and not 1.00001."""
+    text = run("analyze", "--agents", 5, "--mixing", 0.5, "--noise", 1, "--decay", 0.7, "--rounds", 1).output
+    assert " epsilon " in text
+    assert text.split(" epsilon ")[1].split()[0] == "1"
 
 
 def test_json_has_the_keys_of_the_issue(answer):

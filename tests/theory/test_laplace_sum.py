@@ -126,3 +126,39 @@ def test_without_noise_there_is_no_deviation():
 def test_probability_must_be_inside(bad):
     with pytest.raises(ParameterError, match=r"failure probability must be in \(0, 1\)"):
         of([1.0]).quantile(bad)
+
+
+@given(
+    st.lists(st.floats(0.05, 20.0), min_size=1, max_size=4),
+    st.floats(0.0, 0.95),
+    st.floats(0.0, 1e12),
+    st.one_of(st.floats(1e-200, 1e-3), st.floats(1e-3, 0.999)),
+)
+@settings(max_examples=40, deadline=None)
+def test_an_offset_far_beyond_the_noise_is_added_to_it(scales, ratio, offset, b):
+    """Lines at a positive abscissa overflowed where the offset was hundreds of times the noise."""
+    law = of(scales, ratio, rounds=5)
+    low, high = law.quantile(b, offset=offset)
+    widest = law.quantile(b / 2).high if b <= 0.5 else law.quantile(0.25 * (1 - b)).high
+    assert max(offset - widest, 0.0) <= high <= (offset + widest) * (1 + 1e-9)
+    assert low <= high
+    assert law.exceedance(high, offset).low <= b * (1 + 1e-9)
+
+
+def test_two_agents_on_both_sides_are_covered_at_once():
+    """P(V > r − above) + P(V > r − below), against the closed form of one Laplace draw."""
+    low, high = of([1.0]).quantile_of_all(0.05, above=3.0, below=2.0)
+    r = math.log((math.exp(3) + math.exp(2)) / (2 * 0.05))
+    assert low <= r <= high
+    assert high - low < 1e-6 * r
+
+
+@pytest.mark.parametrize("rounds", [None, 10**9])
+@pytest.mark.parametrize("decay", [1 - 1e-6, 1 - 1e-9, 1 - 1e-13])
+def test_slow_decay_needs_no_more_memory_than_fast_decay(decay, rounds):
+    """Counted, not timed: terms are taken one by one only where there are few enough of them."""
+    law = LaplaceSum(np.array([1.0, 1e-3]), np.array([decay, 0.5]), np.array([3.0, 1.0]), rounds)
+    high = law.quantile(0.05).high
+    assert high == pytest.approx(1.959964 * math.sqrt(law.variance), rel=1e-4)  # so many terms are normal
+    assert law.quantile(1e-200).high > 29 * math.sqrt(law.variance)
+    assert max(parts.squares.size for parts in law._cache.values()) <= 2**19

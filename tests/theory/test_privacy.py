@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Fading, OneShot
 from tacit.errors import ParameterError
-from tacit.theory.privacy import epsilon, epsilons, loss, rounds_within
+from tacit.theory.privacy import _rounded_epsilons, epsilon, epsilons, loss, rounds_within
 
 unit = st.floats(0.01, 0.99)
 noise = st.floats(1e-3, 1e3)
@@ -107,3 +107,29 @@ def test_adjacency_must_be_positive(bad):
 def test_negative_rounds_are_refused():
     with pytest.raises(ParameterError, match="rounds must be at least 0"):
         epsilon(Fading(0.5, 1, 0.9), -1)
+
+
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize("rounds", [1, 2, 1000])
+def test_what_is_exact_is_not_rounded_up(rounds, each):
+    """With q = 1 − σ every message costs 1/c: T rounds cost just T/c, and fit under a cap of T/c."""
+    sigma = np.array([0.5, 0.5]) if each else 0.5
+    assert epsilon(Fading(sigma, 1.0, 0.5), rounds) == rounds
+    assert rounds_within(Fading(sigma, 1.0, 0.5), rounds) == rounds
+    assert rounds_within(Fading(sigma, 1.0, 0.5), np.nextafter(rounds, 0)) == rounds - 1
+    assert epsilon(OneShot(sigma, 0.25)) == 4
+
+
+@given(unit, noise, unit)
+def test_one_round_costs_just_one_over_the_noise(sigma, c, q):
+    found = epsilon(Fading(sigma, c, q), 1)
+    assert Fraction(found) >= 1 / Fraction(c) > Fraction(np.nextafter(found, 0))
+    assert rounds_within(Fading(sigma, c, q), found) != 0
+
+
+@given(unit, noise, unit)
+@settings(max_examples=20, deadline=None)
+def test_exact_and_extended_precision_agree_where_they_meet(sigma, c, q):
+    exact, rounded = epsilon(Fading(sigma, c, q), 1000), float(_rounded_epsilons(Fading(sigma, c, q), 1000))
+    assert exact <= rounded
+    assert rounded == exact or rounded <= exact * (1 + 1e-9)

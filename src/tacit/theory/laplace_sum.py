@@ -34,6 +34,7 @@ _MAX_NODES = 2**18
 _CHUNK = 2**21  # complex numbers held at once
 _RELATIVE = 1e-13  # aimed at for each error of the rule, relative to the tail
 _POLE = 25.0  # lines end a relative e^−25 before the nearest pole
+_MOST_SINGLE = 2**18  # terms taken one by one where noise fades slowly
 _NOTHING = -700.0  # logarithm of tails too small to tell from nothing
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -81,6 +82,9 @@ class LaplaceSum:
         """P(V > r), enclosed."""
         if self.variance == 0:
             return Bounds(float(r < 0), float(r < 0))
+        if r < 0:  # V is symmetric and has a density; far below 0 a line would overflow
+            above = self.tail(-r)
+            return Bounds(1 - above.high, 1 - above.low)
         a = self._minimise(lambda a: self._k(a) - a * r)
         if self._k(a) - a * r < _NOTHING:
             return Bounds(0.0, math.exp(_NOTHING))
@@ -95,23 +99,43 @@ class LaplaceSum:
 
     def quantile(self, probability: float, offset: float = 0.0) -> Bounds:
         """Enclose the r with P(|V + offset| > r) = probability."""
-        require_probability(probability)
         beta = abs(offset)
+        return self._solve(probability, beta, -beta)
+
+    def quantile_of_all(self, probability: float, above: float, below: float) -> Bounds:
+        """Enclose the r with P(V > r − above) + P(V < below − r) = probability.
+
+        That is the radius of many agents at once, of which one is `above` and another one `below` where
+        V alone would be; both are at least 0.
+        """
+        return self._solve(probability, max(above, below), min(above, below))
+
+    def _solve(self, probability: float, near: float, far: float) -> Bounds:
+        """Enclose the r ≥ 0 with P(V > r − near) + P(V > r − far) = probability, far ≤ near."""
+        require_probability(probability)
         if self.variance == 0:
-            return Bounds(beta, beta)
-        a = self._minimise(lambda a: (self._k(a) + math.log(2 / probability)) / a)
-        ceiling = beta + (self._k(a) + math.log(2 / probability)) / a  # Chernoff: surely enough
+            return Bounds(near, near)
+        # Surely enough by Chernoff, and surely too little: half of V is above 0. A line would overflow
+        # much further below `near`.
+        ceiling = near + self._chernoff(probability / 2)
+        floor = near if probability <= 0.5 else max(near - self._chernoff((1 - probability) / 2), 0.0)
         r = ceiling
         for _ in range(4):  # the line is best near the answer: move it there
-            line = self._line(r - beta)
-            previous, r = r, _root(partial(line.excess, beta, probability), ceiling)
-            if abs(r - previous) < 0.05 * r:
+            line = self._line(r - near)
+            previous, r = r, _root(partial(line.excess, near, far, probability), floor, ceiling)
+            if abs(r - previous) < 0.05 * (r - floor):
                 break
-        line = self._line(r - beta)
+        line = self._line(r - near)
+        density = line.density(r, near, far)
         return Bounds(
-            _walk(r, -1, line.density(r, beta), lambda s: probability - line.two_tails(s, beta).low),
-            _walk(r, +1, line.density(r, beta), lambda s: line.two_tails(s, beta).high - probability),
+            _walk(r, -1, density, lambda s: probability - line.two_tails(s, near, far).low),
+            _walk(r, +1, density, lambda s: line.two_tails(s, near, far).high - probability),
         )
+
+    def _chernoff(self, probability: float) -> float:
+        """Return x with P(V > x) ≤ probability, by Chernoff's bound."""
+        a = self._minimise(lambda a: (self._k(a) - math.log(probability)) / a)
+        return (self._k(a) - math.log(probability)) / a
 
     def log_mgf(self, z: ComplexArray) -> ComplexArray:
         """The logarithm of M(z), −Σ_k log(1 − (w_k z)²), where |Re z| < 1/max w."""
@@ -162,9 +186,23 @@ class LaplaceSum:
     def _k(self, a: float) -> float:
         return float(self.log_mgf(np.array([complex(a)]))[0].real)
 
-    def _minimise(self, objective: Callable[[float], float]) -> float:
-        """Return about the a in (0, 1/max w) where a one-humped objective is least."""
-        top = 1 / float(np.max(self.scale))
+    @cached_property
+    def _top(self) -> float:
+        """Where lines end: the nearest pole, or before it where too many terms would be near theirs.
+
+        Every line below the nearest pole gives valid bounds. With hundreds of thousands of terms of nearly
+        the same size, lines close to the pole are of use only for tails that are far below e^−700.
+        """
+        largest = float(np.max(self.scale))
+        rounds = _MOST_SINGLE // int(np.sum(self.scale > largest / 2)) or 1
+        if self.rounds is not None and self.rounds <= rounds:
+            return 1 / largest
+        # after so many rounds all terms have w·a ≤ 1/2 and go into the series
+        return min(1 / largest, 0.5 / max(float(np.max(self.scale * self.ratio**rounds)), 1e-300))
+
+    def _minimise(self, objective: Callable[[float], float], share: float = 1.0) -> float:
+        """Return about the a in (0, share·top) where a one-humped objective is least."""
+        top = share * self._top
         bottom = math.log(min(1e-6 / (top * math.sqrt(self.variance)), 0.1))
 
         def place(v: float) -> float:  # as fine near the pole at `top` as near 0
@@ -177,7 +215,9 @@ class LaplaceSum:
 
     def _line(self, r: float) -> _Line:
         """Choose line, step and cut-off for tails near r."""
-        a = self._minimise(lambda a: self._k(a) - a * r - math.log(a))
+        # where the lines end before the pole, leave room for the second one
+        share = 0.9 if self._top < 1 / float(np.max(self.scale)) else 1.0
+        a = self._minimise(lambda a: self._k(a) - a * r - math.log(a), share)
         k = self._k(a)
         period = (abs(math.log(_RELATIVE)) + max(a * r - k, 0.0)) / a
         while True:
@@ -237,19 +277,19 @@ class _Line:
         low = value - rounding - missing - before - after  # all of these are at most this large
         return Bounds(min(max(low, 0.0), 1.0), min(max(value + rounding + missing, 0.0), 1.0))
 
-    def two_tails(self, r: float, beta: float) -> Bounds:
-        """P(|V + beta| > r)."""
-        near, far = self.tail(r - beta), self.tail(r + beta)
-        return Bounds(min(near.low + far.low, 1.0), min(near.high + far.high, 1.0))
+    def two_tails(self, r: float, near: float, far: float) -> Bounds:
+        """P(V > r − near) + P(V > r − far)."""
+        first, second = self.tail(r - near), self.tail(r - far)
+        return Bounds(min(first.low + second.low, 1.0), min(first.high + second.high, 1.0))
 
-    def excess(self, beta: float, probability: float, r: float) -> float:
-        """The rule's own value of P(|V + beta| > r) − probability."""
-        return self._sum(r - beta, self.values)[0] + self._sum(r + beta, self.values)[0] - probability
+    def excess(self, near: float, far: float, probability: float, r: float) -> float:
+        """The rule's own value of P(V > r − near) + P(V > r − far) − probability."""
+        return self._sum(r - near, self.values)[0] + self._sum(r - far, self.values)[0] - probability
 
-    def density(self, r: float, beta: float) -> float:
-        """−d/dr P(|V + beta| > r)."""
+    def density(self, r: float, near: float, far: float) -> float:
+        """−d/dr of the two tails."""
         values = self.values * (self.a + 1j * self.s)
-        return self._sum(r - beta, values)[0] + self._sum(r + beta, values)[0]
+        return self._sum(r - near, values)[0] + self._sum(r - far, values)[0]
 
 
 def _geometric_tail(exponent: float) -> float:
@@ -257,13 +297,13 @@ def _geometric_tail(exponent: float) -> float:
     return 1 / math.expm1(exponent) if exponent < 700 else 0.0
 
 
-def _root(falling: Callable[[float], float], ceiling: float) -> float:
-    """Return the zero of a falling function in [0, ceiling]."""
-    if falling(0.0) <= 0:
-        return 0.0
+def _root(falling: Callable[[float], float], floor: float, ceiling: float) -> float:
+    """Return the zero of a falling function in [floor, ceiling]."""
+    if falling(floor) <= 0:
+        return floor
     if falling(ceiling) >= 0:
         return ceiling
-    return float(brentq(falling, 0.0, ceiling, xtol=1e-300, rtol=4 * _EPS))
+    return float(brentq(falling, floor, ceiling, xtol=1e-300, rtol=4 * _EPS))
 
 
 def _walk(r: float, direction: int, density: float, excess: Callable[[float], float]) -> float:

@@ -15,12 +15,17 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Fading, OneShot, Parameters
 from tacit.mechanism.parameters import require_known
-from tacit.theory.rounding import ULP, extended, fraction_up, product_up, round_up
+from tacit.theory.rounding import ULP, extended, fraction_up, product_up, ratio_up, round_up
+
+_EXACT_ROUNDS = 1000  # powers of exact fractions stay cheap up to here
+_EXACT_KINDS = 64  # different agents whose ε is worth computing exactly
+_EXACT_AGENTS = 10_000  # agents worth sorting into kinds
 
 
 def epsilon(parameters: Parameters, rounds: int | None = None) -> float:
@@ -43,21 +48,53 @@ def epsilons(parameters: Parameters, rounds: int | None = None) -> FloatArray:
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
     require_known(parameters)
+    if isinstance(parameters, Fading) and rounds is None:
+        gap = (extended(parameters.q) - 1) + extended(parameters.sigma)
+        _require_gap(parameters, gap > 0)
+    if (parameters.agents or 1) <= _EXACT_AGENTS and (rounds or 0) <= _EXACT_ROUNDS:
+        kinds, kind_of = _kinds(parameters)
+        if len(kinds) <= _EXACT_KINDS:
+            # Exact fractions, rounded up once: what is exactly 1 stays 1.
+            exact = np.array([_exact_epsilon(kind, rounds) for kind in kinds.tolist()])
+            return exact[kind_of].reshape(() if parameters.agents is None else -1)
+    return _rounded_epsilons(parameters, rounds)
+
+
+def _kinds(parameters: Parameters) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Return the distinct rows (σ, c, q) among the agents, and which row each agent has; q = 0: one-shot."""
+    q = parameters.q if isinstance(parameters, Fading) else 0.0
+    each = np.broadcast_arrays(*np.atleast_1d(parameters.sigma, parameters.c, q))
+    rows, kind_of = np.unique(np.column_stack(each), axis=0, return_inverse=True)
+    return rows, kind_of.reshape(-1)
+
+
+def _exact_epsilon(kind: list[float], rounds: int | None) -> float:
+    """ε of one agent, as an exact fraction of its parameters, rounded up."""
+    sigma, c, q = map(Fraction, kind)
+    if q == 0:
+        return 0.0 if rounds == 0 else fraction_up(1 / c)
+    if rounds is None:
+        return fraction_up(q / (c * (q + sigma - 1)))  # Lemma 1 (lem:pri)
+    if rounds == 0:
+        return 0.0
+    ratio = (1 - sigma) / q
+    over, under = ratio.numerator, ratio.denominator
+    # Σ_{t<T} ρ^t = (u^T − o^T)/((u − o)·u^{T−1}) for ρ = o/u
+    if over == under:
+        return fraction_up(rounds / c)
+    total = under**rounds - over**rounds
+    return ratio_up(total * c.denominator, (under - over) * under ** (rounds - 1) * c.numerator)
+
+
+def _rounded_epsilons(parameters: Parameters, rounds: int | None) -> FloatArray:
+    """ε per agent in extended precision, with the rounding errors counted in."""
+    c = extended(parameters.c)
     if isinstance(parameters, OneShot):
-        spoke = 1 if rounds is None or rounds > 0 else 0
-        if not isinstance(parameters.c, np.ndarray):
-            return np.asarray(fraction_up(Fraction(spoke) / Fraction(parameters.c)))
-        return round_up(spoke / extended(parameters.c))
+        return round_up((1 if rounds is None or rounds > 0 else 0) / c)
     assert isinstance(parameters, Fading)
-    sigma, c, q = extended(parameters.sigma), extended(parameters.c), extended(parameters.q)
+    sigma, q = extended(parameters.sigma), extended(parameters.q)
     gap = (q - 1) + sigma  # q − (1 − σ)
     if rounds is None:
-        _require_gap(parameters, gap > 0)
-        if parameters.agents is None:
-            exact_q = Fraction(float(q))
-            return np.asarray(
-                fraction_up(exact_q / (Fraction(float(c)) * (exact_q + Fraction(float(sigma)) - 1)))
-            )
         # Lemma 1 (lem:pri); the subtraction above may have lost ULP, absolutely
         return round_up(q / (c * gap), ULP * (8 + 2 / gap))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -34,8 +34,22 @@ def round_up(value: Extended, relative_error: npt.ArrayLike = 8 * ULP) -> FloatA
 
 def fraction_up(value: Fraction) -> float:
     """Return the smallest float at least as large as an exact fraction."""
-    result = float(value)
-    return result if Fraction(result) >= value else math.nextafter(result, math.inf)
+    return ratio_up(value.numerator, value.denominator)
+
+
+def ratio_up(over: int, under: int) -> float:
+    """Return the smallest float at least as large as a quotient of whole numbers; inf beyond all floats.
+
+    The quotient is not reduced: for numbers of many thousand digits that would take longest.
+    """
+    try:
+        result = over / under  # rounded to nearest, for whole numbers of any size
+    except OverflowError:
+        return math.inf if (over < 0) == (under < 0) else -math.inf
+    if under < 0:
+        over, under = -over, -under
+    p, q = result.as_integer_ratio()
+    return result if p * under >= over * q else math.nextafter(result, math.inf)
 
 
 def product_up(*factors: float) -> float:
