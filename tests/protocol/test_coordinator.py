@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, StateError
@@ -27,7 +28,7 @@ from tacit.protocol.effects import (
     Tick,
     Waiting,
 )
-from tacit.protocol.machine import ANSWERS_PER_TICK, BATCH, REMEMBERED
+from tacit.protocol.machine import ANSWERS_PER_TICK, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, TELL_RARELY
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
@@ -115,7 +116,7 @@ def test_it_opens_when_all_are_there(server):
 def test_it_does_not_open_with_too_few_ever(server):
     server.begin(0, 1)
     step = server.tick(1e6)
-    assert step.notices == (Waiting(0, (2, 3)),)
+    assert step.notices == (Waiting(0, (2, 3), needed=1),)
     assert server.machine.phase is P.GATHERING
     step = server.hear(2, Present(0))  # now there are enough, and the deadline has passed
     assert server.machine.phase is P.COLLECTING
@@ -177,7 +178,7 @@ def test_without_the_quorum_it_waits_and_says_for_whom(server):
     server.report(2)
     step = server.tick(31)
     assert step.records == ()
-    assert step.notices == (Waiting(0, (0, 1, 3)),)
+    assert step.notices == (Waiting(0, (0, 1, 3), needed=1),)
     assert server.report(0).records[0].used == (0, 2)  # the deadline has passed: the quorum closes it
 
 
@@ -450,7 +451,36 @@ def test_wake_says_when_something_is_due(server):
     server(Start())
     assert server.machine.wake == -math.inf
     server(Tick(5.0))
+    assert server.machine.wake == 5.0 + TELL_FIRST
+    server(Tick(20.0))
+    for _ in range(20):
+        server(Tick(20.0))
+    assert server.machine.wake < 65.0
+    server(Tick(64.0))
+    server(Tick(64.0))
     assert server.machine.wake == 65.0
+
+
+def test_while_it_waits_it_says_who_is_missing_at_once_and_again(server):
+    server.begin(0)
+    told, now = [], 0.0
+    server(Tick(now))
+    while now < 300:
+        now = server.machine.wake
+        told += [(now, notice) for notice in server(Tick(now)).notices]
+        server(Tick(now))
+    assert told[0] == (TELL_FIRST, Waiting(0, (1, 2, 3), needed=2))
+    assert {notice for _, notice in told} == {Waiting(0, (1, 2, 3), needed=2)}
+    assert max(np.diff([time for time, _ in told])) <= TELL_RARELY
+    assert len(told) < 15
+
+
+def test_in_a_round_it_says_who_is_missing_before_the_deadline(server):
+    server.begin()
+    for i in (0, 1, 2):
+        server.report(i)
+    assert server.tick(TELL_IN_ROUND).notices == (Waiting(0, (3,), needed=0),)
+    assert server.tick(30).records[0].used == (0, 1, 2)
 
 
 def test_records_of_others_are_refused(server):

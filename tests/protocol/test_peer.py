@@ -116,7 +116,7 @@ def test_it_begins_when_its_neighbours_are_there(middle):
 def test_it_does_not_begin_alone_and_says_who_is_missing():
     middle = Middle(known_session(graph="path:3", rounds=6, start=3))
     middle(Start())
-    assert middle.tick(61).notices == (Waiting(0, (0, 2)),)
+    assert middle.tick(61).notices == (Waiting(0, (0, 2), needed=2),)
     middle.hear(0, Present(0))
     assert middle.peer.phase is P.GATHERING  # start asks for all three
 
@@ -185,7 +185,7 @@ def test_alone_it_waits_and_says_for_whom(middle):
     middle.begin()
     step = middle.tick(31)
     assert step.records == ()
-    assert step.notices == (Waiting(0, (0, 2)),)
+    assert step.notices == (Waiting(0, (0, 2), needed=1),)
     assert middle.report(2, 0).records[0].used == (1, 2)
 
 

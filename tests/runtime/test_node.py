@@ -394,17 +394,22 @@ def test_draws_after_skipped_updates_are_handed_out_on_the_grid(session):
 def test_rounds_keep_their_pace(session, keys, tmp_path):
     """A machine whose rounds end at once: between two of them the clock's whole pace must pass."""
 
+    known = session
+
     class Stepped:
         time = 0.0
 
         def now(self):
             return self.time
 
+        wall = now
+
         async def sleep(self, seconds):
             self.time += seconds
 
     class Hasty:
         ended = False
+        session = known
         phase, wake, done = AgentPhase.WAITING, 0.0, 0
 
         def handle(self, _event):

@@ -20,6 +20,7 @@ from tacit.protocol.effects import (
     Updated,
     Waiting,
 )
+from tacit.protocol.messages import COORDINATOR, Reason
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -52,7 +53,7 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
         case RoundClosed() if notice.missing:
             return f"Round {notice.round} closed without {_names(notice.missing, session)}."
         case Waiting():
-            return f"Round {notice.round} waits for {_names(notice.missing, session)}."
+            return _waiting(notice, session)
         case Behind():
             return f"Catching up from round {notice.round} to {notice.open}."
         case FellSilent():
@@ -66,8 +67,22 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
         case Quiet():
             return f"{name(notice.who)} says nothing from round {notice.update} on."
         case Stopped():
+            if notice.reason is Reason.EXPIRED:
+                return f"The session expired on {session.expiry}, at round {notice.round}."
             return f"The session was ended at round {notice.round}."
     return None
+
+
+def _waiting(notice: Waiting, session: Session) -> str:
+    if notice.missing == (COORDINATOR,):
+        where = "it cannot be reached, or it waits for other agents"
+        return f"Round {notice.round} waits for the coordinator: {where}."
+    start = f"Round {notice.round} waits for {_names(notice.missing, session)}"
+    if not notice.needed:
+        return f"{start}. It goes on without them at its deadline."
+    if notice.needed == len(notice.missing):
+        return f"{start}. It cannot go on without them."
+    return f"{start}. At least {notice.needed} of them must come."
 
 
 def _protected(session: Session) -> str:

@@ -17,8 +17,9 @@ from tacit.protocol.effects import (
     Finished,
     Refused,
     Updated,
+    Waiting,
 )
-from tacit.protocol.machine import AHEAD, BATCH
+from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
@@ -134,6 +135,12 @@ class Agent(Speaker):
 
     def _enter(self, _: Any) -> None:
         self._announce(COORDINATOR)
+        self._tell_missing(TELL_FIRST)
+
+    def _waiting(self) -> Waiting | None:
+        if self.phase in (AgentPhase.FINISHED, AgentPhase.STOPPED, AgentPhase.DECLINED):
+            return None
+        return Waiting(self.voice.update, (COORDINATOR,), 1)
 
     def _keep(self, message: Message) -> None:
         body = message.body
@@ -212,6 +219,7 @@ class Agent(Speaker):
         if t + 1 < self.session.rounds:
             self._ask_for_missed()
         self._again(fresh=True)
+        self._tell_missing(TELL_IN_ROUND)
 
     def _drop(self, _: Any) -> None:
         message = self._kept.pop(self.voice.update)
@@ -227,7 +235,7 @@ class Agent(Speaker):
     def _finish(self, _: Any) -> None:
         self._record_end()
         self._notices.append(Finished(self.session.rounds))
-        self._timers.off("repeat")
+        self._rest()
         self._say(COORDINATOR, Done(self.session.rounds))
 
     def _say_done(self, _: Any) -> None:

@@ -23,7 +23,7 @@ from tacit.protocol.effects import (
     Stopped,
     Waiting,
 )
-from tacit.protocol.machine import BATCH, REMEMBERED, Machine
+from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
@@ -127,6 +127,11 @@ class Coordinator(Machine):
     def _sorted_start(self) -> On:
         return On.START if self._stop is None else On.ENDED
 
+    def _sorted_expiry(self) -> On:
+        if self.phase is CoordinatorPhase.IDLE and self.round == self.session.rounds:
+            return On.COMPLETE
+        return On.EXPIRED
+
     def _sorted_message(self, message: Message) -> tuple[On, Any]:
         body, t = message.body, self.round
         if isinstance(body, Report):
@@ -189,6 +194,7 @@ class Coordinator(Machine):
     def _enter(self, _: Any) -> None:
         self._expired = False
         self._timers.set("deadline", self.session.deadlines.start)
+        self._tell_missing(TELL_FIRST)
 
     def _open_first(self, _: Any) -> None:
         self._opened = True
@@ -209,6 +215,7 @@ class Coordinator(Machine):
         self._awaited = self.present - self.silent
         self._expired = False
         self._timers.set("deadline", self.session.deadlines.round)
+        self._tell_missing(TELL_IN_ROUND)
         self._notices.append(RoundOpened(self.round, len(self.present)))
 
     # ---- hearing ------------------------------------------------------------------------------------
@@ -294,7 +301,7 @@ class Coordinator(Machine):
             self.silent.add(who)
             self._awaited.discard(who)
             self._notices.append(Quiet(who, body.update))
-        if body.reason is Reason.OPERATOR:  # it has left for good
+        if body.reason is not Reason.CAP:  # it has left for good
             self._left(who)
             self.done.add(who)
         else:
@@ -343,6 +350,7 @@ class Coordinator(Machine):
         """All rounds are made: stay until everyone has heard."""
         self._reports, self._awaited = {}, set()
         self._expired = False
+        self._timers.off("missing")
         self._timers.set("deadline", self.session.deadlines.start)
         self._again(fresh=True)
 
@@ -355,8 +363,7 @@ class Coordinator(Machine):
         self._hasty = True
 
     def _finish(self, _: Any) -> None:
-        self._timers.off("deadline")
-        self._timers.off("repeat")
+        self._rest()
         if not self._ended and len(self.done) == self.session.n:
             self._ended = True
             self._records.append(Ended(self.round, None))
@@ -364,11 +371,21 @@ class Coordinator(Machine):
 
     def _deadline_is_due(self) -> None:
         self._expired = True
-        short = self.phase is CoordinatorPhase.COLLECTING and self.heard < self.session.least_quorum
-        if short or self.phase is CoordinatorPhase.GATHERING:
-            absent = (i for i in range(self.session.n) if i not in self._reports and i not in self.silent)
-            here = self.present if self.phase is CoordinatorPhase.GATHERING else set()
-            self._notices.append(Waiting(self.round, tuple(i for i in absent if i not in here)))
+        waiting = self._waiting()
+        if waiting is not None and waiting.needed:
+            self._note_waiting()
+            self._tell_missing(TELL_IN_ROUND)
+
+    def _waiting(self) -> Waiting | None:
+        """Return who is missing: those expected, or where there are too few of them everyone else."""
+        if self.phase is CoordinatorPhase.GATHERING:
+            missing = [i for i in range(self.session.n) if i not in self.present]
+            return Waiting(self.round, tuple(missing), max(0, self.session.least_start - len(self.present)))
+        needed = max(0, self.session.least_quorum - self.heard)
+        if self.phase is not CoordinatorPhase.COLLECTING or not (needed or self._awaited):
+            return None
+        absent = [i for i in range(self.session.n) if i not in self._reports and i not in self.silent]
+        return Waiting(self.round, tuple(absent) if needed else self.missing, needed)
 
     def _repeat_is_due(self) -> None:
         """At the end: say the last feedback again to those who have not said that they are done."""
@@ -379,13 +396,18 @@ class Coordinator(Machine):
     # ---- stopping -----------------------------------------------------------------------------------
 
     def _halt(self, _: Any) -> None:
-        self._stop = self._stop_frame(Reason.OPERATOR)
-        self._timers.off("deadline")
-        self._timers.off("repeat")
+        self._stop_all(Reason.OPERATOR)
+
+    def _expire(self, _: Any) -> None:
+        self._stop_all(Reason.EXPIRED)
+
+    def _stop_all(self, reason: Reason) -> None:
+        self._stop = self._stop_frame(reason)
+        self._rest()
         if not self._ended:
             self._ended = True
-            self._records.append(Ended(self.round, Reason.OPERATOR))
-        self._notices.append(Stopped(self.round, Reason.OPERATOR))
+            self._records.append(Ended(self.round, reason))
+        self._notices.append(Stopped(self.round, reason))
         self._send(None, self._stop)
 
     def _stop_frame(self, reason: Reason) -> bytes:

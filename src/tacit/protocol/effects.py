@@ -79,7 +79,18 @@ class Halt:
     """Whoever runs this machine wants to end the session for good (coordinator), or leave it (agents)."""
 
 
-Event: TypeAlias = Start | Heard | Tick | Joined | Left | NoiseReady | Halt
+@final
+@dataclass(frozen=True)
+class Expired:
+    """The session's `expires` has passed, by the wall clock of this machine.
+
+    Whoever drives a machine must look at the clock before every other event, and at the start give this
+    event instead of `Start`, unless the machine has `ended`. A machine that took it never speaks again,
+    whatever the clock says later: that is recorded.
+    """
+
+
+Event: TypeAlias = Start | Heard | Tick | Joined | Left | NoiseReady | Halt | Expired
 
 # ---- messages -------------------------------------------------------------------------------------
 
@@ -175,10 +186,14 @@ class RoundClosed:
 @final
 @dataclass(frozen=True)
 class Waiting:
-    """The deadline has passed without the quorum; these are missing."""
+    """Round `round` waits for these; at least `needed` of them must come. Said again while it waits.
+
+    With `needed` 0 the round goes on without them at its deadline.
+    """
 
     round: int
     missing: tuple[int, ...]
+    needed: int = 0
 
 
 @final

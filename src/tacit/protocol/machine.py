@@ -13,6 +13,7 @@ from tacit.protocol.codec import Codec, Sign
 from tacit.protocol.effects import (
     Equivocated,
     Event,
+    Expired,
     Heard,
     Joined,
     Left,
@@ -23,6 +24,7 @@ from tacit.protocol.effects import (
     Start,
     Step,
     Tick,
+    Waiting,
 )
 from tacit.protocol.messages import COORDINATOR, Body, Message, Refusal
 from tacit.protocol.records import Evidence, Record
@@ -39,6 +41,8 @@ REMEMBERED = 64
 ANSWERS_PER_TICK, ANSWERS_EVERY = 8, 0.1
 """So many requests of one sender are answered between two ticks that are so many seconds apart: ticks come
 as often as messages do, and one answer can be a thousand times as long as its request."""
+TELL_FIRST, TELL_IN_ROUND, TELL_RARELY = 2.0, 10.0, 60.0
+"""Who is missing is said so many seconds after the start, or after a round began, and at least this often."""
 MOST_EVIDENCE = 16
 """So many contradictions are recorded; more are counted."""
 
@@ -68,6 +72,7 @@ class Machine(ABC):
         self._evidence: dict[tuple[int, int], bytes] = {}
         self._last: dict[tuple[int, int], bytes] = {}  # the reports used last, by agent and round
         self._patience = 1
+        self._telling = TELL_FIRST  # seconds until it is said again who is missing
         self._ended = False  # recorded that the session is over
         self._records: list[Record] = []
         self._messages: list[Send] = []
@@ -116,6 +121,8 @@ class Machine(ABC):
                 raise ParameterError("a coordinator adds no noise.")
             case Tick():
                 return On.TICK, event
+            case Expired():
+                return self._sorted_expiry(), event
         return (On.NOISE if isinstance(event, NoiseReady) else On.HALT), event
 
     def _sorted_presence(self, event: Joined | Left) -> tuple[On, Any]:
@@ -144,6 +151,9 @@ class Machine(ABC):
 
     @abstractmethod
     def _sorted_start(self) -> On: ...
+
+    def _sorted_expiry(self) -> On:
+        return On.EXPIRED
 
     @abstractmethod
     def _sorted_message(self, message: Message) -> tuple[On, Any]: ...
@@ -207,6 +217,29 @@ class Machine(ABC):
         """After a restart at the end: by then everyone who still needs something has said so again."""
         deadlines = self.session.deadlines
         return min(deadlines.start, (MOST_BACKOFF + 2) * deadlines.repeat)
+
+    def _tell_missing(self, seconds: float) -> None:
+        """Say after so many seconds who is waited for, and then again and again, ever more rarely."""
+        self._telling = seconds
+        self._timers.set("missing", seconds)
+
+    def _missing_is_due(self) -> None:
+        self._note_waiting()
+        self._tell_missing(min(2 * self._telling, TELL_RARELY))
+
+    def _note_waiting(self) -> None:
+        waiting = self._waiting()
+        if waiting is not None and waiting not in self._notices:
+            self._notices.append(waiting)
+
+    @abstractmethod
+    def _waiting(self) -> Waiting | None:
+        """Return who is waited for, if anybody is."""
+
+    def _rest(self) -> None:
+        """Forget all timers: nothing is waited for any more."""
+        for name in ("deadline", "repeat", "missing"):
+            self._timers.off(name)
 
     def _again(self, *, fresh: bool) -> None:
         """Say it again after a while: soon at first, then ever more rarely."""

@@ -65,6 +65,8 @@ class Reason(IntEnum):
     """Whoever runs it said so."""
     CAP = 1
     """The next message would pass the owner's cap on the loss; the agent goes on listening."""
+    EXPIRED = 2
+    """The session has expired."""
 
 
 class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ from tacit.protocol.effects import (
     Updated,
     Waiting,
 )
-from tacit.protocol.machine import AHEAD, BATCH, REMEMBERED
+from tacit.protocol.machine import AHEAD, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.messages import (
     NOTHING_HEARD,
     Ask,
@@ -146,9 +146,23 @@ class Peer(Speaker):
         """Whether round 0 may begin: all are there, or enough at the deadline, or others have begun."""
         if self.voice.update or self.voice.said is not None:
             return True
-        here, all_of_them = len(self.live), len(self._neighbours)
-        least = min(self.session.least_start, all_of_them + 1)
-        return here == all_of_them or self._graced or (self._expired and here + 1 >= least)
+        here = len(self.live)
+        enough = here == len(self._neighbours) or (self._expired and here + 1 >= self._least_start)
+        return enough or self._graced
+
+    @property
+    def _least_start(self) -> int:
+        """How many of this agent and its neighbours must be present before round 0."""
+        return min(self.session.least_start, len(self._neighbours) + 1)
+
+    @property
+    def _least_messages(self) -> int:
+        """How many messages of this agent and its neighbours a round must have."""
+        return max(1, min(self.session.least_quorum, len(self._neighbours) + self._has_spoken))
+
+    @property
+    def _has_spoken(self) -> bool:
+        return self.voice.said is not None
 
     def _choice(self) -> On:
         voice = self.voice
@@ -168,10 +182,8 @@ class Peer(Speaker):
         return beyond and any(map(self._speaks, self._neighbours))
 
     def _complete(self) -> bool:
-        own = self.voice.said is not None
-        needed = max(1, min(self.session.least_quorum, len(self._neighbours) + own))
         heard = self._now
-        if len(heard) + own < needed:
+        if len(heard) + self._has_spoken < self._least_messages:
             return False
         return self._expired or not any(j not in heard and self._speaks(j) for j in self.live)
 
@@ -191,6 +203,7 @@ class Peer(Speaker):
     def _enter(self, _: Any) -> None:
         self._announce(None)
         self._timers.set("deadline", self.session.deadlines.start)
+        self._tell_missing(TELL_FIRST)
 
     def _keep(self, message: Message) -> None:
         body = message.body
@@ -274,7 +287,7 @@ class Peer(Speaker):
         if message.sender not in self._silent:
             self._silent[message.sender] = body.update
             self._notices.append(Quiet(message.sender, body.update))
-        if body.reason is Reason.OPERATOR:  # it has left for good
+        if body.reason is not Reason.CAP:  # it has left for good
             self.live.discard(message.sender)
             self.done.add(message.sender)
 
@@ -303,6 +316,7 @@ class Peer(Speaker):
         """Wait for the neighbours' messages of the own round."""
         self._expired = False
         self._timers.set("deadline", self.session.deadlines.round)
+        self._tell_missing(TELL_IN_ROUND)
         self._again(fresh=True)
         if self._behind():
             self._ask_for_missed()
@@ -334,11 +348,21 @@ class Peer(Speaker):
 
     def _deadline_is_due(self) -> None:
         self._expired = True
-        if self.phase in (PeerPhase.GATHERING, PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
-            here = self.live if self.phase is PeerPhase.GATHERING else self._now
-            absent = tuple(sorted(j for j in self._neighbours if j not in here and self._speaks(j)))
-            if not (self._enough() if self.phase is PeerPhase.GATHERING else self._complete()):
-                self._notices.append(Waiting(self.voice.update, absent))
+        waiting = self._waiting()
+        if waiting is not None and waiting.needed:
+            self._note_waiting()
+            self._tell_missing(TELL_IN_ROUND)
+
+    def _waiting(self) -> Waiting | None:
+        """Return which neighbours are missing, and how many of them must come at least."""
+        if self.phase is PeerPhase.GATHERING:
+            here, needed = set(self.live), self._least_start - len(self.live) - 1
+        elif self.phase in (PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
+            here, needed = set(self._now), self._least_messages - len(self._now) - self._has_spoken
+        else:
+            return None
+        absent = tuple(sorted(j for j in self._neighbours if j not in here and self._speaks(j)))
+        return Waiting(self.voice.update, absent, max(0, needed)) if absent else None
 
     def _repeat_is_due(self) -> None:
         if self.phase is PeerPhase.GATHERING:
@@ -357,6 +381,7 @@ class Peer(Speaker):
     def _serve(self, _: Any) -> None:
         """All updates are made: stay until the neighbours have theirs."""
         self._expired = False
+        self._timers.off("missing")
         seconds = self._return_time if self._ended else self.session.deadlines.start
         self._timers.set("deadline", seconds)
         self._again(fresh=True)
@@ -364,8 +389,7 @@ class Peer(Speaker):
         self._say(None, Done(self.session.rounds))
 
     def _finish(self, _: Any) -> None:
-        self._timers.off("deadline")
-        self._timers.off("repeat")
+        self._rest()
         self._notices.append(Finished(self.session.rounds))
 
     def _leave(self, _: Any) -> None:

@@ -141,5 +141,15 @@ class Speaker(Machine):
         self._ended = self._stopped = True
         self._records.append(Ended(self.voice.update, reason))
         self._notices.append(Stopped(self.voice.update, reason))
-        self._timers.off("repeat")
-        self._timers.off("deadline")
+        self._rest()
+
+    def _expire(self, _: Any) -> None:
+        """Say nothing more in this session, and tell nobody: what was not said is not lost.
+
+        One that has not begun has nothing to record: it never speaks, because it is over.
+        """
+        if self._new:
+            self._notices.append(Stopped(self.voice.update, Reason.EXPIRED))
+            self._rest()
+        elif not self._ended:
+            self._record_stop(Reason.EXPIRED)

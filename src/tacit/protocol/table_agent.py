@@ -10,7 +10,7 @@ def _agent() -> Table:
     starts = (On.START, On.OVER, On.ENDED)
     inner = (On.TURN, On.SAID, On.CAPPED, On.READY, On.MOVE, On.FORKED, On.LAST)
     heard = (On.FEEDBACK, On.ASKED, On.STOP, On.NOISE, On.PAST, On.CONTRADICTED)
-    outer = (*starts, *heard, On.TICK, On.JOINED, On.LEFT, On.HALT, On.REFUSED)
+    outer = (*starts, *heard, On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.REFUSED)
 
     def quiet(phase: AgentPhase) -> dict[tuple[On, ...], Row]:
         return {
@@ -24,6 +24,7 @@ def _agent() -> Table:
         return quiet(phase) | {
             (On.STOP,): Row("end", P.STOPPED),
             (On.HALT,): Row("leave", P.STOPPED),
+            (On.EXPIRED,): Row("expire", P.STOPPED),
             (On.NOISE,): Row("take_noise", phase),
             (On.JOINED,): Row("say_again", phase),
             (On.PAST,): Row("refuse", phase),
@@ -39,6 +40,7 @@ def _agent() -> Table:
                 (On.OVER,): Row("decline", P.DECLINED),
                 (On.ENDED,): Row("ignore", P.STOPPED),
                 (On.HALT,): Row("ignore", P.STOPPED),
+                (On.EXPIRED,): Row("expire", P.STOPPED),
                 (On.TICK, On.JOINED, On.LEFT): Row("ignore", P.IDLE),
                 heard: Row("misplaced", P.IDLE),
                 (On.REFUSED,): Row("refuse", P.IDLE),
@@ -85,7 +87,7 @@ def _agent() -> Table:
             | {
                 (On.PAST, On.JOINED): Row("say_done", P.FINISHED),
                 (On.CONTRADICTED,): Row("accuse", P.FINISHED),
-                (On.STOP, On.HALT): Row("ignore", P.FINISHED),
+                (On.STOP, On.HALT, On.EXPIRED): Row("ignore", P.FINISHED),
                 (On.NOISE,): Row("misplaced", P.FINISHED),
                 (On.FEEDBACK, On.ASKED, *inner): Row("impossible", P.FINISHED),
             },
@@ -93,14 +95,14 @@ def _agent() -> Table:
             | {
                 (On.FEEDBACK, On.ASKED, On.PAST, On.JOINED): Row("say_stopped", P.STOPPED),
                 (On.CONTRADICTED,): Row("accuse", P.STOPPED),
-                (On.STOP, On.HALT): Row("ignore", P.STOPPED),
+                (On.STOP, On.HALT, On.EXPIRED): Row("ignore", P.STOPPED),
                 (On.NOISE,): Row("misplaced", P.STOPPED),
                 inner: Row("impossible", P.STOPPED),
             },
             P.DECLINED: quiet(P.DECLINED)
             | {
                 heard: Row("misplaced", P.DECLINED),
-                (On.JOINED, On.HALT): Row("ignore", P.DECLINED),
+                (On.JOINED, On.HALT, On.EXPIRED): Row("ignore", P.DECLINED),
                 inner: Row("impossible", P.DECLINED),
             },
         },

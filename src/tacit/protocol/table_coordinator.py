@@ -11,7 +11,7 @@ def _coordinator() -> Table:
     inner = (On.ENOUGH, On.RESUMED, On.COMPLETE, On.MOVE, On.LAST, On.ALL_DONE)
     heard = (On.PRESENT, On.REPORT, On.LATE, On.ASKED, On.DONE, On.QUIET, On.PAST, On.LOST)
     outer = (
-        *starts, *heard, On.TICK, On.JOINED, On.LEFT, On.HALT, On.CONTRADICTED, On.REFUSED,
+        *starts, *heard, On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.CONTRADICTED, On.REFUSED,
     )  # fmt: skip
 
     def without(*some: On) -> tuple[On, ...]:
@@ -23,6 +23,7 @@ def _coordinator() -> Table:
             (On.TICK,): Row("tick", phase),
             (On.LEFT,): Row("left", phase),
             (On.HALT,): Row("halt", P.STOPPED),
+            (On.EXPIRED,): Row("expire", P.STOPPED),
             (On.QUIET,): Row("note_quiet", phase),
             (On.LOST,): Row("lost", phase),
             (On.CONTRADICTED,): Row("accuse", phase),
@@ -38,6 +39,7 @@ def _coordinator() -> Table:
             (On.DONE,): Row("note_done", phase),
             (On.JOINED,): Row("nudge", phase),
             (On.HALT,): Row("ignore", phase),
+            (On.EXPIRED,): Row("finish" if phase is P.SERVING else "ignore", P.FINISHED),
         }
 
     return table(
@@ -48,10 +50,12 @@ def _coordinator() -> Table:
                 (On.START,): Row("enter", P.GATHERING),
                 (On.ENDED,): Row("say_stopped", P.STOPPED),
                 (On.HALT,): Row("halt", P.STOPPED),
+                (On.EXPIRED,): Row("expire", P.STOPPED),
+                (On.COMPLETE,): Row("finish", P.FINISHED),  # and it has expired
                 (On.TICK, On.JOINED, On.LEFT): Row("ignore", P.IDLE),
                 (*heard, On.CONTRADICTED): Row("misplaced", P.IDLE),
                 (On.REFUSED,): Row("refuse", P.IDLE),
-                inner: Row("impossible", P.IDLE),
+                without(On.COMPLETE): Row("impossible", P.IDLE),
             },
             P.GATHERING: running(P.GATHERING)
             | {
@@ -92,7 +96,7 @@ def _coordinator() -> Table:
                 starts: Row("misplaced", P.STOPPED),
                 (On.TICK,): Row("tick", P.STOPPED),
                 (*heard, On.JOINED): Row("say_stopped", P.STOPPED),
-                (On.LEFT, On.HALT): Row("ignore", P.STOPPED),
+                (On.LEFT, On.HALT, On.EXPIRED): Row("ignore", P.STOPPED),
                 (On.CONTRADICTED,): Row("accuse", P.STOPPED),
                 (On.REFUSED,): Row("refuse", P.STOPPED),
                 inner: Row("impossible", P.STOPPED),

@@ -13,7 +13,8 @@ def _peer() -> Table:
     )  # fmt: skip
     heard = (On.REPORT, On.PRESENT, On.ASKED, On.DONE, On.QUIET, On.PAST)
     outer = (
-        *starts, *heard, On.NOISE, On.TICK, On.JOINED, On.LEFT, On.HALT, On.CONTRADICTED, On.REFUSED,
+        *starts, *heard, On.NOISE, On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.CONTRADICTED,
+        On.REFUSED,
     )  # fmt: skip
 
     def without(*some: On) -> tuple[On, ...]:
@@ -39,6 +40,7 @@ def _peer() -> Table:
             (On.QUIET,): Row("note_quiet", phase),
             (On.NOISE,): Row("take_noise", phase),
             (On.HALT,): Row("leave", P.STOPPED),
+            (On.EXPIRED,): Row("expire", P.STOPPED),
         }
 
     def served(phase: PeerPhase) -> dict[tuple[On, ...], Row]:
@@ -48,6 +50,7 @@ def _peer() -> Table:
             (On.QUIET,): Row("note_quiet", phase),
             (On.NOISE,): Row("misplaced", phase),
             (On.HALT,): Row("ignore", phase),
+            (On.EXPIRED,): Row("finish" if phase is P.SERVING else "ignore", P.FINISHED),
             (On.REPORT,): Row("impossible", phase),
         }
 
@@ -60,6 +63,7 @@ def _peer() -> Table:
                 (On.OVER,): Row("decline", P.DECLINED),
                 (On.ENDED,): Row("say_stopped", P.STOPPED),
                 (On.HALT,): Row("ignore", P.STOPPED),
+                (On.EXPIRED,): Row("expire", P.STOPPED),
                 (On.TICK, On.JOINED, On.LEFT): Row("ignore", P.IDLE),
                 (*heard, On.NOISE, On.CONTRADICTED): Row("misplaced", P.IDLE),
                 (On.REFUSED,): Row("refuse", P.IDLE),
@@ -103,14 +107,14 @@ def _peer() -> Table:
             | {
                 (On.REPORT, On.PRESENT, On.DONE, On.QUIET): Row("say_stopped", P.STOPPED),
                 (On.NOISE,): Row("misplaced", P.STOPPED),
-                (On.HALT,): Row("ignore", P.STOPPED),
+                (On.HALT, On.EXPIRED): Row("ignore", P.STOPPED),
                 inner: Row("impossible", P.STOPPED),
             },
             P.DECLINED: {
                 starts: Row("misplaced", P.DECLINED),
                 (*heard, On.NOISE, On.CONTRADICTED): Row("misplaced", P.DECLINED),
                 (On.REFUSED,): Row("refuse", P.DECLINED),
-                (On.TICK, On.JOINED, On.LEFT, On.HALT): Row("ignore", P.DECLINED),
+                (On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED): Row("ignore", P.DECLINED),
                 inner: Row("impossible", P.DECLINED),
             },
         },

@@ -38,6 +38,7 @@ class On(_Name):
     JOINED = "joined"
     LEFT = "left"
     HALT = "halt"
+    EXPIRED = "session has expired"
     PAST = "heard before or too late"
     CONTRADICTED = "contradiction signed"
     LOST = "someone is ahead"

@@ -14,6 +14,10 @@ class Clock(Protocol):
         """Return the time in seconds since whenever."""
         ...
 
+    def wall(self) -> float:
+        """Return seconds since 1970 (UTC): what sessions expire by. It may be set, back and forth."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Wait for so long."""
         ...
@@ -26,6 +30,10 @@ class SystemClock:
     def now(self) -> float:
         """Return seconds since some moment of this boot."""
         return time.monotonic()
+
+    def wall(self) -> float:
+        """Return seconds since 1970 (UTC)."""
+        return time.time()
 
     async def sleep(self, seconds: float) -> None:
         """Wait for so long."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, final
 
 from tacit.protocol.effects import (
     Event,
+    Expired,
     Halt,
     Heard,
     Joined,
@@ -33,6 +34,7 @@ from tacit.runtime.saving import Book, save
 from tacit.runtime.transport import Arrival, Frame, Transport
 
 if TYPE_CHECKING:
+    from tacit.protocol.session import Session
     from tacit.protocol.tables import Phase
     from tacit.runtime.noise import NoiseAhead
 
@@ -40,6 +42,7 @@ _BURST = 4096
 """So many arrivals are handled before the ledger is written and answers leave."""
 
 LINGER = 1.0
+_DAY = 86_400.0
 _ROUND_ENDS = (RoundClosed, Updated)
 _OVER = {"finished", "stopped", "declined"}
 
@@ -48,6 +51,7 @@ class Machine(Protocol):
     """What is driven: a machine of `tacit.protocol`."""
 
     phase: Phase
+    session: Session
 
     @property
     def ended(self) -> bool:
@@ -118,6 +122,9 @@ class Node:
     async def run(self) -> None:
         """Open the network and drive the machine until it is over."""
         try:
+            if self._expired() and not self.machine.ended:
+                await self._handle([Expired()])
+                return
             if self._noise is not None:
                 await self._noise.prime(self._update)
             connected = await self._connected()
@@ -149,9 +156,17 @@ class Node:
     def _update(self) -> int:
         return int(self.machine.voice.update)  # type: ignore[attr-defined]
 
+    def _expired(self) -> bool:
+        """Whether the session has expired, by this machine's clock."""
+        return self._clock.wall() >= self.machine.session.expires
+
+    @property
+    def _is_over(self) -> bool:
+        return self.machine.phase.value in _OVER
+
     def _over(self) -> bool:
         """Whether the machine is over, and has been for a while."""
-        if self.machine.phase.value not in _OVER:
+        if not self._is_over:
             return False
         if self._over_since is None:
             self._over_since = self._clock.now()
@@ -159,7 +174,7 @@ class Node:
 
     async def _arrivals(self) -> list[Arrival]:
         """Wait until something arrives, a tick is due or someone wants to leave; return what arrived."""
-        wake = self.machine.wake if self._over_since is None else self._over_since + self._linger
+        wake = self._next_wake() if self._over_since is None else self._over_since + self._linger
         if wake is not None and wake <= self._clock.now():
             self._stirred = True
         else:
@@ -173,6 +188,12 @@ class Node:
             return []
         finally:
             self._waiting, self._stirred = None, False
+
+    def _next_wake(self) -> float:
+        """Return when the machine wants a tick, or when the session expires if that is sooner."""
+        wake, left = self.machine.wake, self.machine.session.expires - self._clock.wall()
+        end = self._clock.now() + min(max(left, 0.0), _DAY)
+        return end if wake is None else min(wake, end)
 
     def _stir(self, _: object = None) -> None:
         """Wait no longer."""
@@ -193,7 +214,12 @@ class Node:
             self._alarm.add_done_callback(self._stir)
 
     async def _handle(self, events: Sequence[Event]) -> None:
-        """Let the machine take events and the noise it wants for them; save; send; show."""
+        """Let the machine take events and the noise it wants for them; save; send; show.
+
+        The clock comes first: a machine whose session has expired must not answer what came in meanwhile.
+        """
+        if self._expired() and not self._is_over:
+            events = [Expired(), *(event for event in events if not isinstance(event, Expired))]
         steps = [self.machine.handle(event) for event in events]
         steps = await self._with_noise(steps)
         steps.append(self.machine.handle(Tick(self._clock.now())))  # timers that were set start to run
