@@ -50,7 +50,7 @@ def world(folder):
         )
 
     def agent(session, network, i, value=3.0, **more):
-        given = {"ledger": folder / f"{NAMES[i]}.ledger", "identity": keys[NAMES[i]], "cap": 10.0, **more}
+        given = {"ledger": folder / f"{NAMES[i]}.ledger", "identity": keys[NAMES[i]], "cap": 100.0, **more}
         return Agent(session, value, transport=network.transport(i), **given)
 
     async def result(member):

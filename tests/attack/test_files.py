@@ -60,7 +60,7 @@ def test_a_ledger_s_files_are_closed_to_others_at_all_times(folder):
     before = os.umask(0)
     try:
         with Ledger(folder / "me.ledger") as ledger:
-            ledger.reserve(b"s" * 32, "meter", planned=1.0, adjacency=1.0, cap=1.0)
+            ledger.reserve(b"s" * 32, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=1.0)
             modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
     finally:
         os.umask(before)

@@ -53,22 +53,32 @@ def test_what_binds_a_key_survives_a_power_cut(world):
 
 
 def test_a_tiny_adjacency_cannot_make_a_cap_meaningless(world):
-    """Noise of a billionth costs little for values a billionth apart: the owner says what the cap means."""
+    """Noise of a billionth costs little for values a billionth apart: a cap is about the whole range."""
     session = world.session(adjacency=1e-9, noise=4e-9, rounds=1)
     network = world.network(session)
+    with pytest.raises(CapExceeded, match="counted 10000000000 times"):
+        enter(world.agent(session, network, 0, cap=1.0))
     with pytest.raises(CapExceeded, match="counted 1000000000 times"):
         enter(world.agent(session, network, 0, cap=1.0, adjacency=1.0))
     honest = world.session(adjacency=1.0, rounds=1)
     enter(world.agent(honest, world.network(honest), 0, cap=1.0, adjacency=1.0))
     with pytest.raises(CapExceeded, match="counted 1000000000 times"):  # the ledger knows what it means now
         enter(world.agent(session, network, 0, cap=1.0))
-    with pytest.raises(InputError, match="speaks of values 1 apart"):
+    with pytest.raises(InputError, match="is about values up to 1 apart"):
         enter(world.agent(session, network, 0, cap=1.0, adjacency=2.0))
+
+
+def test_a_cap_covers_all_components_together(world):
+    """Three numbers from 0 to 10 each: two values can be 30 apart."""
+    session = world.session(components=3, adjacency=1.0, rounds=1, noise=2.0)
+    network, loss = world.network(session), world.session(rounds=1).account(0).total
+    with pytest.raises(CapExceeded, match="counted 30 times"):
+        enter(world.agent(session, network, 0, value=[1.0, 2.0, 3.0], cap=29 * loss))
 
 
 def test_a_lower_cap_counts_in_a_session_that_goes_on(folder):
     with Ledger(folder / "l") as ledger:
-        asked = {"planned": 0.8, "adjacency": 1.0}
+        asked = {"planned": 0.8, "adjacency": 1.0, "diameter": 1.0}
         assert ledger.reserve(S, "meter", cap=1.0, **asked).cap == 1.0
         assert ledger.reserve(S, "meter", cap=0.5, **asked).budget.cap == 0.5
         assert ledger.reserve(S, "meter", cap=2.0, **asked).cap == 0.5  # a higher one does not
@@ -80,8 +90,8 @@ def test_a_lower_cap_counts_in_a_session_that_goes_on(folder):
 def test_a_session_that_counts_several_times_keeps_a_lowered_cap(folder):
     """A cap that is lowered on the way must stop an agent whose messages count three times."""
     with Ledger(folder / "l") as ledger:
-        ledger.reserve(T, "meter", planned=0.3, adjacency=3.0, cap=2.1)
-        ledger.reserve(S, "meter", planned=0.5, adjacency=1.0)
+        ledger.reserve(T, "meter", planned=0.3, adjacency=3.0, diameter=3.0, cap=2.1)
+        ledger.reserve(S, "meter", planned=0.5, adjacency=1.0, diameter=3.0)
         ledger.set_cap("meter", 0.9)
         budget = ledger.reservation(S).budget
         assert budget.cap <= 0.9 / 3

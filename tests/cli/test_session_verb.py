@@ -62,7 +62,7 @@ def test_what_is_shown_is_never_too_small(answer, run):
 def test_every_option_reaches_the_file(run):
     run(
         *("session", "new", "--roster", "certificates", "--graph", "ring:6", "--epsilon", 0.1),
-        *("--low", -5, "--high", 5, "--one-shot", "--rounds", 200, "--components", 2, "--outside", "clamp"),
+        *("--low", -5, "--high", 5, "--one-shot", "--rounds", 200, "--components", 2),
         *("--adjacency", 3, "--quorum", 3, "--start", 4, "--round-deadline", 2, "--start-deadline", 3),
         *("--repeat", 0.5, "--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
         *("--address", "agent-2=tls/192.0.2.7:7447"),
@@ -74,7 +74,7 @@ def test_every_option_reaches_the_file(run):
         "one-shot",
         200,
     )
-    assert (session.lattice.low, session.lattice.high, session.lattice.outside) == (-5.0, 5.0, "clamp")
+    assert (session.lattice.low, session.lattice.high) == (-5.0, 5.0)
     assert (session.components, session.adjacency, session.mixing) == (2, 3.0, 0.5)
     assert (session.quorum, session.start) == (3, 4)
     assert vars(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}

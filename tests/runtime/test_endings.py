@@ -56,7 +56,12 @@ def limited(main):
 
 
 def agent(session, i, keys, folder, network, **more):
-    given = {"ledger": folder / f"{i}.ledger", "identity": keys[NAMES[i]], "cap": 100.0} | more
+    given = {
+        "ledger": folder / f"{i}.ledger",
+        "identity": keys[NAMES[i]],
+        "cap": 100.0,
+        "adjacency": 1.0,
+    } | more
     return Agent(session, 5.0, transport=network.transport(i), **given)
 
 

@@ -31,7 +31,7 @@ def moved(update):
 def entered(path, session=S, planned=1.0, **options):
     """Return a ledger in which a session has begun."""
     ledger = Ledger(path)
-    ledger.reserve(session, "meter", planned=planned, adjacency=1.0, cap=10.0, **options)
+    ledger.reserve(session, "meter", planned=planned, adjacency=1.0, diameter=1.0, cap=10.0, **options)
     ledger.append(session, [began(session, planned)])
     return ledger
 
@@ -59,7 +59,7 @@ def test_records_come_back_in_order(path):
     ]
     with Ledger(path) as ledger:
         assert ledger.created
-        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=10.0)
+        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
         ledger.append(S, records[:1])
         ledger.append(S, records[1:4])
         ledger.append(S, records[4:])
@@ -150,7 +150,7 @@ def test_nothing_is_said_before_its_loss_is_set_aside(path):
             ledger.append(S, [began()])
         with pytest.raises(LedgerError, match="must begin before"):
             ledger.append(S, [Spoke(0, b"x", 0.1)])
-        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=10.0)
+        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
         with pytest.raises(LedgerError, match="must begin before"):
             ledger.append(S, [Spoke(0, b"x", 0.1)])
 
@@ -182,39 +182,41 @@ def test_a_record_of_another_session_is_refused(ledger):
 
 def test_sessions_on_one_value_share_one_cap(path):
     with Ledger(path) as ledger:
-        ledger.reserve(S, "meter", planned=0.6, adjacency=2.0, cap=1.0)
+        ledger.reserve(S, "meter", planned=0.6, adjacency=2.0, diameter=2.0, cap=1.0)
         assert (ledger.spent("meter"), ledger.remaining("meter")) == (0.6, 0.4)
         with pytest.raises(CapExceeded, match=r"may cost 0\.5.*the 0\.6 of other.*the cap of 1: nothing was"):
-            ledger.reserve(T, "meter", planned=0.5, adjacency=2.0)
+            ledger.reserve(T, "meter", planned=0.5, adjacency=2.0, diameter=2.0)
         assert ledger.reservation(T) is None
-        ledger.reserve(T, "other", planned=0.5, adjacency=2.0, cap=0.5)  # another value, another cap
+        ledger.reserve(
+            T, "other", planned=0.5, adjacency=2.0, diameter=2.0, cap=0.5
+        )  # another value, another cap
         ledger.append(S, [began(), Spoke(0, b"x", 0.25), Ended(1, None)])
         assert (ledger.spent("meter"), ledger.remaining("meter")) == (0.25, 0.75)  # the rest was never said
-        ledger.reserve(b"u" * 32, "meter", planned=0.75, adjacency=2.0)
+        ledger.reserve(b"u" * 32, "meter", planned=0.75, adjacency=2.0, diameter=2.0)
         assert ledger.balance("meter").sessions == 2
         assert ledger.values() == ("meter", "other")
     with Ledger(path) as ledger:  # none of it depends on memory
         assert ledger.spent("meter") == 1.0
         assert ledger.remaining("meter") == 0.0
         with pytest.raises(CapExceeded):
-            ledger.reserve(b"v" * 32, "meter", planned=1e-300, adjacency=2.0)
+            ledger.reserve(b"v" * 32, "meter", planned=1e-300, adjacency=2.0, diameter=2.0)
 
 
 def test_sums_are_exact_and_rounded_to_the_safe_side(path):
     tenth = Fraction(0.1)
     with Ledger(path) as ledger:
         for i in range(9):
-            ledger.reserve(bytes([i + 1]) * 32, "meter", planned=0.1, adjacency=1.0, cap=1.0)
+            ledger.reserve(bytes([i + 1]) * 32, "meter", planned=0.1, adjacency=1.0, diameter=1.0, cap=1.0)
         assert Fraction(ledger.spent("meter")) >= 9 * tenth
         assert Fraction(ledger.remaining("meter")) <= 1 - 9 * tenth
         # Ten times the float 0.1 is above 1, if only by 2^-54; as floats the sum would have been 1.
         with pytest.raises(CapExceeded):
-            ledger.reserve(S, "meter", planned=0.1, adjacency=1.0)
+            ledger.reserve(S, "meter", planned=0.1, adjacency=1.0, diameter=1.0)
 
 
 def test_what_remains_is_rounded_down(path):
     with Ledger(path) as ledger:
-        ledger.reserve(S, "meter", planned=1e-17, adjacency=1.0, cap=1.0)
+        ledger.reserve(S, "meter", planned=1e-17, adjacency=1.0, diameter=1.0, cap=1.0)
         assert ledger.remaining("meter") < 1.0
         assert ledger.spent("meter") == 1e-17
 
@@ -223,43 +225,57 @@ def test_a_crash_cannot_hide_what_was_planned(path):
     script = f"""
 import os, signal
 from tacit.runtime.ledger import Ledger
-Ledger({str(path)!r}).reserve(b"s" * 32, "meter", planned=0.7, adjacency=1.0, cap=1.0)
+Ledger({str(path)!r}).reserve(b"s" * 32, "meter", planned=0.7, adjacency=1.0, diameter=1.0, cap=1.0)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
     with Ledger(path) as again:
         assert again.spent("meter") == 0.7
         with pytest.raises(CapExceeded):
-            again.reserve(T, "meter", planned=0.4, adjacency=1.0)
+            again.reserve(T, "meter", planned=0.4, adjacency=1.0, diameter=1.0)
         assert (
-            again.reserve(S, "meter", planned=0.7, adjacency=1.0).planned == 0.7
+            again.reserve(S, "meter", planned=0.7, adjacency=1.0, diameter=1.0).planned == 0.7
         )  # the same session goes on
 
 
 def test_a_smaller_adjacency_counts_more_often(path):
     with Ledger(path) as ledger:
-        ledger.reserve(S, "meter", planned=0.2, adjacency=10.0, cap=1.0)
-        found = ledger.reserve(T, "meter", planned=0.2, adjacency=4.0)
+        ledger.reserve(S, "meter", planned=0.2, adjacency=10.0, diameter=10.0, cap=1.0)
+        found = ledger.reserve(T, "meter", planned=0.2, adjacency=4.0, diameter=10.0)
         assert found.steps == 3  # two values 10 apart are joined by three steps of 4
         assert ledger.spent("meter") == pytest.approx(0.8)
         with pytest.raises(CapExceeded, match="counted 10 times"):
-            ledger.reserve(b"u" * 32, "meter", planned=0.1, adjacency=1.0)
-        assert ledger.reserve(b"v" * 32, "meter", planned=0.1, adjacency=99.0).steps == 1
+            ledger.reserve(b"u" * 32, "meter", planned=0.1, adjacency=1.0, diameter=10.0)
+        assert ledger.reserve(b"v" * 32, "meter", planned=0.1, adjacency=99.0, diameter=10.0).steps == 1
+
+
+def test_a_cap_is_about_any_two_values_unless_its_owner_says_otherwise(path):
+    """Whatever the first session was: a tiny range there must not make the cap one for tiny distances."""
+    with Ledger(path) as ledger:
+        ledger.reserve(S, "meter", planned=0.1, adjacency=1e-6, diameter=1e-6, cap=1.0)
+        assert ledger.balance("meter").adjacency == float("inf")
+        with pytest.raises(CapExceeded, match="counted 1000 times because the cap is about its whole range"):
+            ledger.reserve(T, "meter", planned=0.01, adjacency=1.0, diameter=1000.0)
+        # The owner's own adjacency bounds it, and so does the range that values are clamped to.
+        ledger.set_cap("meter", 1.0, adjacency=5.0)
+        assert ledger.reserve(T, "meter", planned=0.01, adjacency=1.0, diameter=1000.0).steps == 5
+        assert ledger.reserve(b"u" * 32, "meter", planned=0.01, adjacency=1.0, diameter=3.0).steps == 3
+        ledger.set_cap("meter", 50.0, adjacency=float("inf"))
+        assert ledger.reservation(T).steps == 1000
 
 
 def test_a_cap_is_raised_only_on_purpose(path):
     with Ledger(path) as ledger:
         with pytest.raises(InputError, match="needs a cap"):
-            ledger.reserve(S, "meter", planned=0.1, adjacency=1.0)
-        ledger.reserve(S, "meter", planned=0.1, adjacency=1.0, cap=1.0)
+            ledger.reserve(S, "meter", planned=0.1, adjacency=1.0, diameter=1.0)
+        ledger.reserve(S, "meter", planned=0.1, adjacency=1.0, diameter=1.0, cap=1.0)
         with pytest.raises(InputError, match="in passing"):
-            ledger.reserve(T, "meter", planned=0.1, adjacency=1.0, cap=2.0)
-        ledger.reserve(T, "meter", planned=0.1, adjacency=1.0, cap=0.5)
+            ledger.reserve(T, "meter", planned=0.1, adjacency=1.0, diameter=1.0, cap=2.0)
+        ledger.reserve(T, "meter", planned=0.1, adjacency=1.0, diameter=1.0, cap=0.5)
         assert ledger.balance("meter").cap == 0.5
         assert ledger.set_cap("meter", 3.0).cap == 3.0
         assert ledger.balance("meter").remaining == pytest.approx(2.8)
-        with pytest.raises(InputError, match="adjacency"):
-            ledger.set_cap("new", 1.0)
+        assert ledger.set_cap("new", 1.0).adjacency == float("inf")
         ledger.set_cap("new", 1.0, adjacency=5.0)
     with Ledger(path) as ledger:
         assert ledger.balance("meter").cap == 3.0
@@ -278,19 +294,19 @@ def test_messages_beyond_what_was_set_aside_are_refused(path):
 
 def test_a_part_of_a_session_can_be_set_aside(path):
     with Ledger(path) as ledger:
-        ledger.reserve(S, "meter", planned=0.7, adjacency=1.0, cap=1.0)
-        found = ledger.reserve(T, "meter", planned=0.5, adjacency=1.0, partial=True)
+        ledger.reserve(S, "meter", planned=0.7, adjacency=1.0, diameter=1.0, cap=1.0)
+        found = ledger.reserve(T, "meter", planned=0.5, adjacency=1.0, diameter=1.0, partial=True)
         assert found.planned == pytest.approx(0.3)
         assert Fraction(0.7) + Fraction(found.planned) <= 1
         assert found.others == 0.7
         with pytest.raises(CapExceeded):
-            ledger.reserve(b"u" * 32, "meter", planned=0.5, adjacency=1.0, partial=True)
+            ledger.reserve(b"u" * 32, "meter", planned=0.5, adjacency=1.0, diameter=1.0, partial=True)
 
 
 def test_a_session_is_resumed_with_the_same_value(ledger):
     with pytest.raises(InputError, match="'meter'"):
-        ledger.reserve(S, "other", planned=1.0, adjacency=1.0, cap=10.0)
-    assert ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=10.0).settled is False
+        ledger.reserve(S, "other", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
+    assert ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0).settled is False
 
 
 @pytest.mark.parametrize(
@@ -299,7 +315,7 @@ def test_a_session_is_resumed_with_the_same_value(ledger):
         {"planned": -1.0},
         {"planned": float("nan")},
         {"planned": float("inf")},
-        {"adjacency": 0.0},
+        {"adjacency": 0.0, "diameter": 0.0},
         {"cap": float("nan")},
         {"cap": -1.0},
         {"value": "../x"},
@@ -307,7 +323,7 @@ def test_a_session_is_resumed_with_the_same_value(ledger):
     ],
 )
 def test_terms_that_are_no_terms(path, wrong):
-    terms = {"value": "meter", "planned": 0.1, "adjacency": 1.0, "cap": 1.0} | wrong
+    terms = {"value": "meter", "planned": 0.1, "adjacency": 1.0, "diameter": 1.0, "cap": 1.0} | wrong
     with Ledger(path) as ledger:
         with pytest.raises(InputError):
             ledger.reserve(S, terms.pop("value"), **terms)
@@ -316,7 +332,7 @@ def test_terms_that_are_no_terms(path, wrong):
 
 def test_an_endless_cap(path):
     with Ledger(path) as ledger:
-        ledger.reserve(S, "meter", planned=1e6, adjacency=1.0, cap=float("inf"))
+        ledger.reserve(S, "meter", planned=1e6, adjacency=1.0, diameter=1.0, cap=float("inf"))
         assert ledger.remaining("meter") == float("inf")
         assert ledger.balance("meter").cap == float("inf")
 

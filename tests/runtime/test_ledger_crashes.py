@@ -18,7 +18,7 @@ S = b"s" * 32
 def entered(path):
     """Return a ledger in which a session has begun."""
     ledger = Ledger(path)
-    ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=10.0)
+    ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
     ledger.append(S, [Began(S, 3, b"state", 1.0, 0.0, 10.0)])
     return ledger
 
@@ -50,7 +50,7 @@ KILLED = """
 
     def speak(write):
         ledger = Ledger(path)
-        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=1.0)
+        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=1.0)
         kept = ledger.records(S)
         if not kept:
             ledger.append(S, [Began(S, 0, b"state", 1.0, 0.0, 1.0)])
@@ -124,7 +124,7 @@ KILLED_AT_EACH_LINE = """
 
     def work(path, write):
         ledger = Ledger(path)
-        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=1.0)
+        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=1.0)
         os.write(write, b"r")
         ledger.append(S, [Began(S, 0, b"state", 1.0, 0.0, 1.0)])
         os.write(write, b"b")
@@ -215,7 +215,7 @@ FULL = """
 
     S, path = b"s" * 32, Path(sys.argv[1])
     ledger = Ledger(path)
-    ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=1.0)
+    ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=1.0)
     ledger.append(S, [Began(S, 0, b"state", 1.0, 0.0, 1.0)])
     if sys.argv[2] == "limit":
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))

@@ -37,7 +37,7 @@ def moved(update):
 def entered(path, session=S, planned=1.0, **options):
     """Return a ledger in which a session has begun."""
     ledger = Ledger(path)
-    ledger.reserve(session, "meter", planned=planned, adjacency=1.0, cap=10.0, **options)
+    ledger.reserve(session, "meter", planned=planned, adjacency=1.0, diameter=1.0, cap=10.0, **options)
     ledger.append(session, [began(session, planned)])
     return ledger
 

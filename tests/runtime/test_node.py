@@ -78,7 +78,7 @@ def member(kind, session, i, keys, folder, network, **more):  # noqa: PLR0917
         VALUES[i],
         ledger=folder / f"{NAMES[i]}.ledger",
         identity=keys[NAMES[i]],
-        cap=10.0,
+        cap=100.0,
         transport=network.transport(i),
         **more,
     )
@@ -264,7 +264,7 @@ def test_mistakes_are_named(session, ring, keys, tmp_path):
 
     async def without_value():
         with pytest.raises(InputError, match="needs its value"):
-            async with Agent(session, None, identity=keys["a0"], **{**how, "cap": 10.0}):
+            async with Agent(session, None, identity=keys["a0"], **{**how, "cap": 100.0}):
                 pass
 
     limited(without_value())
@@ -314,7 +314,7 @@ def test_networked_and_simulated_are_the_same_to_the_last_bit(session, ring, key
             sign, budget = keys[NAMES[i]].sign, Budget(cap=100.0)
             kind = PeerMachine if graph else AgentMachine
             machines.append(kind(session, i, VALUES[i], sign=sign, budget=budget))
-            ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=session.adjacency, cap=100.0)
+            ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=1.0, diameter=1.0, cap=100.0)
             noise = NoiseAhead(session, i, clock, Script(row[i] for row in draws))
             nodes.append(Node(session.id, machines[i], network.transport(i), ledgers[i], noise=noise))
         if not graph:

@@ -107,7 +107,7 @@ def test_over_the_network_and_simulated_are_the_same_to_the_last_bit(
             machine = (Peer if graph else Agent)(
                 session, i, values[i], sign=keys[name].sign, budget=Budget(cap=100.0)
             )
-            ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=session.adjacency, cap=100.0)
+            ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=1.0, diameter=1.0, cap=100.0)
             noise = NoiseAhead(
                 session, i, clock, Script(draws[:, i] if components > 1 else draws[:, i].tolist())
             )

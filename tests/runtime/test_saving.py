@@ -19,7 +19,7 @@ linux = pytest.mark.skipif(not can_flush_file_system(), reason="no syncfs that r
 
 def begun(path):
     ledger = Ledger(path)
-    ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, cap=10.0)
+    ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
     ledger.append(S, [Began(S, 0, b"state", 1.0, 0.0, 10.0)])
     return ledger
 

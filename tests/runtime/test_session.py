@@ -27,6 +27,7 @@ from tacit.runtime.session import (
     write_session,
 )
 from tacit.runtime.soundness import explain
+from tacit.theory.rounding import shown_up
 
 
 def key(i):
@@ -61,7 +62,7 @@ KINDS = {
     "one-shot": {"noise_kind": "one-shot", "decay": None},
     "each its own": {**ON_A_GRAPH, "mixing": (0.1, 0.2, 0.3, 0.4), "noise": (10.0, 11.0, 12.0, 13.0)},
     "vectors": {"components": 3, "quorum": 2, "start": 3, "deadlines": Deadlines(1.5, 2.5, 0.25)},
-    "clamp": {"lattice": Lattice(-1e-3, 1e17, -20, 30, 90, "clamp"), "noise": 1e12},
+    "wide": {"lattice": Lattice(-1e-3, 1e17, -20, 30, 90), "noise": 1e12},
 }
 
 
@@ -153,7 +154,7 @@ def test_nothing_private_is_in_it():
             "decay",
             "rounds",
         ),
-        *("low", "high", "outside", "components", "adjacency", "state_exponent", "bits", "reach_exponent"),
+        *("low", "high", "components", "adjacency", "state_exponent", "bits", "reach_exponent"),
         *("round", "start", "repeat"),
     }
 
@@ -190,7 +191,7 @@ WRONG = [
     ("rounds = 20", "rounds = 2000", "s.toml: noise must stay at least as wide as the state step"),
     ("low = 0.0", "low = 99.0", "s.toml: the range must be finite with low < high"),
     ("low = 0.0", "", "s.toml, values.low: must be given"),
-    ('outside = "refuse"', 'outside = "ignore"', "s.toml, values.outside: must be 'refuse' or 'clamp'"),
+    ("components = 1", 'components = 1\noutside = "refuse"', "s.toml, values.outside: is no option any more"),
     ("adjacency = 50.0", "adjacency = 0", "s.toml: adjacency must be"),
     ("components = 1", "components = 1.0", "s.toml, values.components: must be a whole number"),
     ("bits = 40", "bits = 99", "s.toml: bits must be from 8 to 51"),
@@ -421,12 +422,10 @@ def test_per_agent_mixing_reaches_the_true_average():
 
 
 def test_vectors_are_covered_as_a_whole():
-    made = draft(
-        "s", roster(5), low=0.0, high=2.0, loss=1.0, components=3, outside="clamp", quorum=2, start=3
-    )
+    made = draft("s", roster(5), low=0.0, high=2.0, loss=1.0, components=3, quorum=2, start=3)
     assert made.adjacency == 6.0
     assert worst_loss(made) <= 1.0
-    assert (made.components, made.lattice.outside, made.quorum, made.start) == (3, "clamp", 2, 3)
+    assert (made.components, made.quorum, made.start) == (3, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -508,10 +507,12 @@ def test_notes_say_what_an_owner_may_not_expect():
     )
     assert any("protects hardly anything" in note for note in explain(session()).notes)
     small = explain(session(adjacency=1.0))
-    assert any("differ by at most 1, but the range allows 50" in note for note in small.notes)
-    whole = explain(session(noise=1000.0, quorum=4, lattice=Lattice(0.0, 50.0, -90, outside="refuse")))
-    assert whole.notes == ()
-    assert any("moved to its end" in note for note in explain(session(**KINDS["clamp"])).notes)
+    (note,) = (note for note in small.notes if "differ by at most 1, but the range allows 50" in note)
+    assert f"gives away at most {shown_up(50 * small.loss)} over the whole range (50 times" in note
+    assert small.as_dict()["whole_range_loss"] == small.whole_range_loss >= 50 * small.loss
+    whole = explain(session(noise=1000.0, quorum=4, lattice=Lattice(0.0, 50.0, -90)))
+    assert len(whole.notes) == 1
+    assert whole.notes[0].startswith("Whatever its value is, an agent gives away at most ")
     assert any("3 of 4 messages" in note for note in explain(session(quorum=3)).notes)
 
 

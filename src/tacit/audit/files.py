@@ -44,7 +44,7 @@ from tacit.errors import FileError
 from tacit.mechanism import ClientServer, Distributed, Fading
 
 INPUTS = "inputs.json"
-_LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent", "outside")
+_LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent")
 
 
 def write_folder(folder: Path | str, transcripts: Transcripts, values: npt.ArrayLike | None = None) -> None:

@@ -68,6 +68,8 @@ class Crew:
         With ``keys`` and ``session.toml`` in it.
     values : mapping
         Each agent's made-up value, by name.
+    cap : float
+        Each agent's cap, about values as far apart as the session's adjacency.
     together : int
         How many agents share a process.
     pace : float
@@ -124,6 +126,7 @@ class Crew:
         words += ["--ledger", str(self.path(unit, "ledger")), "--log", str(self.path(unit, "log")), "--json"]
         if unit != COORDINATOR:
             words += ["--value-file", str(self.path(unit, "value")), "--cap", repr(self.cap)]
+            words += ["--adjacency", repr(self.session.adjacency)]
         if unit == COORDINATOR or peers:
             words += ["--transcript", str(self.path(unit, "transcript")), "--pace", repr(self.pace)]
         return words

@@ -52,6 +52,7 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
             ledger=folder / f"{name}.ledger",
             identity=folder / "keys" / name,
             cap=cap,
+            adjacency=session.adjacency,
             connect=[addresses[other] for other in near],
             listen=[addresses[name]] if session.topology == "graph" else (),
         )

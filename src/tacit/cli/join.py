@@ -38,8 +38,8 @@ def speaker_options(command: running.F) -> running.F:
         click.option(
             "--adjacency",
             type=options.NUMBER,
-            help="What the cap speaks of: values that differ by at most this.  [default: as the ledger has "
-            "it, or else the session]",
+            help="The cap is about values that differ by at most this.  [default: as the ledger has it, or "
+            "else any two values in the session's range]",
         ),
         click.option(
             "--cap",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,11 @@ def show(*, file: Path, as_json: bool) -> None:
 @click.argument("file", type=FILE)
 @click.argument("value")
 @click.argument("cap", type=options.NUMBER)
-@click.option("--adjacency", type=options.NUMBER, help="What the cap speaks of.  [default: as before]")
+@click.option(
+    "--adjacency",
+    type=options.NUMBER,
+    help="The cap is about values up to this far apart.  [default: as before]",
+)
 @options.json_option
 def cap(*, file: Path, value: str, cap: float, adjacency: float | None, as_json: bool) -> None:
     """Set the owner's cap for a value, by its label; sessions from now on must keep to it."""
@@ -106,12 +111,19 @@ def _tell(ledger: Ledger, path: Path, as_json: bool) -> None:
     sections: dict[str, list[output.Row]] = {}
     for value in values:
         sections[value["value"]] = [
-            ("spent", output.up(value["spent"]), f"for values up to {output.near(value['adjacency'])} apart"),
+            ("spent", output.up(value["spent"]), _about(value["adjacency"])),
             ("cap", output.near(value["cap"]), f"{output.near(value['remaining'])} remain"),
         ]
     for session in sessions:
         sections[session["id"][:16]] = _rows(session)
     output.print_report(f"{path}: {_count(values, 'value')}, {_count(sessions, 'session')}", sections)
+
+
+def _about(adjacency: float) -> str:
+    """Say what a cap and what was spent are about."""
+    if math.isinf(adjacency):
+        return "for any two values in a session's range"
+    return f"for values up to {output.near(adjacency)} apart"
 
 
 def _session(ledger: Ledger, session: bytes) -> dict[str, Any]:

@@ -87,8 +87,8 @@ def _waiting(notice: Waiting, session: Session) -> str:
 
 def _protected(session: Session) -> str:
     """Say how far apart values may be for the loss to count: its maker may have chosen a tiny adjacency."""
-    span = (session.lattice.high - session.lattice.low) * session.components
-    far = f", though they may be {output.near(span)} apart" if session.adjacency < span else ""
+    wide = session.adjacency < session.diameter
+    far = f", though they may be {output.near(session.diameter)} apart" if wide else ""
     return f"{output.near(session.adjacency)} apart{far}"
 
 

@@ -78,13 +78,6 @@ def command() -> None:
     "--components", type=options.Whole(), default=1, show_default=True, help="How many numbers a value has."
 )
 @click.option(
-    "--outside",
-    type=click.Choice(["refuse", "clamp"]),
-    default="refuse",
-    show_default=True,
-    help="What to do with a value off the range.",
-)
-@click.option(
     "--quorum", type=options.Whole(), help="Least messages a round closes with.  [default: over half]"
 )
 @click.option(
@@ -258,8 +251,7 @@ def _promise_rows(found: Explanation) -> list[output.Row]:
 def _values(found: Explanation) -> str:
     session = found.session
     what = "a number" if session.components == 1 else f"{session.components:,} numbers"
-    off = "is refused" if session.lattice.outside == "refuse" else "counts as its end"
-    return f"every value is {what} in it; one off it {off}"
+    return f"every value is {what} in it; one off it counts as the nearest end"
 
 
 def _rule_rows(found: Explanation) -> list[output.Row]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, cast, final
+from typing import Any, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,14 +45,13 @@ class Lattice:
     reach_exponent : int, optional
         No state, message or feedback leaves ±2^reach_exponent, so that every whole number fits in
         `whole_bits`. By default 2^20 times the range or more.
-    outside : "refuse" or "clamp"
-        What happens to a value off the range, before any noise. Refusing tells the owner; but who
-        never joins is seen not to have joined. Clamping shows nothing and loses nothing of the guarantee.
 
     Notes
     -----
-    NaN and infinities are always refused. States cannot leave the reach (docs/proofs/lattice.md), so
-    what is refused after the start depends on public numbers alone.
+    A value off the range is moved to the nearest end, before any noise. Refusing it instead would tell
+    others about it: who does not take part is seen. NaN and infinities are refused: they are no values.
+    States cannot leave the reach (docs/proofs/lattice.md), so what is refused after the start depends on
+    public numbers alone.
     """
 
     low: float
@@ -60,7 +59,6 @@ class Lattice:
     state_exponent: int = -80
     bits: int = 40
     reach_exponent: int | None = None
-    outside: Literal["refuse", "clamp"] = "refuse"
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -71,8 +69,6 @@ class Lattice:
             raise ParameterError(
                 f"bits must be from 8 to 51, got {self.bits}: fewer cost privacy, more have no sampler."
             )
-        if self.outside not in ("refuse", "clamp"):
-            raise ParameterError(f'outside must be "refuse" or "clamp", got {self.outside!r}.')
         least = max(math.frexp(max(abs(self.low), abs(self.high)))[1], self.state_exponent + 1)
         if self.reach_exponent is None:
             object.__setattr__(self, "reach_exponent", least + 20)
@@ -91,7 +87,6 @@ class Lattice:
         high: float,
         *,
         bits: int = 40,
-        outside: Literal["refuse", "clamp"] = "refuse",
     ) -> Lattice:
         """Return a lattice fine enough for so many rounds and wide enough for their noise.
 
@@ -108,7 +103,7 @@ class Lattice:
         exponent = math.frexp(finest)[1] - 1 - bits - 16
         room = max(abs(low), abs(high)) + _NOISE_ROOM * float(np.max(c))
         reach = max(math.frexp(room)[1], exponent + 1) + 1
-        return cls(low, high, exponent, bits, reach, outside)
+        return cls(low, high, exponent, bits, reach)
 
     @property
     def state_step(self) -> float:
@@ -141,8 +136,8 @@ class Lattice:
     def start(self, value: Any) -> Whole:
         """Return a value, or a vector, as whole numbers of the state step.
 
-        Values are read exactly: int, float, Fraction, Decimal. Ties go up. What is not a finite number
-        or, by the rule `outside`, is off the range is refused; the message never shows it.
+        Values are read exactly: int, float, Fraction, Decimal. Ties go up. A value off the range counts as
+        the nearest end. What is not a finite number is refused; the message never shows it.
         """
         array = np.asarray(value, dtype=object)
         if array.ndim > 1 or array.size == 0:
@@ -161,11 +156,6 @@ class Lattice:
         except (OverflowError, ValueError):
             raise StateError(f"values must be finite numbers, got NaN or infinity{where}.") from None
         if not self.low <= v <= self.high:
-            if self.outside == "refuse":
-                raise StateError(
-                    f"values must be in the session's range, {self.low:g} to {self.high:g}, and one is not"
-                    f'{where}. Declare a wider range, or outside="clamp", for the whole session.'
-                )
             numerator, denominator = max(self.low, min(v, self.high)).as_integer_ratio()
         if self.state_exponent <= 0:
             return cast(int, nearest(numerator << -self.state_exponent, denominator))

@@ -6,7 +6,7 @@ MessagePack, all maps written as arrays in this order, no nil but where a thing 
     name, [[agent name, key (32 bytes)], …], coordinator's key or nil,
     [[i, j], …] with i < j in rising order or nil,
     noise kind, mixing, noise, decay or nil (each a float, or an array of one per agent where they differ),
-    rounds, [low, high, state exponent, bits, reach exponent, outside], adjacency, components,
+    rounds, [low, high, state exponent, bits, reach exponent], adjacency, components,
     [round, start, repeat] in seconds, quorum, start,
     expires in whole seconds since 1970-01-01 00:00 UTC
 
@@ -42,7 +42,7 @@ class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     noise: float | tuple[float, ...]
     decay: float | tuple[float, ...] | None
     rounds: int
-    lattice: tuple[float, float, int, int, int, Literal["refuse", "clamp"]]
+    lattice: tuple[float, float, int, int, int]
     adjacency: float
     components: int
     deadlines: tuple[float, float, float]
@@ -80,7 +80,6 @@ def encode_session(session: Session) -> bytes:
                 lattice.state_exponent,
                 lattice.bits,
                 reach,
-                lattice.outside,
             ),
             adjacency=session.adjacency,
             components=session.components,

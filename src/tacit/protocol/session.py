@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, final, overload
 
@@ -25,6 +26,7 @@ from tacit.protocol.canonical import decode_session, encode_session, session_id
 from tacit.protocol.exact import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
 from tacit.theory.privacy import require_adjacency
+from tacit.theory.rounding import fraction_up
 
 if TYPE_CHECKING:
     from tacit.noise.accounting import Account
@@ -297,6 +299,11 @@ class Session:
         inside = np.clip(np.asarray(values, dtype=np.float64), self.lattice.low, self.lattice.high)
         return float(inside) if inside.ndim == 0 else inside
 
+    @cached_property
+    def diameter(self) -> float:
+        """How far apart two values of the range can be, all components together (L1), rounded up."""
+        return diameter(self.lattice.low, self.lattice.high, self.components)
+
     def require_agent(self, i: int) -> None:
         """Refuse a number that is not an agent's."""
         if not 0 <= i < self.n:
@@ -358,6 +365,11 @@ class SessionPromise:
     def loss(self) -> float:
         """The largest loss of any agent."""
         return max(self.losses)
+
+
+def diameter(low: float, high: float, components: int) -> float:
+    """Return the L1 distance of the two ends of a range, all components together, rounded up."""
+    return fraction_up(components * (Fraction(high) - Fraction(low)))
 
 
 @lru_cache(maxsize=4096)

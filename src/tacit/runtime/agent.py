@@ -118,6 +118,7 @@ class _Speaker(Member):
             self._label,
             planned=self.planned,
             adjacency=session.adjacency,
+            diameter=session.diameter,
             cap=self._cap,
             cap_adjacency=self._adjacency,
         )
@@ -187,8 +188,8 @@ class Agent(_Speaker):
     cap : float
         The most that may be lost on this value, all sessions together. None if the ledger knows it.
     adjacency : float, optional
-        What the cap speaks of: values that differ by no more than this. Unless the ledger knows it or it is
-        given, that of the session, whose maker may have chosen a tiny one.
+        The cap is about values that differ by at most this. Unless it is given or the ledger knows it, the
+        cap is about any two values: a session counts for what it gives away over its whole range.
     label : str
         The owner's name for the value in the ledger.
     connect : str or sequence of str

@@ -4,8 +4,10 @@ A value has a label that its owner chooses. The ledger never knows the value by 
 for a value with few possibilities would be as good as the value. Whoever uses one value under two labels,
 or two ledgers, has two caps: nobody else can see that.
 
-The cap speaks of one adjacency δ, the first that the value was used with. A session with a smaller one δ'
-promises less, so it counts ⌈δ/δ'⌉ times: two values that are δ apart are joined by so many steps of δ'.
+A cap is about any two values, whatever the session says: the session's adjacency δ' and noise are its
+maker's choice. Values are clamped to the session's range, so two of them are at most its diameter D apart
+(all components together), and are joined by ⌈D/δ'⌉ steps of δ'. The session counts so many times. An owner
+may give the cap an adjacency δ of its own: then it is about values up to δ apart, and ⌈min(δ, D)/δ'⌉ steps.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Balance:
     Attributes
     ----------
     adjacency : float
-        What `cap` and `spent` speak of: values that differ by no more than this.
+        `cap` and `spent` are about values that differ by at most this; infinite for any two values.
     spent : float
         What was said, and all that sessions under way may still say; never too little.
     remaining : float
@@ -157,14 +159,14 @@ class Purse:
 
     def room(self, row: Reserved, cap: Capped, *, partial: bool) -> Reserved:
         """Return what can be set aside, or refuse a session that would pass the cap with all before it."""
-        steps = _steps(cap, row)
-        cost, before = Fraction(row.planned) * steps, self.spent(row.value)
+        count = _steps(cap, row)
+        cost, before = Fraction(row.planned) * count, self.spent(row.value)
         if before + cost <= cap.cap:
             return row
         left = max(Fraction(cap.cap) - before, Fraction(0))
         if partial and left > 0:
-            return msgspec.structs.replace(row, planned=fraction_down(left / steps))
-        times = f", counted {steps} times because it covers a smaller adjacency" if steps > 1 else ""
+            return msgspec.structs.replace(row, planned=fraction_down(left / count))
+        times = _times(cap, row)
         raise CapExceeded(
             f"this session may cost {shown_up(fraction_up(cost))}{times}, and with the "
             f"{shown_up(fraction_up(before))} of other sessions on {row.value!r} that would pass the cap of "
@@ -201,9 +203,23 @@ class Purse:
             )
 
 
+def steps(distance: float, adjacency: float) -> int:
+    """⌈distance/adjacency⌉: so many steps of the adjacency join two values that far apart."""
+    return math.ceil(Fraction(distance) / Fraction(adjacency))
+
+
 def _steps(cap: Capped, row: Reserved) -> int:
-    """⌈δ/δ'⌉: how many steps of the session's adjacency make one of the cap's."""
-    return math.ceil(Fraction(cap.adjacency) / Fraction(row.adjacency))
+    """How many times a session counts: no two values in its range are further apart than `diameter`."""
+    return steps(min(cap.adjacency, row.diameter), row.adjacency)
+
+
+def _times(cap: Capped, row: Reserved) -> str:
+    """Say how often a session counts, and why."""
+    if (count := _steps(cap, row)) == 1:
+        return ""
+    apart = min(cap.adjacency, row.diameter)
+    about = "the cap is about its whole range" if apart == row.diameter else "the cap is about more"
+    return f", counted {count} times because {about} ({apart:g}) and its adjacency is {row.adjacency:g}"
 
 
 def require_label(value: str) -> str:

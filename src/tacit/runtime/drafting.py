@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tacit.errors import Infeasible, InputError
 from tacit.graph import Graph
 from tacit.mechanism import Fading
 from tacit.mechanism.lattice import Lattice
-from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session
+from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session, diameter
 from tacit.runtime.roster import COORDINATOR, Roster
 from tacit.theory.design import design
 from tacit.theory.privacy import require_adjacency
@@ -46,7 +46,6 @@ def draft(
     true_average: bool = False,
     one_shot: bool = False,
     components: int = 1,
-    outside: Literal["refuse", "clamp"] = "refuse",
     deadlines: Deadlines | None = None,
     quorum: int | None = None,
     start: int | None = None,
@@ -72,7 +71,7 @@ def draft(
     n = len(roster.members)
     _require_fitting(n, roster, graph)
     span = _span(low, high)
-    delta = span * components if adjacency is None else adjacency
+    delta = diameter(low, high, components) if adjacency is None else adjacency
     asked: dict[str, Any] = {
         "agents": n if graph is None else None,
         "graph": graph,
@@ -108,7 +107,7 @@ def draft(
 
     def session(c: float | FloatArray) -> Session:
         noisy = replace(parameters, c=c)
-        lattice = Lattice.fitting(noisy, promise.rounds, low, high, outside=outside)
+        lattice = Lattice.fitting(noisy, promise.rounds, low, high)
         return Session(noise=_plain(c), lattice=lattice, **fixed)
 
     return _within(session, parameters.c, promise.loss if loss is None else loss)

@@ -11,6 +11,7 @@ that lost its ledger has lost its sessions, and its value the cap.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -135,6 +136,7 @@ class Ledger:
         *,
         planned: float,
         adjacency: float,
+        diameter: float,
         cap: float | None = None,
         partial: bool = False,
         cap_adjacency: float | None = None,
@@ -150,17 +152,22 @@ class Ledger:
             The owner's label for the value; never the value.
         planned, adjacency : float
             What the whole session costs at most, and for which adjacency.
+        diameter : float
+            How far apart two values of the session's range can be, all components together.
         cap : float, optional
             The owner's cap for this value over all sessions: needed once. Later a lower one counts from then
             on, and a higher one is refused; see `set_cap`.
         partial : bool
             Set aside what is left where that is less; the agent falls silent in time.
         cap_adjacency : float, optional
-            What a first cap speaks of. Unless given, this session's, which is its maker's choice.
+            A first cap is about values that differ by at most this; about any two values unless given.
         """
         _require_id(session)
         wanted = schema.Reserved(
-            require_label(value), require_adjacency(adjacency), require_amount(planned, "the planned loss")
+            require_label(value),
+            require_adjacency(adjacency),
+            require_adjacency(diameter),
+            require_amount(planned, "the planned loss"),
         )
         with self._using():
             before, known = self._purse.reservation(session), self._purse.cap(value)
@@ -194,11 +201,11 @@ class Ledger:
                     f"the value {wanted.value!r} needs a cap, the most that may be lost of it in all "
                     "sessions: give one (--cap)."
                 )
-            return schema.Capped(wanted.value, wanted.adjacency if at is None else at, given)
+            return schema.Capped(wanted.value, math.inf if at is None else at, given)
         if at not in (None, known.adjacency):
             raise InputError(
-                f"the cap of {wanted.value!r} speaks of values {known.adjacency:g} apart, and not of {at:g}: "
-                "change that on purpose first (`tacit ledger cap --adjacency`)."
+                f"the cap of {wanted.value!r} is about {_about(known.adjacency)}, and not about values up to "
+                f"{at:g} apart: change that on purpose first (`tacit ledger cap --adjacency`)."
             )
         if given is not None and given > known.cap:
             raise InputError(
@@ -208,13 +215,16 @@ class Ledger:
         return known if given is None else schema.Capped(wanted.value, known.adjacency, given)
 
     def set_cap(self, value: str, cap: float, *, adjacency: float | None = None) -> Balance:
-        """Change the owner's cap for a value, or the adjacency it speaks of; the last one counts."""
+        """Change the owner's cap for a value, or the adjacency it is about; the last one counts.
+
+        A first cap is about any two values unless an adjacency is given; so is one with infinity.
+        """
         require_label(value)
         with self._using():
             known = self._purse.cap(value)
-            if adjacency is None and known is None:
-                raise InputError(f"a first cap for {value!r} needs the adjacency that it speaks of.")
-            at = cast(schema.Capped, known).adjacency if adjacency is None else require_adjacency(adjacency)
+            at = math.inf if known is None else known.adjacency
+            if adjacency is not None:
+                at = adjacency if adjacency == math.inf else require_adjacency(adjacency)
             self._write([_cap_row(schema.Capped(value, at, require_amount(cap, "a cap", endless=True)))])
             return self._purse.balance(value)
 
@@ -293,6 +303,11 @@ def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
     """Bring to the disk what was appended to these without flush; return those that failed, and why."""
     by_store = {ledger._store: ledger for ledger in ledgers}
     return {by_store[store]: error for store, error in flush_stores(by_store).items()}
+
+
+def _about(adjacency: float) -> str:
+    """Say what a cap is about."""
+    return "any two values" if adjacency == math.inf else f"values up to {adjacency:g} apart"
 
 
 def _require_id(session: bytes) -> None:

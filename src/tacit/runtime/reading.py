@@ -23,7 +23,7 @@ from tacit.runtime.files import refused
 VERSION = 1
 _MARK = "tacit_transcript"
 _MOST_HEADER = 1 << 26
-_LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent", "outside")
+_LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent")
 
 Content = dict[str, Any]
 

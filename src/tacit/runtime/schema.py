@@ -65,7 +65,7 @@ EVERYONE = bytes(32)
 
 
 class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The owner's cap for one value, on the loss at this adjacency."""
+    """The owner's cap for one value, on the loss at this adjacency; infinite for any two values."""
 
     value: str
     adjacency: float
@@ -73,10 +73,14 @@ class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a session may cost at most, at its own adjacency, set aside for one value."""
+    """What a session may cost at most, at its own adjacency, set aside for one value.
+
+    `diameter` is how far apart two values can be once they are clamped to the session's range.
+    """
 
     value: str
     adjacency: float
+    diameter: float
     planned: float
 
 

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, NoReturn
 
 from tacit.errors import FileError, InputError
 from tacit.mechanism.lattice import Lattice
@@ -75,7 +75,7 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
     if session.decay is not None:
         mechanism["decay"] = session.decay
     lines += _section("mechanism", {**mechanism, "rounds": session.rounds})
-    values = {"low": float(lattice.low) + 0.0, "high": float(lattice.high) + 0.0, "outside": lattice.outside}
+    values = {"low": float(lattice.low) + 0.0, "high": float(lattice.high) + 0.0}
     values |= {"components": session.components, "adjacency": session.adjacency}
     lines += _section("values", values)
     steps = ("state_exponent", "bits", "reach_exponent")
@@ -189,13 +189,18 @@ def _edges(top: _Table, members: tuple[Member, ...]) -> tuple[tuple[int, int], .
 
 
 def _lattice(table: _Table, values: _Table) -> Lattice:
+    if values.has("outside"):
+        values.refuse(
+            "outside",
+            "is no option any more, because an agent that stays away tells others about its value: every "
+            "value off the range counts as the nearest end. Remove the line; the session gets a new id",
+        )
     lattice = Lattice(
         values.number("low"),
         values.number("high"),
         table.whole("state_exponent"),
         table.whole("bits"),
         table.whole("reach_exponent"),
-        cast(Literal["refuse", "clamp"], values.word("outside", ("refuse", "clamp"))),
     )
     table.require_no_more()
     return lattice
@@ -226,6 +231,9 @@ class _Table:
 
     def refuse(self, key: str, why: str) -> NoReturn:
         raise FileError(f"{self.file}, {self.place}{key}: {why}.")
+
+    def has(self, key: str) -> bool:
+        return key in self._entries
 
     def _take(self, key: str, default: Any = _NEEDED) -> Any:
         self._asked.add(key)

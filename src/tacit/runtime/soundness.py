@@ -10,8 +10,9 @@ from typing import Any, final
 
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import Session, SessionPromise
+from tacit.runtime.budget import steps
 from tacit.runtime.drafting import worst_loss
-from tacit.theory.rounding import shown_up
+from tacit.theory.rounding import product_up, shown_up
 
 _COARSE = 1e-6
 """An accounted loss may be so much above the loss on real numbers, relatively, before it is a fault."""
@@ -47,6 +48,14 @@ class Explanation:
         """What the bytes cost the agent they cost most, for the session's adjacency; never too little."""
         return worst_loss(self.session)
 
+    @cached_property
+    def whole_range_loss(self) -> float:
+        """What the bytes can cost over the whole range, for any two values in it; never too little.
+
+        Two values that are further apart than the adjacency are joined by steps of the adjacency.
+        """
+        return product_up(steps(self.session.diameter, self.session.adjacency), self.loss)
+
     @property
     def factor(self) -> float:
         """e^loss: how much more likely anything seen can be under one value than under another."""
@@ -80,7 +89,8 @@ class Explanation:
             "likelihood_factor": self.factor,
             "low": lattice.low,
             "high": lattice.high,
-            "outside": lattice.outside,
+            "whole_range": session.diameter,
+            "whole_range_loss": self.whole_range_loss,
             "components": session.components,
             "number_bytes": session.number_bytes * session.components,
             "state_exponent": lattice.state_exponent,
@@ -121,14 +131,21 @@ def _faults(session: Session, promise: SessionPromise) -> list[str]:
     ]
 
 
+def _whole_range(session: Session) -> str:
+    """Say in one sentence what an agent gives away over the whole range."""
+    times, loss = steps(session.diameter, session.adjacency), worst_loss(session)
+    cost = f"an agent gives away at most {shown_up(product_up(times, loss))} over the whole range"
+    if times == 1:
+        return f"Whatever its value is, {cost}, and that is what a cap counts."
+    return (
+        f"The promise is for values that differ by at most {session.adjacency:g}, but the range allows "
+        f"{session.diameter:g}: {cost} ({times:,} times {shown_up(loss)}), and that is what a cap counts "
+        "unless its owner gives --adjacency."
+    )
+
+
 def _notes(session: Session, promise: SessionPromise) -> list[str]:
-    span = (session.lattice.high - session.lattice.low) * session.components
-    notes = []
-    if session.adjacency < span:
-        notes.append(
-            f"The promise is for values that differ by at most {session.adjacency:g}, but the range allows "
-            f"{span:g}: two values further apart can be told apart more easily than the loss says."
-        )
+    notes = [_whole_range(session)]
     if promise.loss > _LITTLE:
         notes.append(f"A loss of {shown_up(promise.loss)} protects hardly anything.")
     if promise.theory.target == "weighted":
@@ -146,6 +163,4 @@ def _notes(session: Session, promise: SessionPromise) -> list[str]:
             f"The rounds can take up to {_longest(session):,.0f} s if some agents are always late, and the "
             f"session expires in {left:,.0f} s: it may end before its last round."
         )
-    if session.lattice.outside == "clamp":
-        notes.append("A value outside the range is moved to its end, and nobody is told.")
     return notes
