@@ -175,10 +175,10 @@ class Node:
     async def _arrivals(self) -> list[Arrival]:
         """Wait until something arrives, a tick is due or someone wants to leave; return what arrived."""
         wake = self._next_wake() if self._over_since is None else self._over_since + self._linger
-        if wake is not None and wake <= self._clock.now():
+        if wake <= self._clock.now():
             self._stirred = True
         else:
-            self._set_alarm(math.inf if wake is None else wake)
+            self._set_alarm(wake)
         try:
             async with asyncio.timeout(None) as self._waiting:
                 if self._stirred:
