@@ -1,4 +1,4 @@
-"""Convergence, sentence by sentence: Definition 3, Lemma 2, Assumption 1, Lemma 6 and its proof."""
+"""Convergence, sentence by sentence: Definition 3, Lemma 3, Assumption 1, Lemma 6 and its proof."""
 
 import itertools
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.theory.convergence import assumption, contraction, potential, rate, rounds_to_agreement, step_sizes
 from tacit.theory.moments import mean_potential, mean_square_disagreement, second_moments
+from tacit.theory.rates import spectral_rate
 
 seeds = st.integers(0, 2**32)
 GRAPH = Graph.from_edges([(0, 1), (0, 2), (0, 3), (3, 4)])
@@ -35,7 +36,7 @@ def letters(mechanism):
 
 @given(seeds, st.floats(0.01, 0.99))
 def test_lemma_2_the_potential_shrinks_by_exactly_one_factor(seed, sigma):
-    """Lemma 2 (lem:con): P(t+1) = (1 − 2σ + σ²) P(t) = a P(t), a = (1−σ)², on any noise."""
+    """Lemma 3 (lem:con): P(t+1) = (1 − 2σ + σ²) P(t) = a P(t), a = (1−σ)², on any noise."""
     rng = np.random.default_rng(seed)
     server = ClientServer(Fading(sigma, 1, 0.9), agents=6)
     alpha = server.execute(rng.normal(size=(6, 2)), rng.laplace(size=(8, 6, 2)))
@@ -237,3 +238,33 @@ def test_beyond_the_assumption_is_not_needed(name, sigma, printed, needed):
         < 1e-12
         < mean_square_disagreement(mechanism, values, 1)
     )
+
+
+@given(seeds, st.integers(0, 40))
+def test_every_execution_converges_whose_noise_is_summable(seed, t):
+    """docs/proofs/convergence.md: what is left after t rounds, for each execution and not only on average.
+
+    The noise is cut after 60 rounds, so the sum over later rounds is known exactly.
+    """
+    rng = np.random.default_rng(seed)
+    theta, eta = rng.normal(size=5), rng.laplace(size=(60, 5)) * C * Q ** np.arange(60)[:, None]
+    gamma, closed = 1 / step_sizes(MECHANISM), GRAPH.degrees + 1
+    total = gamma.sum()
+    heard = np.diag(step_sizes(MECHANISM)) @ (GRAPH.adjacency().toarray() + np.eye(5))
+    drift = eta @ closed / total
+    limit = gamma @ theta / total + drift.sum()
+
+    def size(x):
+        return np.sqrt(gamma @ x**2)
+
+    def apart(x):
+        return size(x - gamma @ x / total)
+
+    rho = spectral_rate(MECHANISM)
+    bound = (
+        rho**t * apart(theta)
+        + sum(rho ** (t - 1 - s) * apart(heard @ eta[s]) for s in range(t))
+        + np.sqrt(total) * abs(drift[t:].sum())
+    )
+    reached = MECHANISM.execute(theta, eta[:t]).theta[-1]
+    assert size(reached - limit) <= bound * (1 + 1e-9) + 1e-9

@@ -118,8 +118,28 @@ def test_slip_the_update_in_the_privacy_proof_uses_the_previous_feedback():
     assert not np.allclose(alpha.theta[t], (1 - SIGMA) * alpha.theta[t - 1] + SIGMA * alpha.y[t])
 
 
-def test_lemma_3_accuracy():
-    """Lemma 3 (lem:acc): (b, √2cσ/√(bN(1−q²)))-accuracy; d̃ = σ²/N."""
+def test_slip_f_of_alpha_has_states_of_its_own():
+    """Errata: the denominator prints θ(0), …, θ(T); f(α) has states θ'(0), …, θ'(T)."""
+    alpha = execution(4)
+    image = witness(alpha, 0, 1.0).execution
+    assert not np.allclose(image.theta, alpha.theta)
+
+
+def test_slip_the_sign_in_the_proof_of_proposition_2():
+    """Errata: θ'_k − θ_k is −δ(1−σ)^{T+1}, since θ_k(0) = θ'_k(0) + δ."""
+    alpha = execution(4)
+    image = witness(alpha, 0, 1.0).execution
+    np.testing.assert_allclose(image.theta[3, 0] - alpha.theta[3, 0], -((1 - SIGMA) ** 3), atol=1e-12)
+
+
+def test_slip_the_radius_grows_with_the_accuracy_probability():
+    """Errata: the introduction calls the radius inverse in 1 − b; it grows with it."""
+    radii = [chebyshev_radius(MECHANISM, 1 - likely) for likely in (0.5, 0.9, 0.99)]
+    assert radii[0] < radii[1] < radii[2]
+
+
+def test_lemma_4_accuracy():
+    """Lemma 4 (lem:acc): (b, √2cσ/√(bN(1−q²)))-accuracy; d̃ = σ²/N."""
     assert d_tilde(MECHANISM) == pytest.approx(SIGMA**2 / N)
     b = 0.3
     assert chebyshev_radius(MECHANISM, b) == pytest.approx(

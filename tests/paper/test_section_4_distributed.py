@@ -114,6 +114,15 @@ def test_slip_an_n_too_many_in_the_proof_of_lemma_8():
     assert law.exceedance(accuracy.chebyshev_radius(mechanism, b)).high < b
 
 
+def test_slip_w_for_w_tilde_in_the_proof_of_lemma_8():
+    """Errata: Chebyshev is about w̃ = Σw_i/Σγ_i; the variance of one agent's w_i is another."""
+    gamma = (GRAPH.degrees + 1) / SIGMA
+    of_w_tilde = 2 * C**2 * np.sum((GRAPH.degrees + 1) ** 2) / gamma.sum() ** 2
+    of_w = 2 * C**2 * (GRAPH.degrees + 1)
+    assert accuracy.variance(MECHANISM) == pytest.approx(of_w_tilde / (1 - Q**2))
+    assert (of_w > 2 * of_w_tilde).all()
+
+
 def test_higher_degree_or_slower_agents_weigh_more():
     """'A node with higher degree or slower evolution will have heavier weight on the consensus value.'"""
     weights = accuracy.weights(Distributed(Fading(0.5, 1, 0.9), GRAPH))

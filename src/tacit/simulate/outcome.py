@@ -29,7 +29,7 @@ def sample_outcome(
 ) -> FloatArray:
     """Sample how far the agents' agreement ends from its target.
 
-    The deviation V of the γ-weighted average from Σγ_iθ_i(0)/Σγ_i (Lemmas 3 and 8, lem:acc and
+    The deviation V of the γ-weighted average from Σγ_iθ_i(0)/Σγ_i (Lemmas 4 and 8, lem:acc and
     lem:acc_dis), γ_i = (|N(i)| + 1)/σ_i; for a server and one σ, of the plain average. It does
     not depend on θ(0).
 
@@ -104,7 +104,7 @@ def sample_agent(
 ) -> FloatArray:
     """Sample one agent's own path, without the others.
 
-    With a server and one σ, θ_i(t) − average(t) = (1 − σ)^t (θ_i(0) − average(0)) exactly (Lemma 2,
+    With a server and one σ, θ_i(t) − average(t) = (1 − σ)^t (θ_i(0) − average(0)) exactly (Lemma 3,
     lem:con), so an agent's path is the average's and a curve without randomness. The same seed gives the
     same average as `sample_average`, so several agents of one run can be drawn one by one.
 

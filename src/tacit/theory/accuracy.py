@@ -1,4 +1,4 @@
-"""Where agents end and how far off: Lemmas 3 (lem:acc) and 8 (lem:acc_dis).
+"""Where agents end and how far off: Lemmas 4 (lem:acc) and 8 (lem:acc_dis).
 
 The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i, γ_i = (|N(i)|+1)/σ_i. Its
 deviation V is a weighted sum of Laplace variables. The paper bounds |V| by Chebyshev's
@@ -69,7 +69,7 @@ def variance(mechanism: Mechanism, rounds: int | None = None) -> float:
 
 
 def chebyshev_radius(mechanism: Mechanism, failure_probability: float, rounds: int | None = None) -> float:
-    """Return the paper's radius c·√(2d̃)/√(b(1−q²)), Lemmas 3 and 8.
+    """Return the paper's radius c·√(2d̃)/√(b(1−q²)), Lemmas 4 and 8.
 
     The last line of the paper's proof has an N too many: docs/paper/errata.md.
     """

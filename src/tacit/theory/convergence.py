@@ -1,4 +1,4 @@
-"""How agents come to agree: Lemma 2 (lem:con) and the distributed lem:con_dis.
+"""How agents come to agree: Lemma 3 (lem:con) and the distributed lem:con_dis.
 
 Both mechanisms are θ(t+1) = (I − DL) θ(t) + D w(t), eq:P, with D = diag(d_i), d_i = σ_i/(|N(i)|+1); the
 server's is the one on the complete graph. The paper proves convergence under Assumption 1; in truth
@@ -68,7 +68,7 @@ def potential(mechanism: Mechanism, theta: npt.ArrayLike) -> float:
 
 
 def contraction(mechanism: Mechanism) -> float:
-    """(1 − σ)²: the factor of the potential in every round, Lemma 2 (lem:con).
+    """(1 − σ)²: the factor of the potential in every round, Lemma 3 (lem:con).
 
     It is exact, and the same whatever the noise, where everyone hears everyone and all share
     one mixing; elsewhere there is no such factor, only the `rate`.
@@ -76,7 +76,7 @@ def contraction(mechanism: Mechanism) -> float:
     if not moves_as_one(mechanism):
         raise ParameterError(
             "the potential shrinks by one exact factor only where everyone hears everyone and all share "
-            "one mixing (Lemma 2); for other mechanisms use the rate."
+            "one mixing (Lemma 3); for other mechanisms use the rate."
         )
     return float((1 - mixing(mechanism)[0]) ** 2)
 
