@@ -19,6 +19,7 @@ from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism
 from tacit.theory.classes import agent_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
+from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
 
@@ -110,7 +111,7 @@ def radius(
     >>> round(radius(ClientServer(Fading(0.8, 10, 0.6), agents=500), 0.5), 6)
     0.426457
     """
-    b = -math.expm1(math.log1p(-require_probability(failure_probability)) / components)
+    b = per_component(failure_probability, components)
     if agent is None or rounds is None:
         return deviation(mechanism, rounds).quantile(b).high
     if spread is None or not (math.isfinite(spread) and spread >= 0):

@@ -4,6 +4,9 @@ Given whose messages were used in which feedback and who moved by it, every valu
 starts and noise, Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), u counting an agent's updates. All of it is
 public, so anybody can find the coefficients: follow the value back through the updates
 (docs/proofs/happened.md). Memory and time are O(rounds × agents), on a graph O(rounds × (agents + edges)).
+
+The radius assumes that who was used does not depend on the noise. `tacit.theory.selection` has one that
+holds without this assumption.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.mechanism import Distributed, Fading, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.theory.accuracy import weights
-from tacit.theory.laplace_sum import LaplaceSum, require_probability
+from tacit.theory.laplace_sum import LaplaceSum
+from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
 _MANTISSA = 40  # bits kept of a scale, rounded up: equal agents then merge into one term
@@ -58,12 +62,15 @@ class Value:
         The law of Σ b_{i,u}η_i(u), its scales rounded up.
     rounding : float
         The most by which lattices move the value.
+    is_feedback : bool
+        Whether it is a feedback, which the messages of its round make up alone, or is made of states.
     """
 
     weights: FloatArray
     declared: FloatArray
     noise: LaplaceSum
     rounding: float = 0.0
+    is_feedback: bool = False
 
     @property
     def bias(self) -> float:
@@ -73,22 +80,26 @@ class Value:
     def radius(self, failure_probability: float, *, spread: float = 0.0, components: int = 1) -> float:
         """Return r with P(|value − declared target| > r) at most the failure probability.
 
+        Who was used must not depend on the noise.
+
         Parameters
         ----------
         spread : float
             Largest minus smallest value an agent may start from. With 0 the radius is that around
             the target that was really met, Σ a_iθ_i(0).
         components : int
-            Length of the state vectors; the radius then covers all components at once.
+            With 1 the radius is for one component of the values. With k it covers all k at once.
         """
-        if not (math.isfinite(spread) and spread >= 0 and components >= 1):
-            raise ParameterError(
-                f"spread must be at least 0 and components at least 1, got {spread} and {components}."
-            )
-        b = -math.expm1(math.log1p(-require_probability(failure_probability)) / components)
+        b = per_component(failure_probability, components)
+        reached = self.noise.quantile(b, offset=self.shift(spread)).high
+        return math.nextafter(reached + self.rounding, math.inf)
+
+    def shift(self, spread: float) -> float:
+        """Return the most by which the target can have moved, rounded up."""
+        if not (math.isfinite(spread) and spread >= 0):
+            raise ParameterError(f"spread must be at least 0, got {spread}.")
         # the coefficients are sums of n products, each rounded: their errors stay below n·ε
-        offset = spread * (self.bias + 4 * self.weights.size * _EPS)
-        return math.nextafter(self.noise.quantile(b, offset=offset).high + self.rounding, math.inf)
+        return spread * (self.bias + 4 * self.weights.size * _EPS)
 
 
 @final
@@ -216,7 +227,8 @@ class _Back:
             update = np.arange(self.run.terms) - first[agents]
         scale = noise * _scales(mechanism, agents, update)
         law = _merged(scale, self.run.terms)
-        return Value(met, weights(mechanism), law, self._rounding(scale, rounds))
+        rounding = self._rounding(scale, rounds)
+        return Value(met, weights(mechanism), law, rounding, is_feedback=rounds > self.before)
 
     def _rounding(self, scale: FloatArray, rounds: int) -> float:
         """The most that lattices move a value: docs/proofs/happened.md."""
