@@ -11,9 +11,12 @@ from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.parameters import Fading, OneShot
 
 
-def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None, seed=1):
-    """Play a session; `absent` says who says nothing in which round. Returns all that members would keep."""
-    from tacit.protocol.codec import Codec, as_array, as_numbers, combined, digest
+def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None, seed=1, quorum=1, alone=()):
+    """Play a session. Returns all that members would keep.
+
+    `absent` says who says nothing in which round. On a graph those in `alone` average themselves only.
+    """
+    from tacit.protocol.codec import Codec, as_array, as_numbers, combined, digest, history
     from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
     from tacit.protocol.records import Closed, Moved, Spoke
     from tacit.protocol.roster import Member
@@ -34,8 +37,8 @@ def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None
         rounds=rounds,
         lattice=Lattice.fitting(parameters, rounds, 0, 1),
         components=components,
-        quorum=1,
-        start=1,
+        quorum=quorum,
+        start=quorum,
         expires=LAST_EXPIRY,
     )
     codec, lattice = Codec(session), session.lattice
@@ -79,8 +82,9 @@ def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None
         for i in range(n):
             if edges is not None:
                 used = tuple(j for j in sorted({i, *session.neighbours(i)}) if j in reports)
+                used = (i,) if i in alone else used
                 y = mean(used)
-                heard[i] = combined(digest(reports[j]) for j in used)
+                heard[i] = history(heard[i], (digest(reports[j]) for j in used))
                 frames = tuple(reports[j] for j in used)
             else:
                 heard[i], frames = before, (frame,)

@@ -77,7 +77,7 @@ def recorded(played, tmp_path):
 
     def write(path, game, by):
         path.parent.mkdir(exist_ok=True)
-        with TranscriptWriter(path, game.session, by, durable=False) as writer:
+        with TranscriptWriter(path, game.session, by, durable=False, sign=game.keys[by].sign) as writer:
             writer.take(game.kept[by])
 
     server, ring = played(), played(edges=((0, 1), (1, 2), (2, 3), (0, 3)))

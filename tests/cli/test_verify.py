@@ -47,14 +47,31 @@ def test_a_sound_session_exits_with_0_and_is_explained(game):
 
 def test_a_wrong_one_exits_with_1_and_says_what(game, tmp_path):
     lines = (tmp_path / "t.jsonl").read_text().splitlines()
+    (tmp_path / "twice.jsonl").write_text("\n".join([*lines, lines[-1]]) + "\n")
+    text = run("twice.jsonl", code=1)
+    assert text.startswith("UNSOUND: session played")
+    assert "out-of-order" in text
+    answer = json.loads(run("twice.jsonl", "--json", code=1))
+    assert answer["verdict"] == "unsound"
+    assert [f["name"] for f in answer["findings"] if f["wrong"]] == ["out-of-order"]
+    assert answer["accuracy"] is answer["result"] is None
+
+
+def test_what_could_not_be_checked_exits_with_7_and_says_what_is_missing(game, tmp_path):
+    lines = (tmp_path / "t.jsonl").read_text().splitlines()
     (tmp_path / "less.jsonl").write_text("\n".join(lines[:2] + lines[3:]) + "\n")
-    text = run("less.jsonl", code=1)
-    assert text.startswith("WRONG: session played")
+    text = run("less.jsonl", code=7)
+    assert text.startswith("UNCHECKED: session played")
     assert "missing-report" in text
-    answer = json.loads(run("less.jsonl", "--json", code=1))
-    assert [f["name"] for f in answer["findings"] if f["wrong"]] == ["missing-report"]
+    assert "those of agent1" in text
+    assert "radius" not in text
+    answer = json.loads(run("less.jsonl", "--json", code=7))
+    assert (answer["verdict"], answer["sound"]) == ("unchecked", False)
+    assert [f["name"] for f in answer["findings"] if f["gap"]] == ["missing-report"]
+    assert answer["accuracy"] is answer["result"] is None
+    assert answer["last_feedback"] == json.loads(run("t.jsonl", "--json"))["result"]
     (tmp_path / "cut.jsonl").write_text("\n".join(lines[:6]) + "\n")
-    assert "unfinished" in run("cut.jsonl", code=1)
+    assert "unfinished" in run("cut.jsonl", code=7)
     run("cut.jsonl", "--running")
 
 
@@ -62,7 +79,7 @@ def test_peers_are_merged(played, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     game = played(edges=PATH)
     for i in range(4):
-        with TranscriptWriter(tmp_path / f"{i}.jsonl", game.session, i) as writer:
+        with TranscriptWriter(tmp_path / f"{i}.jsonl", game.session, i, sign=game.keys[i].sign) as writer:
             writer.take(game.kept[i])
     several = [f"{i}.jsonl" for i in range(4)]
     assert "Written: all.jsonl" in run(*several, "--merge", "all.jsonl")

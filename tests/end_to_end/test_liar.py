@@ -191,7 +191,7 @@ def test_a_liar_learns_no_more_than_was_promised_and_is_found_out(crew, kind):
     told = subprocess.run(command, capture_output=True, text=True, timeout=made.wait, check=False)
     assert told.returncode == 1, told.stderr
     words = " ".join(told.stdout.split())
-    assert "WRONG: session test" in words
+    assert "UNSOUND: session test" in words
     assert "equivocation: one sender signed two different messages for one round" in words
     assert "equivocated coordinator" in words
     told = subprocess.run([*command, "--json"], capture_output=True, timeout=made.wait, check=False)

@@ -137,7 +137,7 @@ def forged(play, codec):
             yield codec.seal(who, body, sign)
         yield codec.seal(SERVER, Feedback(t, numbers, used, n, bytes(32), NOTHING_HEARD), sign)
         yield codec.seal(SERVER, Ask(t), sign)
-    yield codec.seal(0, Done(rounds), sign)
+    yield codec.seal(0, Done(rounds, NOTHING_HEARD), sign)
     yield codec.seal(0, Stop(0, Reason.OPERATOR), sign)
     yield codec.seal(SERVER, Stop(0, Reason.OPERATOR), sign)
 

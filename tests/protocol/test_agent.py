@@ -504,17 +504,18 @@ def finish(alone):
 
 def test_it_says_when_it_is_done_and_again_when_the_coordinator_has_not_heard(alone):
     step = finish(alone)
-    assert alone.says(step)[-1] == Done(6)
+    done = Done(6, alone.history[-1])
+    assert alone.says(step)[-1] == done
     assert step.records[-1] == Ended(6, None)
     assert step.notices[-1] == Finished(6)
     assert alone.agent.wake is None
-    assert alone.says(alone.feed(5)) == [Done(6)]
-    assert alone.says(alone.hear(Ask(3))) == [Done(6)]
-    assert alone.says(alone(Joined(COORDINATOR))) == [Done(6)]
+    assert alone.says(alone.feed(5)) == [done]
+    assert alone.says(alone.hear(Ask(3))) == [done]
+    assert alone.says(alone(Joined(COORDINATOR))) == [done]
     assert alone.hear(Stop(6, Reason.OPERATOR)) == Step()
     assert alone(Halt()) == Step()
     step = alone.again()(Start())
-    assert alone.says(step)[-1] == Done(6)
+    assert alone.says(step)[-1] == done
     assert step.records == ()
 
 

@@ -63,7 +63,7 @@ VALID = [
     (COORDINATOR, Ask(3)),
     (3, Present(0)),
     (3, Present(4)),
-    (3, Done(4)),
+    (3, Done(4, bytes(32))),
     (3, Stop(2, Reason.CAP)),
     (COORDINATOR, Stop(4, Reason.OPERATOR)),
 ]
@@ -188,7 +188,7 @@ BODY_CASES = [
     (3, feedback(), Refusal.WRONG_ROLE),
     (COORDINATOR, report(), Refusal.WRONG_ROLE),
     (COORDINATOR, Present(0), Refusal.WRONG_ROLE),
-    (COORDINATOR, Done(4), Refusal.WRONG_ROLE),
+    (COORDINATOR, Done(4, bytes(32)), Refusal.WRONG_ROLE),
     (COORDINATOR, feedback(4), Refusal.WRONG_ROUND),
     (COORDINATOR, feedback(2**31 - 1), Refusal.WRONG_ROUND),
     (COORDINATOR, feedback(numbers=(1,)), Refusal.WRONG_LENGTH),
@@ -201,7 +201,7 @@ BODY_CASES = [
     (COORDINATOR, Feedback(1, CODEC.pack([0, 0]), b"\xff\xff", 16, HEARD, HEARD), Refusal.UNKNOWN_SENDER),
     (3, Ask(4), Refusal.WRONG_ROUND),
     (3, Present(5), Refusal.WRONG_ROUND),
-    (3, Done(3), Refusal.WRONG_ROUND),
+    (3, Done(3, bytes(32)), Refusal.WRONG_ROUND),
     (3, Stop(5, Reason.CAP), Refusal.WRONG_ROUND),
 ]
 

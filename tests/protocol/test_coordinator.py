@@ -295,7 +295,7 @@ def test_a_coordinator_with_an_old_ledger_is_found_out(server, state_of):
     server.machine = Coordinator.resume(server.session, old, sign=known_key(COORDINATOR).sign)
     server(Start())
     before = state_of(server.machine)
-    for body, update in ((Present(2), 2), (Ask(2), 2), (Done(3), 3), (Stop(2, Reason.CAP), 2)):
+    for body, update in ((Present(2), 2), (Ask(2), 2), (Done(3, bytes(32)), 3), (Stop(2, Reason.CAP), 2)):
         step = server.hear(1, body)
         assert step.notices == (Refused(Refusal.AHEAD, 1), LostHistory(1, update))
     assert server.report(1, u=2).notices == (Refused(Refusal.AHEAD, 1), LostHistory(1, 2))
@@ -379,10 +379,10 @@ def test_at_the_end_it_stays_until_all_have_heard(server):
     step = make_all(server)
     last = step.records[-1].frame
     for i in (0, 1, 2):
-        assert server.hear(i, Done(3)) == Step()
+        assert server.hear(i, Done(3, bytes(32))) == Step()
     step = server.tick(1)
     assert step.messages == (Send(3, last),)
-    step = server.hear(3, Done(3))
+    step = server.hear(3, Done(3, bytes(32)))
     assert step.records == (Ended(3, None),)
     assert step.notices == (Finished(3),)
     assert server.machine.phase is P.FINISHED
@@ -398,7 +398,7 @@ def test_at_the_end_it_does_not_wait_for_ever(server):
 def test_started_again_when_all_have_heard_it_is_over_at_once(server):
     make_all(server)
     for i in range(4):
-        server.hear(i, Done(3))
+        server.hear(i, Done(3, bytes(32)))
     step = server.again()(Start())
     assert step == Step(notices=(Finished(3),))
     assert server.machine.phase is P.FINISHED
@@ -407,7 +407,7 @@ def test_started_again_when_all_have_heard_it_is_over_at_once(server):
 
 def test_started_again_at_the_end_it_stays_for_those_who_come_back_only(server):
     make_all(server)
-    server.hear(0, Done(3))
+    server.hear(0, Done(3, bytes(32)))
     server.again()(Start())
     soon = 10 * server.session.deadlines.repeat
     assert soon < server.session.deadlines.start

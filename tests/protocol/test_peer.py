@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tacit.errors import ParameterError, StateError
-from tacit.protocol.codec import Codec, combined, digest
+from tacit.protocol.codec import Codec, digest, history
 from tacit.protocol.effects import (
     Behind,
     Equivocated,
@@ -145,7 +145,7 @@ def test_it_moves_towards_the_mean_of_its_closed_neighbourhood(middle):
     assert middle.codec.unpack(moved.state) == (agent.update(lattice.start(0.25), y),)
     assert step.notices == (RoundClosed(0, (0, 1, 2), ()), Updated(0, 3))
     step = middle.noise(1)
-    assert middle.says(step)[0][1].heard == combined(m.digest for m in frames)
+    assert middle.says(step)[0][1].heard == history(NOTHING_HEARD, (m.digest for m in frames))
 
 
 def test_after_a_restart_it_still_names_what_its_update_came_from(middle):
@@ -154,7 +154,7 @@ def test_after_a_restart_it_still_names_what_its_update_came_from(middle):
     moved = middle.report(2, 0).records[0]
     middle.again()(Start())
     step = middle.noise(1)
-    assert middle.says(step)[0][1].heard == combined(digest(f) for f in moved.heard)
+    assert middle.says(step)[0][1].heard == history(NOTHING_HEARD, map(digest, moved.heard))
 
 
 def test_early_messages_wait_for_their_round_and_are_bounded():
@@ -430,15 +430,19 @@ def all_rounds(middle):
 def test_at_the_end_it_serves_until_its_neighbours_are_done(middle):
     step = all_rounds(middle)
     assert step.records[-1] == Ended(6, None)
-    assert middle.says(step)[-1] == (None, Done(6))
+    heard = NOTHING_HEARD
+    for record in middle.records:
+        if isinstance(record, Moved):
+            heard = history(heard, map(digest, record.heard))
+    assert middle.says(step)[-1] == (None, Done(6, heard))  # signed for all six means
     assert middle.peer.phase is P.SERVING
-    middle.hear(0, Done(6))
+    middle.hear(0, Done(6, bytes(32)))
     middle(Tick(0.0))
     assert len(middle.hear(2, Ask(5)).messages) == 1
-    assert middle.says(middle(Tick(1.0))) == [(2, Done(6))]
-    assert middle.hear(2, Done(6)).notices == (Finished(6),)
+    assert middle.says(middle(Tick(1.0))) == [(2, Done(6, heard))]
+    assert middle.hear(2, Done(6, bytes(32))).notices == (Finished(6),)
     assert middle.peer.wake is None
-    assert middle.says(middle.hear(2, Done(6))) == [(2, Present(6))]  # no endless exchange of "done"
+    assert middle.says(middle.hear(2, Done(6, bytes(32)))) == [(2, Present(6))]  # and no end of it
     assert middle.hear(2, Present(6)).messages == ()
     step = middle.again()(Start())
     assert middle.peer.phase is P.SERVING
@@ -465,7 +469,7 @@ def test_who_leaves_for_good_says_so(middle):
 def test_a_neighbour_that_left_for_good_is_not_waited_for_at_the_end(middle):
     all_rounds(middle)
     middle.hear(0, Stop(6, Reason.OPERATOR))
-    assert Finished(6) in middle.hear(2, Done(6)).notices
+    assert Finished(6) in middle.hear(2, Done(6, bytes(32))).notices
 
 
 def test_records_of_others_are_refused(middle):

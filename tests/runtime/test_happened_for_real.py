@@ -13,7 +13,7 @@ from tacit.protocol.messages import COORDINATOR
 from tacit.protocol.session import Deadlines
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verify import verify
-from tacit.testing import Faults, Harness, ScriptedNoise, known_session
+from tacit.testing import Faults, Harness, ScriptedNoise, known_key, known_session
 
 VALUES = [0.1, 0.9, 0.4, 0.75, 0.2, 0.6]
 
@@ -73,7 +73,8 @@ def test_weights_are_those_of_what_happened(tmp_path, graph, noise_kind, seed):
     paths = []
     for number in harness.numbers:
         paths.append(tmp_path / f"{number}.jsonl")
-        with TranscriptWriter(paths[-1], session, number, durable=False) as writer:
+        sign = known_key(number).sign
+        with TranscriptWriter(paths[-1], session, number, durable=False, sign=sign) as writer:
             writer.take(harness.ledgers[number].records())
     verdict = verify(paths)
     assert verdict.sound, [str(finding) for finding in verdict.findings]

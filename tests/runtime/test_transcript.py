@@ -45,7 +45,9 @@ def test_cut_anywhere_and_resumed_it_is_the_same_file(played, tmp_path, by, edge
     """A crash can leave any piece of the file; all records of the ledger bring back the rest."""
     game = played(rounds=2, edges=edges)
     path, records = tmp_path / "t.jsonl", game.kept[by]
-    whole = write(path, game.session, records, by)
+    sign = game.keys[by].sign
+    whole = write(path, game.session, records, by, sign=sign)
+    assert whole.count(b'"note": "done"') == (edges is not None)
     for cut in {
         *range(0, len(whole), 41),
         len(whole) - 1,
@@ -54,7 +56,7 @@ def test_cut_anywhere_and_resumed_it_is_the_same_file(played, tmp_path, by, edge
         whole.index(b"\n") + 1,
     }:
         path.write_bytes(whole[:cut])
-        assert write(path, game.session, records, by, durable=False) == whole
+        assert write(path, game.session, records, by, durable=False, sign=sign) == whole
 
 
 def test_taken_step_by_step_or_at_once_is_the_same(game, tmp_path):

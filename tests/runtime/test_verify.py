@@ -13,7 +13,7 @@ from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array, combined, digest
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Closed, Ended, Evidence
-from tacit.runtime.findings import NOTES, WRONG, Finding
+from tacit.runtime.findings import GAPS, NOTES, WRONG, Finding
 from tacit.runtime.reading import Reading, encoded, merge
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verify import verify
@@ -24,6 +24,8 @@ ABSENT = {1: [2], 2: [0, 1]}
 
 
 def write(path, game, records=None, by=COORDINATOR, **how):
+    if by != COORDINATOR:
+        how.setdefault("sign", game.keys[by].sign)
     with TranscriptWriter(path, game.session, by, durable=False, **how) as writer:
         writer.take(game.kept[by] if records is None else records)
     return path
@@ -87,12 +89,21 @@ def test_what_was_met_is_within_its_radius(game, path):
 def test_members_are_judged_together(game, path, tmp_path):
     agents = [write(tmp_path / f"{i}.jsonl", game, by=i) for i in range(4)]
     assert verify([path, *agents]).findings == ()
-    assert names(verify(agents)) == {"means-unchecked"}
+    # All agents together have all messages, whoever comes first.
+    for several in (agents, agents[::-1], [agents[0], path, *agents[1:]]):
+        together = verify(several)
+        assert together.word == "sound"
+        assert together.means == 4
+        assert together.accuracy.radius == verify(path).accuracy.radius
+    assert verify(agents[1:]).word == "unchecked"
     alone = verify(agents[2])
-    assert alone.sound
-    assert names(alone) == {"means-unchecked"}
+    assert alone.word == "unchecked"
+    assert names(alone) == {"missing-report"}
+    assert "those of agent0, agent1, agent3" in str(alone.findings[0])
     assert alone.messages == (0, 0, 3, 0)
-    assert alone.accuracy.radius == verify(path).accuracy.radius  # whose messages were used is signed
+    assert alone.means == 0
+    assert alone.accuracy is alone.result is None
+    assert alone.claimed == verify(path).result
     own = verify(path, agent="agent2").accuracy
     run = happened.server(game.session.mechanism, alone.used, lattice=game.session.lattice)
     assert own.radius == run.agent(2).radius(0.05, spread=1.0)
@@ -105,8 +116,8 @@ def test_a_graph_is_judged_from_its_peers(played, tmp_path, one_shot):
     game = played(edges=PATH, one_shot=one_shot, absent={1: [2]})
     peers = [write(tmp_path / f"{i}.jsonl", game, by=i) for i in range(4)]
     together = verify(peers)
+    assert together.findings == ()  # also agent2's mean of round 0, after which it said nothing
     assert together.sound
-    assert names(together) == {"means-unproved"}  # nobody signs what the last means were taken of
     assert together.means == 16
     assert together.result is None
     run = happened.graph(game.session.mechanism, together.used, lattice=game.session.lattice)
@@ -114,18 +125,32 @@ def test_a_graph_is_judged_from_its_peers(played, tmp_path, one_shot):
     merged = verify(merge(peers, tmp_path / "m.jsonl"))
     assert merged.used == together.used
     assert merged.sound
-    alone = verify(peers[1])
-    assert alone.sound
-    assert alone.accuracy is None  # one peer cannot know what all others used
-    # what a neighbour used can be told from what its next report commits to
-    assert {(0, 0), (0, 1)} <= set(alone.used[0])
+    for some in (peers[1:2], peers[:3]):  # nobody knows what the others used
+        fewer = verify(some)
+        assert fewer.word == "unchecked"
+        assert fewer.accuracy is None
+        assert names(fewer) == {"missing-mean", "unfinished"}
+
+
+def test_a_graph_is_judged_while_it_runs(played, tmp_path):
+    """What the newest means were taken of is signed with the next report only: they do not count yet."""
+    game = played(edges=PATH)
+    peers = [write(tmp_path / f"{i}.jsonl", game, game.kept[i][:5], by=i) for i in range(4)]
+    assert names(verify(peers)) == {"unfinished"}
+    running = verify(peers, running=True)
+    assert running.word == "sound"
+    assert (running.rounds, running.means) == (2, 8)
+    for i in range(4):  # and with two means more, for which nobody has signed
+        write(tmp_path / f"{i}.jsonl", game, game.kept[i][:6], by=i)
+    assert names(verify(peers)) == {"unfinished", "unsigned-mean"}
+    assert verify(peers, running=True).used == running.used
 
 
 def test_a_session_that_was_ended_says_so(game, tmp_path):
     records = game.kept[COORDINATOR][:2]
     unfinished = verify(write(tmp_path / "a", game, records))
     assert names(unfinished) == {"unfinished"}
-    assert not unfinished.sound
+    assert unfinished.word == "unchecked"
     assert verify(tmp_path / "a", running=True).sound
     sign = game.keys[-1].sign
     assert verify(write(tmp_path / "b", game, [*records, Ended(2, Reason.OPERATOR)], sign=sign)).sound
@@ -176,7 +201,7 @@ def test_lines_left_out_are_found(game, path):
     lines = lines_of(path)
     for k in range(1, len(lines) - 1):
         verdict = verify(save(path.with_name("less.jsonl"), lines[:k] + lines[k + 1 :]))
-        assert names(verdict) & {"missing-report", "missing-round"}, k
+        assert names(verdict) in ({"missing-report"}, {"missing-round"}), k
         assert not verdict.sound
     assert "unfinished" in names(verify(save(path.with_name("less.jsonl"), lines[:-1])))
 
@@ -405,8 +430,16 @@ def test_a_peer_that_lies_about_its_mean_is_found(played, tmp_path):
     assert "missing-report" in names(verify(save(tmp_path / "lie.jsonl", without)))
 
 
+def test_a_stated_mean_that_lacks_reports_is_no_gap_where_another_file_has_them(played, tmp_path):
+    game = played(edges=PATH)
+    peers = [write(tmp_path / f"{i}.jsonl", game, by=i) for i in range(4)]
+    lines = [x for x in lines_of(peers[1]) if not (x.get("agent") == 2 and "x" in x)]
+    assert verify([*peers, save(tmp_path / "less.jsonl", lines)]).word == "sound"
+    assert verify([peers[0], tmp_path / "less.jsonl", *peers[2:]]).word == "unchecked"
+
+
 def test_findings_have_names_and_sentences():
-    assert not set(NOTES) & set(WRONG)
+    assert len({**NOTES, **GAPS, **WRONG}) == len(NOTES) + len(GAPS) + len(WRONG)
     found = Finding("torn", NOTES["torn"], "a.jsonl", 7, 3, "agent1")
     assert str(found) == f"torn: {NOTES['torn']} (a.jsonl, line 7, round 3, agent1)"
     assert not found.wrong

@@ -114,7 +114,7 @@ def take_part(
             trouble=lambda why: log.say("trouble", why),
         )
 
-    result: AgentResult | None = running.drive(session, number, common, make)
+    result: AgentResult | None = running.drive(session, number, common, make, identity.sign)
     if result is None:
         running.leave(
             "The session did not end in time; run the same command again to go on.", running.UNFINISHED

@@ -206,7 +206,7 @@ def drive(
 ) -> Any:
     """Run a member to its end with its log, transcript and status; return its result.
 
-    With the coordinator's `sign` the transcript of a session that it ended early says so.
+    With the member's `sign` its transcript has what it must say itself: see `TranscriptWriter`.
     """
     from tacit.runtime.status import Status
 

@@ -12,8 +12,8 @@ from tacit.cli import options, output
 if TYPE_CHECKING:
     from tacit.runtime.verify import Verdict
 
-WRONG = 1
-"""Exit code where something is wrong."""
+EXIT_CODES = {"sound": 0, "unsound": 1, "unchecked": 7}
+"""One for each verdict."""
 
 _SHOWN = 20  # findings, and agents, for people
 
@@ -57,10 +57,12 @@ def command(
 ) -> None:
     """Check what everyone could see of a session: who said what, and whether it adds up.
 
-    Signatures, order, means to the last bit, noise exponents, losses and contradictions are computed anew
-    from the public transcripts of one session, the coordinator's or several members'. A transcript brings its
-    own roster: with --session it must be the one that was agreed on. Exit codes: 0 sound, 1 something is
-    wrong, 2 the input cannot be read.
+    Signatures, order, means to the last bit, quorums, noise exponents, losses and contradictions are computed
+    anew from the public transcripts of one session. SOUND means that every mean was recomputed from signed
+    messages. UNCHECKED means that messages are missing for that, and says which; then no accuracy is shown.
+    The coordinator's transcript has all messages; one agent's alone does not. A transcript brings its own
+    roster: with --session it must be the one that was agreed on. Exit codes: 0 sound, 1 something is wrong,
+    2 the input cannot be read, 7 unchecked.
     """
     from tacit.runtime.session import read_session
     from tacit.runtime.verify import verify
@@ -79,7 +81,7 @@ def command(
         _print(verdict)
         if merge is not None:
             click.echo(f"Written: {merge}")
-    ctx.exit(0 if verdict.sound else WRONG)
+    ctx.exit(EXIT_CODES[verdict.word])
 
 
 def _merge(transcripts: tuple[Path, ...], out: Path) -> None:
@@ -94,6 +96,7 @@ def _answer(verdict: Verdict) -> dict[str, Any]:
     names = [member.name for member in session.roster]
     accuracy = verdict.accuracy
     return {
+        "verdict": verdict.word,
         "sound": verdict.sound,
         "session": session.name,
         "id": session.id.hex(),
@@ -102,11 +105,13 @@ def _answer(verdict: Verdict) -> dict[str, Any]:
         "rounds_declared": session.rounds,
         "means_recomputed": verdict.means,
         "result": verdict.result,
+        "last_feedback": verdict.claimed,
         "equivocated": list(verdict.equivocators),
         "findings": [
             {
                 "name": finding.name,
                 "wrong": finding.wrong,
+                "gap": finding.gap,
                 "sentence": finding.sentence,
                 "file": finding.file,
                 "line": finding.line,
@@ -116,8 +121,12 @@ def _answer(verdict: Verdict) -> dict[str, Any]:
             for finding in verdict.findings
         ],
         "agents": {
-            name: {"messages": count, "loss": loss, "loss_declared": session.account(i).total}
-            for i, (name, count, loss) in enumerate(zip(names, verdict.messages, verdict.losses, strict=True))
+            name: {
+                "messages": verdict.messages[i],
+                "loss": verdict.losses and verdict.losses[i],
+                "loss_declared": verdict.declared and verdict.declared[i],
+            }
+            for i, name in enumerate(names)
         },
         "used": [_named(verdict, row, names) for row in verdict.used],
         "accuracy": accuracy
@@ -142,16 +151,22 @@ def _named(verdict: Verdict, row: tuple[Any, ...], names: list[str]) -> Any:
     return by
 
 
+_SAYS = {
+    "unchecked": "Not everything could be checked, so nothing is said about accuracy. What is missing:",
+    "unsound": "Something is wrong, so nothing is said about accuracy:",
+}
+
+
 def _print(verdict: Verdict) -> None:
     session = verdict.session
-    word = "SOUND" if verdict.sound else "WRONG"
-    title = f"{word}: session {session.name}, {session.id.hex()[:16]}"
+    title = f"{verdict.word.upper()}: session {session.name}, {session.id.hex()[:16]}"
     sections = {
         "Session": _session_rows(verdict),
         "Accuracy": _accuracy_rows(verdict),
         "Loss": _loss_rows(verdict),
     }
-    notes = [str(finding) for finding in verdict.findings[:_SHOWN]]
+    notes = [_SAYS[verdict.word]] if verdict.word in _SAYS else []
+    notes += [str(finding) for finding in verdict.findings[:_SHOWN]]
     if len(verdict.findings) > _SHOWN:
         notes.append(f"and {len(verdict.findings) - _SHOWN} more findings: see --json.")
     output.print_report(title, {name: rows for name, rows in sections.items() if rows}, notes)
@@ -171,9 +186,11 @@ def _session_rows(verdict: Verdict) -> list[output.Row]:
         rows.append(
             ("used", f"{output.each(sizes)}", f"messages in a round; all {session.n:,} in {full:,} rounds")
         )
-    if verdict.result is not None:
-        shown = ", ".join(output.near(value) for value in verdict.result[:4])
-        rows.append(("result", shown + (", …" if len(verdict.result) > 4 else ""), "the last feedback"))
+    if verdict.claimed is not None:
+        shown = ", ".join(output.near(value) for value in verdict.claimed[:4])
+        shown += ", …" if len(verdict.claimed) > 4 else ""
+        name = "result" if verdict.sound else "claimed"
+        rows.append((name, shown, "the last feedback" + ("" if verdict.sound else ", not checked")))
     if verdict.equivocators:
         rows.append(
             ("equivocated", ", ".join(verdict.equivocators[:4]), "signed two different messages for one")
@@ -199,10 +216,10 @@ def _loss_rows(verdict: Verdict) -> list[output.Row]:
     session = verdict.session
     if not any(verdict.messages):
         return []
-    loss, declared = max(verdict.losses), max(session.account(i).total for i in range(session.n))
     apart = f"for values {output.near(session.adjacency)} apart"
-    return [
-        ("messages", output.each(list(verdict.messages)), "of each agent in these transcripts"),
-        ("loss", output.up(loss), f"at most, of any agent by them, {apart}"),
-        ("declared", output.up(declared), "if it speaks in every round"),
-    ]
+    rows = [("messages", output.each(list(verdict.messages)), "of each agent in these transcripts")]
+    if verdict.losses is not None:
+        rows.append(("loss", output.up(max(verdict.losses)), f"at most, of any agent by them, {apart}"))
+    if verdict.declared is not None:
+        rows.append(("declared", output.up(max(verdict.declared)), "if it speaks in every round"))
+    return rows

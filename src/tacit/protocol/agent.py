@@ -236,11 +236,11 @@ class Agent(Speaker):
         self._record_end()
         self._notices.append(Finished(self.session.rounds))
         self._rest()
-        self._say(COORDINATOR, Done(self.session.rounds))
+        self._say(COORDINATOR, Done(self.session.rounds, self._heard))
 
     def _say_done(self, _: Any) -> None:
         if self._may_answer(COORDINATOR):
-            self._say(COORDINATOR, Done(self.session.rounds))
+            self._say(COORDINATOR, Done(self.session.rounds, self._heard))
 
     def _end(self, stop: Stop) -> None:
         self._record_stop(stop.reason)

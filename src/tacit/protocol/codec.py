@@ -73,6 +73,15 @@ def combined(digests: Iterable[bytes]) -> bytes:
     return hashlib.sha256(_REPORTS_DOMAIN + b"".join(digests)).digest()
 
 
+def history(before: bytes, digests: Iterable[bytes]) -> bytes:
+    """Return what a peer's next report commits to, after a mean of messages with these digests.
+
+    `before` is what its report for the round of the mean committed to, or would have: so one signature
+    stands for every mean so far, also for those after which the peer said nothing.
+    """
+    return combined((before, *digests))
+
+
 def as_array(numbers: Sequence[int]) -> Whole:
     """Return numbers as the lattice computes with them: a plain one alone, for speed."""
     if len(numbers) == 1:

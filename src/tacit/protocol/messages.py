@@ -84,9 +84,9 @@ class Present(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 class Report(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Message u of an agent: x_u, in steps of 2^exponent.
 
-    `heard` commits to what update u came from: the digest of the feedback of round u − 1, or on a
-    graph of all messages that the mean of round u − 1 was taken of. Whoever tells different agents
-    different things is found out by it.
+    `heard` commits to everything that updates 0 to u − 1 came from: with a server the digest of the
+    feedback of round u − 1, which names the one before; on a graph `codec.history`. Whoever tells different
+    agents different things is found out by it.
     """
 
     update: Count
@@ -121,9 +121,10 @@ class Ask(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Done(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """I have made all updates of the session."""
+    """I have made all updates of the session, from what `heard` commits to: as in a report after the last."""
 
     update: Count
+    heard: Digest
 
 
 @final

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any, ClassVar, final
 
 from tacit.errors import ParameterError
-from tacit.protocol.codec import Sign, as_numbers, combined, digest
+from tacit.protocol.codec import Sign, as_numbers, digest, history
 from tacit.protocol.effects import (
     Behind,
     Finished,
@@ -82,7 +82,7 @@ class Peer(Speaker):
         elif isinstance(record, Moved):
             digests = [digest(frame) for frame in record.heard]
             self._past.append(dict(zip(record.used, digests, strict=True)))
-            self._heard = combined(digests)
+            self._heard = history(self._heard, digests)
 
     @property
     def _others(self) -> frozenset[int]:
@@ -250,7 +250,7 @@ class Peer(Speaker):
         if not self._may_answer(who):
             return
         if self.phase in (PeerPhase.SERVING, PeerPhase.FINISHED):
-            self._say(who, Done(self.session.rounds))
+            self._say(who, Done(self.session.rounds, self._heard))
         elif self.voice.said is not None:
             self._send(who, self.voice.said)
         else:
@@ -338,7 +338,7 @@ class Peer(Speaker):
         messages = [used[i] for i in whose]
         y = as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in messages]))
         self._records.append(self.voice.move(y, [m.frame for m in messages], whose))
-        self._heard = combined(m.digest for m in messages)
+        self._heard = history(self._heard, (m.digest for m in messages))
         self._past.append({m.sender: m.digest for m in messages})
         self._last = {(m.sender, t): m.frame for m in messages}
         self.live -= set(missing)
@@ -372,7 +372,7 @@ class Peer(Speaker):
                 self._say(j, Ask(self.voice.update))
         elif self.phase is PeerPhase.SERVING:
             for j in sorted(self._neighbours - self.done):
-                self._say(j, Done(self.session.rounds))
+                self._say(j, Done(self.session.rounds, self._heard))
         if self.phase not in (PeerPhase.FINISHED, PeerPhase.STOPPED):
             self._again(fresh=False)
 
@@ -386,7 +386,7 @@ class Peer(Speaker):
         self._timers.set("deadline", seconds)
         self._again(fresh=True)
         self._record_end()
-        self._say(None, Done(self.session.rounds))
+        self._say(None, Done(self.session.rounds, self._heard))
 
     def _finish(self, _: Any) -> None:
         self._rest()

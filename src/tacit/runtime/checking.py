@@ -1,26 +1,29 @@
-"""Follows the lines of transcripts and finds what does not fit.
+"""Follows the lines of transcripts and finds what does not fit, and what is missing.
 
-Memory: the numbers of one round at a time, and for each (agent, round) seen two digests of 32 bytes.
+docs/reference/wire.md says what is checked. A finding is wrong where something signed contradicts the rules
+or something else that is signed, and a gap where something that a mean rests on is not there. Who wrote a
+file is not signed, so no verdict depends on it.
+
+Memory: the numbers of one round at a time and of rounds whose reports are spread over several files, and for
+each (agent, round) seen two digests of 32 bytes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import combinations
 from typing import Any, NamedTuple, final
 
-from tacit.protocol.codec import Codec, as_array, as_numbers, combined
+from tacit.protocol.codec import Codec, as_numbers, combined, history
 from tacit.protocol.effects import Refused
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Kind, Message, Report, Stop
+from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Feedback, Kind, Message, Report, Stop
 from tacit.protocol.session import Session
-from tacit.runtime.findings import NOTES, WRONG, Finding, refusal_name
-from tacit.runtime.reading import Content, Line, Reading, decoded, header, line_of, mean_line
+from tacit.runtime.findings import GAPS, NOTES, WRONG, Finding, refusal_name
+from tacit.runtime.reading import Content, Line, Reading, decoded, header, line_of, mean_line, same
 
 _MOST_FINDINGS = 1000
-_MOST_MISSING = 3  # neighbours that a mean may lack for it to be recognised without its agent's word
-_MOST_GUESSED = 1 << 17  # digests that are put together to recognise one mean: a star has C(n, 3) guesses
+_MOST_NAMES = 5
 
 
 class Slot(NamedTuple):
@@ -39,27 +42,29 @@ class Checker:
         self.session = session
         self.codec = Codec(session)
         self.findings: list[Finding] = []
+        self.lines = 0
         self.digests: dict[Slot, bytes] = {}
         self.more: Counter[Slot] = Counter()  # further different messages for the same slot
-        self.heard: dict[tuple[int, int], bytes] = {}  # what report u of an agent commits to
+        self.heard: dict[tuple[int, int], bytes] = {}  # what an agent's report u, or its end, commits to
         self.used: dict[int, tuple[int, ...]] = {}  # with a server, by round
         self.means: dict[tuple[int, int], tuple[int, ...]] = {}  # on a graph, by (round, agent)
-        self.feedback: tuple[int, tuple[int, ...]] | None = None
-        self.checked = 0
-        self.proved: set[int] = set()  # rounds whose feedback was recomputed
-        self.unchecked: set[int] = set()
-        self.stopped = False
+        self.feedback: Message | None = None  # the newest
+        self.right: set[int] = set()  # rounds whose feedback is the mean of its reports
+        self._open: dict[int, Message] = {}  # feedback whose reports were not all in its file
+        self._reports: dict[int, dict[int, Message]] = {}  # of the rounds in `_open`
+        self._lacking: dict[tuple[int, int], set[int]] = {}  # whose reports a mean lacks, by round and agent
+        self._stops: list[int] = []
         self._evidence: list[tuple[Slot, bytes, bytes | None, Finding]] = []
         self._kept: Counter[bool] = Counter()  # findings, by whether they are wrong
 
-    def found(self, name: str, file: _File | None = None, **where: Any) -> Finding:
-        """Note what was found, and where."""
-        said = WRONG.get(name) or NOTES.get(name) or where.pop("sentence", name)
-        sender = where.pop("sender", None)
+    def found(self, name: str, file: _File | None = None, **where: Any) -> None:
+        """Note what was found, and where; `about` is added to its sentence."""
+        said = WRONG.get(name) or GAPS.get(name) or NOTES.get(name) or where.pop("sentence", name)
+        if about := where.get("about"):
+            said += f": {about}"
+        sender = where.get("sender")
         name_of = None if sender is None else self.session.member_name(sender)
-        made = Finding(name, said, file and file.name, file and file.line, where.get("round"), name_of)
-        self._keep(made)
-        return made
+        self._keep(Finding(name, said, file and file.name, file and file.line, where.get("round"), name_of))
 
     def _keep(self, made: Finding) -> None:
         """Keep the first thousand of each sort: what is harmless must not crowd out what is wrong."""
@@ -70,9 +75,10 @@ class Checker:
     def add(self, reading: Reading, name: str) -> None:
         """Check one transcript."""
         file = _File(self, reading, name)
-        if reading.declared != header(self.session, reading.by):
+        if not same(reading.declared, header(self.session, reading.by)):
             self.found("altered-header", file)
         for line in reading:
+            self.lines += 1
             file.take(line)
         if reading.torn:
             self.found("torn", file)
@@ -92,18 +98,159 @@ class Checker:
         before = message.body.before if isinstance(message.body, Feedback) else None
         self._evidence.append((_slot(message), message.digest, before, place))
 
+    def stop(self, update: int) -> None:
+        """Take note that the coordinator has signed the end."""
+        self._stops.append(update)
+
+    # ---- feedback -----------------------------------------------------------------------------------
+
+    def close(self, message: Message, reports: Mapping[int, Message], file: _File) -> None:
+        """Take a feedback and those of its round's reports that stand in the same file."""
+        body = message.body
+        assert isinstance(body, Feedback)
+        t, used = body.round, self.codec.members(body.used)
+        self.used[t] = used
+        if self.feedback is None or self._round_of(self.feedback) <= t:
+            self.feedback = message
+        if all(i in reports for i in used):
+            self._recompute(message, used, reports, file)
+        elif t not in self.right:
+            self._open[t] = message
+            self._reports.setdefault(t, {}).update(reports)
+
+    def _recompute(
+        self, message: Message, used: tuple[int, ...], reports: Mapping[int, Message], file: _File | None
+    ) -> None:
+        """Check that a feedback is the mean of its reports, phase (ii), and commits to them."""
+        body = message.body
+        assert isinstance(body, Feedback)
+        right = True
+        if combined(reports[i].digest for i in used) != body.reports:
+            right = False
+            self.found("wrong-reports", file, round=body.round)
+        if self.mean(reports[i] for i in used) != message.numbers:
+            right = False
+            self.found("wrong-mean", file, round=body.round)
+        if right:
+            self.right.add(body.round)
+        self._open.pop(body.round, None)
+        self._reports.pop(body.round, None)
+
+    def mean(self, reports: Iterable[Message]) -> tuple[int, ...]:
+        """Return the mean of reports, exactly as coordinators and peers must take it."""
+        return as_numbers(self.session.lattice.mean([self.codec.lifted(report) for report in reports]))
+
+    # ---- means of peers -----------------------------------------------------------------------------
+
+    def claim(self, t: int, agent: int, named: tuple[int, ...], file: _File) -> None:
+        """Take a right mean of a peer: its next report must commit to what it was taken of."""
+        spoke = agent in named
+        if len(named) < max(1, min(self.session.least_quorum, len(self.session.neighbours(agent)) + spoke)):
+            self.found("below-quorum", file, round=t, sender=agent)
+        if self.means.setdefault((t, agent), named) != named:
+            self.found("other-history", file, round=t, sender=agent)
+
+    def lacks(self, t: int, agent: int, whose: Iterable[int]) -> None:
+        """Take note that a mean of an agent, or of the coordinator, names reports that are not there."""
+        self._lacking.setdefault((t, agent), set()).update(whose)
+
+    # ---- when all is read ---------------------------------------------------------------------------
+
     def finish(self, *, running: bool) -> None:
         """Check what only all lines together can tell."""
-        self._commitments()
+        if self.session.topology == "server":
+            self._finish_server(running=running)
+        else:
+            self._finish_graph(running=running)
         for slot, digest, before, place in self._evidence:
             self._judge(slot, digest, before, place)
-        if self.unchecked - self.proved:
-            self.found("means-unchecked", round=min(self.unchecked - self.proved))
-        unproved = [t for t, i in self.means if (i, t + 1) not in self.heard]
-        if unproved:
-            self.found("means-unproved", round=min(unproved))
-        if not (running or self.stopped) and self.rounds < self.session.rounds:
+        lacking = {place: whose for place, whose in self._lacking.items() if place not in self.means}
+        if lacking:
+            names = self._names(i for whose in lacking.values() for i in whose)
+            self.found("missing-report", round=min(lacking)[0], about=f"those of {names}")
+        if self.rounds == 0:
+            self.found("no-rounds")
+        else:
+            self._start()
+
+    def _finish_server(self, *, running: bool) -> None:
+        for (agent, u), heard in sorted(self.heard.items()):
+            feedback = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, u - 1)) if u else NOTHING_HEARD
+            if feedback not in (None, heard):
+                self.found("other-history", round=u, sender=agent)
+        for t, message in sorted(self._open.items()):
+            reports, used = self._reports[t], self.used[t]
+            absent = [i for i in used if i not in reports]
+            if absent:
+                self.lacks(t, COORDINATOR, absent)
+            else:
+                self._recompute(message, used, reports, None)
+        if self._stops and self.rounds > min(self._stops):
+            self.found("after-the-end", round=min(self._stops))
+        if not (running or self._stops) and self.rounds < self.session.rounds:
             self.found("unfinished", round=self.rounds)
+
+    def _finish_graph(self, *, running: bool) -> None:
+        said: list[dict[int, bytes]] = [{} for _ in range(self.session.n)]
+        made: list[dict[int, tuple[int, ...]]] = [{} for _ in range(self.session.n)]
+        for (agent, u), heard in self.heard.items():
+            said[agent][u] = heard
+        for (t, agent), named in self.means.items():
+            made[agent][t] = named
+        gaps: dict[str, set[int]] = {"missing-mean": set(), "unsigned-mean": set(), "unfinished": set()}
+        for agent in range(self.session.n):
+            signed, whole = self._follow(agent, said[agent], made[agent])
+            if not whole:
+                gaps["missing-mean"].add(agent)
+            unsigned = [t for t in made[agent] if t >= signed]
+            if running:  # not yet: it may sign them with its next report
+                for t in unsigned:
+                    del self.means[t, agent]
+                continue
+            if unsigned:
+                gaps["unsigned-mean"].add(agent)
+            if max([signed, *(t + 1 for t in made[agent])]) < self.session.rounds:
+                gaps["unfinished"].add(agent)
+        for name, agents in gaps.items():
+            if agents:
+                self.found(name, about=self._names(agents))
+
+    def _follow(
+        self, agent: int, said: Mapping[int, bytes], made: Mapping[int, tuple[int, ...]]
+    ) -> tuple[int, bool]:
+        """Follow a peer's means from the first; return how many it has signed for, and if all are there."""
+        at, signed, whole = 0, 0, True
+        known: bytes | None = NOTHING_HEARD
+        for u in sorted({*said, *(t + 1 for t in made)}):
+            if u:
+                named = made.get(u - 1) if at == u - 1 else None
+                whose = None if named is None else self._digests(u - 1, named)
+                known = None if known is None or whose is None else history(known, whose)
+            at = u
+            if u not in said:
+                continue
+            if known is None:
+                whole = False
+            elif known != said[u]:
+                self.found("other-history", round=u, sender=agent)
+            known, signed = said[u], u
+        return signed, whole
+
+    def _digests(self, t: int, agents: Iterable[int]) -> list[bytes]:
+        return [self.digests[Slot(j, Kind.REPORT, t)] for j in agents]
+
+    def _start(self) -> None:
+        """Tell where fewer spoke in round 0 than had to be there: they may have been, and left."""
+        session = self.session
+        if session.topology == "server":
+            few = 0 in self.used and len(self.used[0]) < session.least_start
+        else:
+            few = any(
+                t == 0 and len(named) < min(session.least_start, len(session.neighbours(i)) + 1)
+                for (t, i), named in self.means.items()
+            )
+        if few:
+            self.found("start-unproved", round=0)
 
     def _judge(self, slot: Slot, digest: bytes, before: bytes | None, place: Finding) -> None:
         """Say whether a frame kept as evidence cannot be honest beside the others.
@@ -126,43 +273,15 @@ class Checker:
         """How many rounds are over, by what was seen."""
         return max([*self.used, *(t for t, _ in self.means)], default=-1) + 1
 
-    def _commitments(self) -> None:
-        """Each report commits to what its agent heard in the round before."""
-        for (agent, u), heard in sorted(self.heard.items()):
-            if u == 0:
-                if heard != NOTHING_HEARD:
-                    self.found("other-history", round=u, sender=agent)
-            elif self.session.topology == "server":
-                feedback = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, u - 1))
-                if feedback not in (None, heard):
-                    self.found("other-history", round=u, sender=agent)
-            else:
-                self._mean_behind(agent, u, heard)
+    def _names(self, agents: Iterable[int]) -> str:
+        names = [self.session.member_name(i) for i in sorted(set(agents))]
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        return ", ".join(names[:_MOST_NAMES]) + more
 
-    def _mean_behind(self, agent: int, u: int, heard: bytes) -> None:
-        """On a graph: what an agent says it used must be what its next report commits to."""
-        claimed = self.means.get((u - 1, agent))
-        if claimed is not None:
-            if self._combined(u - 1, claimed) != heard:
-                self.found("other-history", round=u, sender=agent)
-            return
-        room = _MOST_GUESSED
-        for guess in self._guesses(agent, u - 1):
-            if (room := room - len(guess)) < 0:
-                return
-            if self._combined(u - 1, guess) == heard:
-                self.means[u - 1, agent] = guess
-                return
-
-    def _combined(self, t: int, agents: tuple[int, ...]) -> bytes | None:
-        digests = [self.digests.get(Slot(j, Kind.REPORT, t)) for j in agents]
-        return None if None in digests else combined(d for d in digests if d is not None)
-
-    def _guesses(self, agent: int, t: int) -> Iterator[tuple[int, ...]]:
-        closed = sorted((agent, *self.session.neighbours(agent)))
-        known = [j for j in closed if Slot(j, Kind.REPORT, t) in self.digests]
-        for missing in range(min(_MOST_MISSING, len(known) - 1) + 1):
-            yield from combinations(known, len(known) - missing)
+    @staticmethod
+    def _round_of(feedback: Message) -> int:
+        assert isinstance(feedback.body, Feedback)
+        return feedback.body.round
 
 
 @final
@@ -170,7 +289,8 @@ class _File:
     """Where in one transcript the checking is."""
 
     def __init__(self, checker: Checker, reading: Reading, name: str) -> None:
-        self.checker, self.session, self.name, self.by = checker, checker.session, name, reading.by
+        self.checker, self.session, self.name = checker, checker.session, name
+        self.by = reading.by  # a hint, for notes only: nobody has signed it
         self.line = 1
         self.round = 0
         self.ended = False
@@ -204,14 +324,17 @@ class _File:
         slot = _slot(message)
         if content.get("note") == "evidence":
             self._note(content, message)
-        elif not isinstance(message.body, Report | Feedback | Stop):
+        elif not isinstance(message.body, Report | Feedback | Stop | Done):
             found("wrong-sender", self, sender=message.sender)
-        elif content != line_of(message):
+        elif not same(content, line_of(message)):
             found("altered-line", self, round=slot.round, sender=message.sender)
         elif self.ended:
             found("after-the-end", self, round=slot.round)
         elif isinstance(message.body, Stop):
             self._stop(message, message.body)
+        elif isinstance(message.body, Done):
+            if self.checker.seen(message, slot, self):
+                self.checker.heard[message.sender, message.body.update] = message.body.heard
         else:
             self._in_place(message, message.body, self.checker.seen(message, slot, self))
 
@@ -223,7 +346,8 @@ class _File:
     def _stop(self, message: Message, body: Stop) -> None:
         if message.sender != COORDINATOR:
             return
-        self.ended = self.checker.stopped = True
+        self.ended = True
+        self.checker.stop(body.update)
         if body.update != self.round:  # or rounds before it could be cut off with it
             wrong = "missing-round" if body.update > self.round else "out-of-order"
             self.checker.found(wrong, self, round=self.round)
@@ -261,39 +385,10 @@ class _File:
             checker.found("missing-round", self, round=self.round)
         elif body.before != self.before and self.before is not None:
             checker.found("broken-chain", self, round=t)
-        used = checker.codec.members(body.used)
-        complete = all(i in self.reports for i in used)
-        if complete:
-            self._mean_of(used, message, body)
-        elif self.by == COORDINATOR:
-            checker.found("missing-report", self, round=t)
-        else:
-            checker.unchecked.add(t)
-        if any(i not in used and i != self.by for i in self.reports):
+        checker.close(message, self.reports, self)
+        if any(i not in checker.used[t] and i != self.by for i in self.reports):
             checker.found("unused-report", self, round=t)
-        checker.used[t] = used
-        if checker.feedback is None or checker.feedback[0] <= t:
-            checker.feedback = t, message.numbers
         self.round, self.reports, self.before = t + 1, {}, message.digest
-
-    def _mean_of(self, used: tuple[int, ...], message: Message, body: Feedback) -> None:
-        checker = self.checker
-        checker.proved.add(body.round)
-        if combined(self.reports[i].digest for i in used) != body.reports:
-            checker.found("wrong-reports", self, round=body.round)
-        if self._recomputed(used) != message.numbers:
-            checker.found("wrong-mean", self, round=body.round)
-        else:
-            checker.checked += 1
-
-    def _recomputed(self, used: tuple[int, ...]) -> tuple[int, ...]:
-        """Phase (ii), exactly as the coordinator must do it."""
-        messages = []
-        for i in used:
-            body = self.reports[i].body
-            assert isinstance(body, Report)
-            messages.append((as_array(self.reports[i].numbers), body.exponent))
-        return as_numbers(self.session.lattice.mean(messages))
 
     def _mean(self, content: Content) -> None:
         """A peer's own mean: its next report commits to what it was taken of."""
@@ -305,14 +400,14 @@ class _File:
         t, agent, named = form
         if t != self.round:
             checker.found("out-of-order", self, round=t, sender=agent)
-        elif any(j not in self.reports for j in named):
-            checker.found("missing-report", self, round=t, sender=agent)
-        elif content != mean_line(session, agent, t, self._recomputed(named), named):
-            checker.found("wrong-mean", self, round=t, sender=agent)
+        elif absent := [j for j in named if j not in self.reports]:
+            checker.lacks(t, agent, absent)
         else:
-            checker.checked += 1
-            if checker.means.setdefault((t, agent), named) != named:
-                checker.found("other-history", self, round=t, sender=agent)
+            y = checker.mean(self.reports[j] for j in named)
+            if same(content, mean_line(session, agent, t, y, named)):
+                checker.claim(t, agent, named, self)
+            else:
+                checker.found("wrong-mean", self, round=t, sender=agent)
 
 
 def _mean_form(session: Session, content: Content) -> tuple[int, int, tuple[int, ...]] | None:
@@ -335,6 +430,8 @@ def _slot(message: Message) -> Slot:
             return Slot(message.sender, Kind.REPORT, body.update)
         case Feedback():
             return Slot(message.sender, Kind.FEEDBACK, body.round)
+        case Done():
+            return Slot(message.sender, Kind.DONE, body.update)
         case _:  # may be said again at another time: the message itself is its slot
             return Slot(message.sender, Kind.STOP, int.from_bytes(message.digest, "big"))
 

@@ -9,12 +9,24 @@ from tacit.protocol.messages import Refusal
 
 NOTES = {
     "torn": "the last line was cut off while it was written",
-    "means-unchecked": "the messages behind some feedback are not in these transcripts",
-    "means-unproved": "nobody has signed what these means were taken of",
     "unused-report": "a report stands in a round whose feedback does not name it",
     "evidence-alone": "a frame kept as evidence contradicts nothing in these transcripts",
+    "start-unproved": "fewer messages were used in round 0 than agents must be present before it; who was "
+    "present is not signed",
+    "losses-uncounted": "the rounds of these messages are out of proportion to their number, so their loss "
+    "was not added up",
 }
-"""Findings that are worth telling and are nobody's fault."""
+"""Findings that are worth telling and do not matter for the verdict."""
+
+GAPS = {
+    "no-rounds": "no round is over, so there is nothing to check",
+    "unfinished": "rounds are missing at the end, and nobody signed that the session ended early",
+    "missing-report": "messages that a mean was taken of are not in these transcripts",
+    "missing-mean": "an agent has signed what its means were taken of, and not all of them are in these "
+    "transcripts",
+    "unsigned-mean": "nobody has signed what these means were taken of",
+}
+"""Findings that something could not be checked: nothing contradicts it, and nothing shows it."""
 
 WRONG = {
     "unreadable-line": "a line is not one of a transcript",
@@ -24,14 +36,13 @@ WRONG = {
     "equivocation": "one sender signed two different messages for one round",
     "out-of-order": "a line belongs to another round than the one it stands in",
     "missing-round": "rounds are missing before this one",
-    "missing-report": "a feedback names messages that are not in the coordinator's transcript",
     "wrong-reports": "a feedback commits to other messages than those in the transcript",
     "wrong-mean": "a feedback is not the mean of the messages it names",
+    "below-quorum": "a mean was taken of fewer messages than the session's quorum",
     "broken-chain": "a feedback does not follow from the one of the round before",
     "other-history": "a report commits to other feedback than that in the transcript",
     "wrong-sender": "a line of this kind cannot come from this sender",
-    "after-the-end": "lines follow the end of the session",
-    "unfinished": "rounds are missing at the end, and nobody signed that the session ended early",
+    "after-the-end": "rounds follow the signed end of the session",
 }
 """Findings that mean that something is wrong, besides the codec's reasons to refuse a frame."""
 
@@ -56,7 +67,12 @@ class Finding:
     @property
     def wrong(self) -> bool:
         """Whether it means that something is wrong."""
-        return self.name not in NOTES
+        return self.name not in NOTES and self.name not in GAPS
+
+    @property
+    def gap(self) -> bool:
+        """Whether it means that something could not be checked."""
+        return self.name in GAPS
 
     def __str__(self) -> str:
         where = [] if self.file is None else [f"{self.file}" + (f", line {self.line}" if self.line else "")]

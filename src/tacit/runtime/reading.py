@@ -15,7 +15,7 @@ import msgspec
 
 from tacit.errors import FileError, TacitError
 from tacit.protocol.codec import SIGNATURE_BYTES, Codec, digest
-from tacit.protocol.messages import BODIES, COORDINATOR, Feedback, Kind, Message, Report, Stop
+from tacit.protocol.messages import BODIES, COORDINATOR, Done, Feedback, Kind, Message, Report, Stop
 from tacit.protocol.messages import VERSION as PROTOCOL
 from tacit.protocol.session import Session
 from tacit.runtime.files import refused
@@ -59,7 +59,9 @@ def header(session: Session, by: int) -> Content:
     made |= {"kind": session.noise_kind, "mixing": _listed(session.mixing), "noise": _listed(session.noise)}
     if session.decay is not None:
         made["decay"] = _listed(session.decay)
-    made["lattice"] = {name: getattr(session.lattice, name) for name in _LATTICE}
+    lattice = {name: getattr(session.lattice, name) for name in _LATTICE}
+    # As in the session's bytes: real numbers are never written as whole ones, and zero has no sign.
+    made["lattice"] = lattice | {name: float(lattice[name]) + 0.0 for name in ("low", "high")}
     made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
     return made | {"session": encoded(session.encode())}
 
@@ -78,7 +80,7 @@ def own_frame(codec: Codec, frame: bytes) -> Message:
 
 
 def line_of(message: Message) -> Content:
-    """Return the line of a report, feedback or stop: what it says, and its frame."""
+    """Return the line of a report, feedback, stop or done: what it says, and its frame."""
     numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
     said: Content
     match message.body:
@@ -88,6 +90,8 @@ def line_of(message: Message) -> Content:
             said = {"round": t, "y": numbers}
         case Stop():
             said = {"note": "stop"}
+        case Done():
+            said = {"note": "done"}
         case _:
             raise FileError(f"a transcript has no lines for {type(message.body).__name__} messages.")
     return {**said, "frame": encoded(message.frame)}
@@ -97,6 +101,14 @@ def mean_line(session: Session, agent: int, t: int, y: tuple[int, ...], used: It
     """Return the line of a peer's own mean."""
     numbers = y[0] if session.components == 1 else list(y)
     return {"round": t, "agent": agent, "y": numbers, "used": list(used)}
+
+
+def same(one: Content, other: Content) -> bool:
+    """Whether two lines say the same, in any order of their words; 1, 1.0 and true are different things."""
+    try:
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    except RecursionError:
+        return False
 
 
 def _listed(value: float | tuple[float, ...]) -> float | list[float]:

@@ -8,7 +8,8 @@ in words. Each other line is one frame as it was sent, in base64, and what it sa
     {"round": 0, "y": -118, "frame": "lQ…"}                                               feedback
     {"round": 0, "agent": 2, "y": 77, "used": [1, 2, 3]}        a peer's mean; its next report commits to it
     {"note": "evidence", "frame": "lQ…"}            contradicts another frame of the same sender
-    {"note": "stop", "frame": "lQ…"}                the session ended here
+    {"note": "stop", "frame": "lQ…"}                the coordinator ended the session here
+    {"note": "done", "frame": "lQ…"}                a peer has made all its updates; commits to all its means
 
 Words repeat the frames, so that anyone can read the file and `tacit audit` reads it as it is
 (`tacit.audit.files`); `tacit verify` believes the frames only. A round's reports come before its feedback.
@@ -26,9 +27,9 @@ from pathlib import Path
 from typing import Protocol, Self, final
 
 from tacit.errors import FileError, LedgerError
-from tacit.protocol.codec import Codec, Sign
+from tacit.protocol.codec import Codec, Sign, digest, history
 from tacit.protocol.effects import Send
-from tacit.protocol.messages import COORDINATOR, Message, Stop
+from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Message, Stop
 from tacit.protocol.records import Closed, Ended, Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
 from tacit.runtime.files import PUBLIC, refused, sync_directory
@@ -51,7 +52,8 @@ class TranscriptWriter:
         Whether every `take` waits for the disk. Without, a crash may lose the last lines; `take` of all of
         a ledger's records brings them back.
     sign : callable, optional
-        The coordinator's: then the transcript of a session that it ended early says so, signed.
+        The writer's own. A coordinator's transcript of a session that it ended early then says so, signed; a
+        peer's has its signature for its last means, which nothing else in the transcripts stands for.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class TranscriptWriter:
         self._codec = Codec(session)
         self._open_round: set[int] = set()  # whose reports of round `rounds` are written
         self._noted: set[str] = set()
+        self._heard = NOTHING_HEARD  # on a graph: what the next report commits to
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             self._file = os.open(self.path, flags, PUBLIC)
@@ -165,12 +168,18 @@ class TranscriptWriter:
         return lines
 
     def _mean(self, moved: Moved) -> list[Content]:
-        t = moved.update
-        if t < self.rounds:
-            return []
-        y = self._codec.unpack(moved.y)
-        lines = [*self._reports(t, moved.heard), mean_line(self.session, self.by, t, y, moved.used)]
-        self.rounds, self._open_round = t + 1, set()
+        t, lines = moved.update, list[Content]()
+        if t == 0:  # all records are taken again at a restart
+            self._heard = NOTHING_HEARD
+        self._heard = history(self._heard, map(digest, moved.heard))
+        if t >= self.rounds:
+            y = self._codec.unpack(moved.y)
+            lines += [*self._reports(t, moved.heard), mean_line(self.session, self.by, t, y, moved.used)]
+            self.rounds, self._open_round = t + 1, set()
+        if t + 1 == self.session.rounds and self._sign is not None:
+            # Ed25519 has one signature for one message and key: these are the bytes that are sent.
+            frame = self._codec.seal(self.by, Done(t + 1, self._heard), self._sign)
+            lines += self._note(line_of(self._read(frame)))
         return lines
 
     def _reports(self, t: int, frames: Iterable[bytes]) -> list[Content]:
@@ -188,7 +197,6 @@ class TranscriptWriter:
     def _end(self, record: Ended) -> list[Content]:
         if record.reason is None or self.by != COORDINATOR or self._sign is None:
             return []
-        # Ed25519 has one signature for one message and key: these are the bytes that are sent.
         frame = self._codec.seal(COORDINATOR, Stop(record.round, record.reason), self._sign)
         return self._note(line_of(self._read(frame)))
 

@@ -1,24 +1,28 @@
-"""Judge a finished session from its transcripts alone, without any secret.
+"""Judge a session from its transcripts alone, without any secret.
 
-Anyone can: signatures, the session's id, the order of rounds, whose messages each feedback names, its mean
-to the last bit, the noise exponents that the schedule demands, what the messages cost each agent, and whether
-anybody said two things at once. What a transcript cannot show: messages that were left out of
-it altogether, and whether the noise was drawn as it must be; for that there is `tacit audit`.
+Anyone can check signatures, the session's id, the order of rounds, whose messages each mean was taken of,
+each mean to the last bit, quorums, the noise exponents that the schedule demands, what the messages cost each
+agent, and whether anybody signed two different messages for one round. A session is sound only if all of that
+was checked for every round. Where something is missing it is unchecked, and says what is missing.
+
+A transcript cannot show messages that were left out of it altogether, nor whether the noise was drawn as it
+must be; for that there is `tacit audit`. docs/reference/wire.md has every rule, for other implementations.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
 from tacit.errors import FileError, InputError
 from tacit.mechanism import Distributed
+from tacit.mechanism.lattice import LatticeAgent
+from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array
 from tacit.protocol.messages import Kind
 from tacit.protocol.session import Session
@@ -27,6 +31,10 @@ from tacit.runtime.findings import Finding
 from tacit.runtime.reading import Reading
 from tacit.theory import happened
 from tacit.theory.rounding import fraction_up
+
+_FREE, _PER_LINE = 1000, 4
+"""So many messages are accounted for, and so many more for every line. Each takes some 50 µs, and the account
+of a message needs those of all before it: a file of three lines could ask for a hundred thousand."""
 
 
 @final
@@ -64,19 +72,22 @@ class Verdict:
     Attributes
     ----------
     findings : tuple of Finding
-        What was found; `sound` if none of them is wrong.
+        What was found; `sound` if nothing is wrong and nothing is missing.
     rounds : int
         How many rounds are over.
     used : tuple of tuples
         With a server, whose messages each round used, by number; on a graph who used whose, as pairs.
     means : int
         How many means were recomputed and are right to the last bit.
-    losses : tuple of float
+    losses : tuple of float, or None
         What each agent's messages in these transcripts cost it, rounded up, for the session's adjacency.
-    result : tuple of float or None
-        The last feedback, one number per component; on a graph nobody says it.
+    declared : tuple of float, or None
+        What each agent loses if it speaks in every round. Both are None where adding them up would take out
+        of all proportion to the size of the transcripts.
+    claimed : tuple of float or None
+        The last feedback as it was signed, one number per component; on a graph nobody says it.
     accuracy : Accuracy or None
-        None where these transcripts do not tell whose messages were used.
+        None unless the session is sound.
     """
 
     session: Session
@@ -84,15 +95,26 @@ class Verdict:
     rounds: int
     used: tuple[tuple[Any, ...], ...]
     means: int
-    losses: tuple[float, ...]
+    losses: tuple[float, ...] | None
+    declared: tuple[float, ...] | None
     messages: tuple[int, ...]
-    result: tuple[float, ...] | None
+    claimed: tuple[float, ...] | None
     accuracy: Accuracy | None
 
     @property
+    def word(self) -> Literal["sound", "unchecked", "unsound"]:
+        """The verdict in one word."""
+        return _word(self.findings)
+
+    @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
-        return not any(finding.wrong for finding in self.findings)
+        """Whether every mean was recomputed from signed messages, and nothing is wrong or missing."""
+        return self.word == "sound"
+
+    @property
+    def result(self) -> tuple[float, ...] | None:
+        """The last feedback where the session is sound: otherwise nothing says that it means anything."""
+        return self.claimed if self.sound else None
 
     @property
     def equivocators(self) -> tuple[str, ...]:
@@ -116,9 +138,9 @@ def verify(
     paths : path, or several
         Several are judged together: what a coordinator told different agents is compared.
     running : bool
-        Accept that rounds are missing at the end: the session may go on.
+        Accept that rounds are missing at the end: the session may go on. What is there is judged as usual.
     failure_probability : float
-        Of the accuracy radius.
+        Of the accuracy radius, which is computed where the session is sound.
     agent : str, optional
         Report the accuracy of this agent's own state; by default of the last feedback, on a graph of the
         average of all states.
@@ -149,22 +171,33 @@ def verify(
     return _verdict(checker, failure_probability, number)
 
 
+def _word(findings: Sequence[Finding]) -> Literal["sound", "unchecked", "unsound"]:
+    if any(finding.wrong for finding in findings):
+        return "unsound"
+    return "unchecked" if any(finding.gap for finding in findings) else "sound"
+
+
 def _verdict(checker: Checker, failure_probability: float, agent: int | None) -> Verdict:
     session = checker.session
-    losses, messages = _losses(checker)
-    result = None
+    messages, losses = _messages(checker), _losses(checker)
+    if losses is None:
+        checker.found("losses-uncounted")
+    claimed = None
     if checker.feedback is not None:
-        result = tuple(np.atleast_1d(session.lattice.value(as_array(checker.feedback[1]))).tolist())
+        numbers = session.lattice.value(as_array(checker.feedback.numbers))
+        claimed = tuple(np.atleast_1d(numbers).tolist())
+    sound = _word(checker.findings) == "sound"
     return Verdict(
         session=session,
         findings=tuple(checker.findings),
         rounds=checker.rounds,
         used=_used(checker),
-        means=checker.checked,
+        means=len(checker.right) + len(checker.means),
         losses=losses,
+        declared=_declared(checker),
         messages=messages,
-        result=result,
-        accuracy=_accuracy(checker, failure_probability, agent),
+        claimed=claimed,
+        accuracy=_accuracy(checker, failure_probability, agent) if sound else None,
     )
 
 
@@ -177,23 +210,49 @@ def _used(checker: Checker) -> tuple[tuple[Any, ...], ...]:
     return tuple(map(tuple, rows))
 
 
-def _losses(checker: Checker) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Add up what each agent's messages cost: two different ones for one update cost twice."""
-    session = checker.session
-    totals, counts = [Fraction(0)] * session.n, [0] * session.n
+def _messages(checker: Checker) -> tuple[int, ...]:
+    counts = [0] * checker.session.n
     for slot in checker.digests:
         if slot.kind is Kind.REPORT:
-            cost = Fraction(float(session.account(slot.sender).per_message[slot.round]))
-            totals[slot.sender] += cost * (1 + checker.more[slot])
             counts[slot.sender] += 1 + checker.more[slot]
-    return tuple(map(fraction_up, totals)), tuple(counts)
+    return tuple(counts)
+
+
+def _losses(checker: Checker) -> tuple[float, ...] | None:
+    """Add up what each agent's messages cost: two different ones for one update cost twice."""
+    session = checker.session
+    last: dict[LatticeAgent, int] = {}
+    slots = [slot for slot in checker.digests if slot.kind is Kind.REPORT]
+    for slot in slots:
+        agent = session.lattice_agent(slot.sender)
+        last[agent] = max(last.get(agent, 0), slot.round + 1)
+    if sum(last.values()) > _FREE + _PER_LINE * checker.lines:
+        return None
+    costs = {
+        agent: account(agent, most, adjacency=session.adjacency, components=session.components).per_message
+        for agent, most in last.items()
+    }
+    totals = [Fraction(0)] * session.n
+    for slot in slots:
+        cost = Fraction(float(costs[session.lattice_agent(slot.sender)][slot.round]))
+        totals[slot.sender] += cost * (1 + checker.more[slot])
+    return tuple(map(fraction_up, totals))
+
+
+def _declared(checker: Checker) -> tuple[float, ...] | None:
+    """Return what each agent loses if it speaks in every round."""
+    session = checker.session
+    agents = {session.lattice_agent(i) for i in range(session.n)}
+    if len(agents) * session.rounds > _FREE + _PER_LINE * checker.lines:
+        return None
+    return tuple(session.account(i).total for i in range(session.n))
 
 
 def _accuracy(checker: Checker, failure_probability: float, agent: int | None) -> Accuracy | None:
     """Return the radius for what really happened, docs/proofs/happened.md."""
     session, rounds = checker.session, checker.rounds
     used = _used(checker)
-    if rounds == 0 or not all(used) or not _complete(checker):
+    if rounds == 0 or not all(used):
         return None
     mechanism = session.mechanism
     try:
@@ -219,19 +278,3 @@ def _accuracy(checker: Checker, failure_probability: float, agent: int | None) -
         shift=value.bias * spread,
         weights=value.weights,
     )
-
-
-def _complete(checker: Checker) -> bool:
-    """On a graph: whether it is known for every agent's every update what it was made of.
-
-    An agent that fell out for good has no updates from some round on; one in between leaves a gap.
-    """
-    if checker.session.topology == "server":
-        return True
-    known, needed = Counter(i for _, i in checker.means), Counter[int]()
-    for t, i in checker.means:
-        needed[i] = max(needed[i], t + 1)
-    for slot in checker.digests:
-        if slot.kind is Kind.REPORT:
-            needed[slot.sender] = max(needed[slot.sender], slot.round)
-    return all(known[i] == needed[i] for i in range(checker.session.n))
