@@ -11,6 +11,7 @@ from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import FellSilent, Finished, RoundClosed, Updated
 from tacit.protocol.messages import Report
+from tacit.protocol.records import Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
@@ -221,34 +222,61 @@ def test_a_session_that_would_pass_the_cap_is_refused_before_a_byte_leaves(sessi
     assert not sent
 
 
-def test_it_falls_silent_before_it_would_pass_a_cap_that_was_lowered_meanwhile(session, keys, tmp_path):
-    """What is left is spent and no more; it listens to the end, and the others go on."""
+@pytest.mark.parametrize("turn", [True, False], ids=["in time for its turn", "after the last round"])
+def test_it_never_passes_a_cap_that_was_lowered_meanwhile(session, keys, tmp_path, turn):
+    """What is left is spent and no more; it listens to the end, and the others go on.
+
+    It falls silent when it is its turn to speak. Whoever returns after the last round has no turn.
+    """
     losses = session.account(0).per_message
     notices, said = [], set()
 
     async def main():
-        network, moved = MemoryNetwork(session), asyncio.Event()
-        server = coordinator(session, keys, tmp_path, network)
-
+        network, moved, over = MemoryNetwork(session), asyncio.Event(), asyncio.Event()
         codec = Codec(session)  # of its own: agents may speak before the coordinator is there
+        open_until = 1  # the coordinator hears no report of a1 from here on, so that round stays open
+
+        def reported(frame):
+            message = codec.open(frame)
+            return message.sender, message.body.update if isinstance(message.body, Report) else -1
+
+        def hold(_sender, _to, frame):
+            sender, update = reported(frame)
+            return [] if sender == 1 and update >= open_until else [frame]
 
         def tap(_sender, _to, frame):
-            message = codec.open(frame)
-            if message.sender == 0 and isinstance(message.body, Report):
-                said.add(message.body.update)
+            sender, update = reported(frame)
+            if sender == 0 and update >= 0:
+                said.add(update)
 
-        def watch(notice):
+        def moves(notice):
             if isinstance(notice, Updated):
                 moved.set()
 
+        def closes(notice):
+            if isinstance(notice, RoundClosed) and notice.round + 1 == session.rounds:
+                over.set()
+
+        def falls_silent(notice):
+            nonlocal open_until
+            notices.append(notice)
+            if isinstance(notice, FellSilent):
+                open_until = session.rounds
+
         network.taps.append(tap)
+        network.fault = hold
+        server = coordinator(session, keys, tmp_path, network, watch=closes)
         others = [agent(session, i, keys, tmp_path, network) for i in (1, 2)]
         playing = [asyncio.ensure_future(result_of(one)) for one in (server, *others)]
-        async with agent(session, 0, keys, tmp_path, network, watch=watch) as first:
+        async with agent(session, 0, keys, tmp_path, network, watch=moves):
             await moved.wait()
-        spoken = first.machine.update + (first.machine.voice.said is not None)
-        cap = float(losses[:spoken].sum() + 0.5 * losses[min(spoken, session.rounds - 1)])
-        again = agent(session, 0, keys, tmp_path, network, cap=cap, watch=notices.append)
+        with Ledger(tmp_path / "0.ledger", create=False) as ledger:
+            spoken = sum(isinstance(record, Spoke) for record in ledger.records(session.id))
+        open_until = spoken if turn else session.rounds
+        if not turn:
+            await over.wait()
+        cap = float(losses[:spoken].sum() + 0.5 * losses[spoken])
+        again = agent(session, 0, keys, tmp_path, network, cap=cap, watch=falls_silent)
         return cap, spoken, await result_of(again), await asyncio.gather(*playing)
 
     cap, spoken, found, (server, *_) = limited(main())
@@ -256,6 +284,7 @@ def test_it_falls_silent_before_it_would_pass_a_cap_that_was_lowered_meanwhile(s
     assert 1 <= spoken < session.rounds
     assert found.loss <= found.spent <= cap
     assert found.finished
+    assert found.rounds == session.rounds
     assert server.finished
     kinds = [type(notice) for notice in notices if isinstance(notice, FellSilent | Finished)]
-    assert kinds == [FellSilent, Finished]
+    assert kinds == ([FellSilent, Finished] if turn else [Finished])
