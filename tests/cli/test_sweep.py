@@ -85,15 +85,9 @@ def test_values_of_a_file_are_not_shown_or_kept(run, tmp_path):
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
-    words = [
-        "sweep",
-        "--agents",
-        "10",
-        "--mixing",
-        ",".join(f"0.{k}" for k in range(10, 100)),
-        "--epsilon",
-        "1",
-    ]
+    # So many cells that it cannot be over before it is stopped, however late this process gets its turn.
+    many = ",".join(f"0.{k}" for k in range(10, 100))
+    words = ["sweep", "--agents", "10", "--mixing", many, "--epsilon", many]
     out = tmp_path / "sweep.jsonl"
     tacit = Path(sys.executable).with_name("tacit")
     process = subprocess.Popen(
@@ -105,12 +99,12 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     while process.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < 2):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate()
     assert process.returncode == 130
     assert stdout == ""
     assert stderr.startswith("Stopped. What is finished is kept in ")
     assert len(stderr.splitlines()) == 1
-    assert all(json.loads(line) for line in out.read_text().splitlines()[:2])
+    assert load_sweep(out).attrs["finished"] == len(out.read_text().splitlines()) - 1 > 0
 
 
 @pytest.mark.parametrize(
