@@ -26,7 +26,8 @@ class Link:
         for space in (self.here, self.there):
             _ip("netns", "add", space)
             _ip("-n", space, "link", "set", "lo", "up")
-        _ip("link", "add", self.cable[0], "netns", self.here, "type", "veth",
+        # From inside, so that this machine's own network never sees an interface come or go.
+        _ip("-n", self.here, "link", "add", self.cable[0], "type", "veth",
             "peer", "name", self.cable[1], "netns", self.there)  # fmt: skip
         ends = zip((self.here, self.there), self.cable, (self.host, self.other), strict=True)
         for space, device, address in ends:

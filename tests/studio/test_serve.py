@@ -100,29 +100,30 @@ def test_it_opens_refuses_strangers_and_closes(tmp_path):
     ) as running:  # fmt: skip
         try:
             where = json.loads(running.stdout.readline())["url"]
-            page = urllib.request.urlopen(where, timeout=30)
+            page = urllib.request.urlopen(where)
             assert b"tacit studio" in page.read()
             assert "connect-src 'self'" in page.headers["Content-Security-Policy"]
+            with pytest.raises(urllib.error.HTTPError, match="404") as absent:
+                urllib.request.urlopen(f"{where}/nowhere")
+            assert b"/nowhere" in absent.value.read()
             for forged in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
                 for path in ("/", "/_nicegui_ws/socket.io/?EIO=4&transport=polling"):
                     with pytest.raises(urllib.error.HTTPError, match="403"):
-                        urllib.request.urlopen(
-                            urllib.request.Request(where + path, headers=forged), timeout=30
-                        )
+                        urllib.request.urlopen(urllib.request.Request(where + path, headers=forged))
             assert _upgrade(where, "http://evil.example").startswith(b"HTTP/1.1 403")
             assert _upgrade(where, where).startswith(b"HTTP/1.1 101")
         finally:
             running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate()
     assert running.returncode == 130
-    assert said == "The studio is closed.\n"
+    assert said == f"{where}/nowhere not found\nThe studio is closed.\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def _upgrade(where, origin):
     """Ask for a websocket, and return how the answer begins."""
     host, port = where.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as sock:
+    with socket.create_connection((host, int(port))) as sock:
         sock.sendall(
             f"GET /_nicegui_ws/socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: {host}:{port}\r\n"
             f"Origin: {origin}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
