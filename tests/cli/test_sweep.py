@@ -1,6 +1,5 @@
 """`tacit sweep`: the grid, the table, and going on where it stopped."""
 
-import json
 import signal
 import subprocess
 import sys
