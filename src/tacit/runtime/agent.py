@@ -22,6 +22,7 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
 from tacit.protocol.exact import up
 from tacit.protocol.peer import Peer as PeerMachine
+from tacit.protocol.records import Ended
 from tacit.protocol.voice import start_state
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
@@ -32,6 +33,7 @@ from tacit.runtime.noise import NoiseAhead
 from tacit.runtime.transport import Transport
 
 if TYPE_CHECKING:
+    from tacit.protocol.records import Record
     from tacit.protocol.session import Session
 
 Ends: TypeAlias = str | Sequence[str]
@@ -109,6 +111,7 @@ class _Speaker(Member):
 
     def _made(self, ledger: Ledger) -> Node:
         session, records = self.session, ledger.records(self.session.id)
+        self._require_open(ledger, records)
         if not records:
             self._require_usable()
         self.identity.require_bindable(session.id, ledger.identity)
@@ -119,6 +122,8 @@ class _Speaker(Member):
             planned=self.planned,
             adjacency=session.adjacency,
             diameter=session.diameter,
+            expires=session.expires,
+            now=self._clock.wall(),
             cap=self._cap,
             cap_adjacency=self._adjacency,
         )
@@ -141,6 +146,23 @@ class _Speaker(Member):
             watch=watch,
             pace=self._pace,
         )
+
+    def _require_open(self, ledger: Ledger, records: Sequence[Record]) -> None:
+        """Refuse a session that this agent must not begin or go on with.
+
+        One that it has begun and that has expired meanwhile is ended by the machine, which records it.
+        """
+        session, over = self.session, any(isinstance(record, Ended) for record in records)
+        if not over and ledger.given_up(session.id):
+            raise InputError(
+                f"{self.name} has given up session {session.name}, or it had expired: its loss is settled "
+                "and nothing more is said in it. Ask for a new session."
+            )
+        if not records and self._clock.wall() >= session.expires:
+            raise InputError(
+                f"session {session.name} expired on {session.expiry}, by the clock of this machine: ask for "
+                "a new session, or set the clock if it is wrong."
+            )
 
     def _require_usable(self) -> None:
         """Refuse a value that the session cannot take, before anything is set aside for it."""

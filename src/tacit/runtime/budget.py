@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import final
 
@@ -25,6 +26,9 @@ from tacit.protocol.roster import require_name
 from tacit.protocol.voice import Budget
 from tacit.runtime.schema import Capped, Reserved
 from tacit.theory.rounding import fraction_up, shown_up
+
+_MOST_NAMED = 3
+"""A refusal names at most so many sessions."""
 
 
 @final
@@ -67,6 +71,8 @@ class Reservation:
         What was said in it has cost, for the session's own adjacency; never too little.
     settled : bool
         Whether the last word was said in it.
+    expires : int or None
+        When the session ends, in seconds since 1970 (UTC).
     """
 
     value: str
@@ -77,6 +83,7 @@ class Reservation:
     cap: float
     said: float
     settled: bool
+    expires: int | None
 
     @property
     def budget(self) -> Budget:
@@ -139,8 +146,7 @@ class Purse:
         """What a session counts for: all it may cost, or once it is settled all it did."""
         said = as_fraction(self._said.get(session, 0))
         amount = said if session in self._settled else Fraction(self._reserved[session].planned)
-        row = self._reserved[session]
-        return max(amount, said) * _steps(self._caps[row.value], row)
+        return max(amount, said) * self._count(session)
 
     def spent(self, value: str) -> Fraction:
         """What all sessions on a value count for."""
@@ -157,7 +163,36 @@ class Purse:
         rest = math.inf if left is None else fraction_down(left)
         return Balance(value, row.adjacency, row.cap, fraction_up(spent), rest, count)
 
-    def room(self, row: Reserved, cap: Capped, *, partial: bool) -> Reserved:
+    def expired(self, now: float) -> tuple[bytes, ...]:
+        """Return the sessions that are not settled although they have expired."""
+        rows = self._reserved.items()
+        return tuple(
+            s for s, row in rows if s not in self._settled and row.expires is not None and row.expires <= now
+        )
+
+    def held(self, value: str) -> dict[bytes, Fraction]:
+        """Return what unsettled sessions hold for messages that were not sent, the largest first."""
+        open_ones = [s for s, row in self._reserved.items() if row.value == value and s not in self._settled]
+        held = {s: self.charge(s) - as_fraction(self._said.get(s, 0)) * self._count(s) for s in open_ones}
+        return {s: held[s] for s in sorted(held, key=lambda s: -held[s]) if held[s] > 0}
+
+    def _count(self, session: bytes) -> int:
+        row = self._reserved[session]
+        return _steps(self._caps[row.value], row)
+
+    def _ways_out(self, value: str, ledger: str) -> str:
+        """Name the sessions that hold loss, and the command that frees it."""
+        held = self.held(value)
+        ways = [
+            f"Session {session.hex()[:16]} holds {shown_up(fraction_up(amount))} for messages not sent yet, "
+            f"{_until(self._reserved[session])}: "
+            f"`tacit ledger settle {ledger} {session.hex()[:16]}`."
+            for session, amount in list(held.items())[:_MOST_NAMED]
+        ]
+        more = f"{len(held) - _MOST_NAMED} more sessions hold some." if len(held) > _MOST_NAMED else ""
+        return " ".join([*ways, more]).strip()
+
+    def room(self, row: Reserved, cap: Capped, *, partial: bool, ledger: str) -> Reserved:
         """Return what can be set aside, or refuse a session that would pass the cap with all before it."""
         count = _steps(cap, row)
         cost, before = Fraction(row.planned) * count, self.spent(row.value)
@@ -170,8 +205,8 @@ class Purse:
         raise CapExceeded(
             f"this session may cost {shown_up(fraction_up(cost))}{times}, and with the "
             f"{shown_up(fraction_up(before))} of other sessions on {row.value!r} that would pass the cap of "
-            f"{cap.cap:.6g}: nothing was sent. Ask for a session with more noise, or raise the cap on "
-            "purpose."
+            f"{cap.cap:.6g}: nothing was sent. {self._ways_out(row.value, ledger)} "
+            "Ask for a session with more noise, or raise the cap on purpose (`tacit ledger cap`)."
         )
 
     def reservation(self, session: bytes) -> Reservation | None:
@@ -190,6 +225,7 @@ class Purse:
             cap=cap.cap,
             said=up(self._said.get(session, 0)),
             settled=session in self._settled,
+            expires=row.expires,
         )
 
     def require_reserved(self, session: bytes, losses: list[float]) -> None:
@@ -220,6 +256,15 @@ def _times(cap: Capped, row: Reserved) -> str:
     apart = min(cap.adjacency, row.diameter)
     about = "the cap is about its whole range" if apart == row.diameter else "the cap is about more"
     return f", counted {count} times because {about} ({apart:g}) and its adjacency is {row.adjacency:g}"
+
+
+def _until(row: Reserved) -> str:
+    """Say until when a session holds what was set aside for it."""
+    if row.expires is None:
+        return "until you give it up"
+    return (
+        f"until it expires ({datetime.fromtimestamp(row.expires, UTC):%Y-%m-%d %H:%M} UTC) or you give it up"
+    )
 
 
 def require_label(value: str) -> str:

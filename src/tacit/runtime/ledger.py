@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import RLock
@@ -137,6 +138,8 @@ class Ledger:
         planned: float,
         adjacency: float,
         diameter: float,
+        expires: int | None = None,
+        now: float | None = None,
         cap: float | None = None,
         partial: bool = False,
         cap_adjacency: float | None = None,
@@ -154,6 +157,10 @@ class Ledger:
             What the whole session costs at most, and for which adjacency.
         diameter : float
             How far apart two values of the session's range can be, all components together.
+        expires : int, optional
+            When the session ends, in seconds since 1970 (UTC); unless given, only when it is settled.
+        now : float, optional
+            The time; the system's unless given. Sessions that have expired by then are settled first.
         cap : float, optional
             The owner's cap for this value over all sessions: needed once. Later a lower one counts from then
             on, and a higher one is refused; see `set_cap`.
@@ -168,12 +175,14 @@ class Ledger:
             require_adjacency(adjacency),
             require_adjacency(diameter),
             require_amount(planned, "the planned loss"),
+            expires,
         )
         with self._using():
             before, known = self._purse.reservation(session), self._purse.cap(value)
             if before is None:
+                self.settle_expired(now)
                 limit = self._cap(wanted, cap, cap_adjacency)
-                granted = self._purse.room(wanted, limit, partial=partial)
+                granted = self._purse.room(wanted, limit, partial=partial, ledger=str(self.path))
                 rows = [] if limit == known else [_cap_row(limit)]
                 self._write([*rows, (session, "reserved", 0, None, msgspec.msgpack.encode(granted))])
             elif before.value != value or before.adjacency != wanted.adjacency:
@@ -235,6 +244,23 @@ class Ledger:
                 raise InputError("nothing is reserved for this session in this ledger.")
             if not self._purse.is_settled(session):
                 self._write([(session, "settled", 0, None, b"")])
+
+    def settle_expired(self, now: float | None = None) -> tuple[bytes, ...]:
+        """Settle all sessions that have expired, and return their ids: what was not said is not lost.
+
+        This is safe because it is written down first: no clock that is set back later lets the agent speak
+        in them again.
+        """
+        now = time.time() if now is None else now
+        with self._using():
+            expired = self._purse.expired(now)
+            self._write([(session, "settled", 0, None, b"") for session in expired])
+        return expired
+
+    def given_up(self, session: bytes) -> bool:
+        """Whether the session was settled by its owner, or because it had expired."""
+        with self._using():
+            return bool(self._store.rows("WHERE session = ? AND kind = 'settled'", (session,)))
 
     def spent(self, value: str) -> float:
         """What all sessions on a value have cost and may still cost; never too little."""

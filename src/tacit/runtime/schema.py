@@ -75,13 +75,16 @@ class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a session may cost at most, at its own adjacency, set aside for one value.
 
-    `diameter` is how far apart two values can be once they are clamped to the session's range.
+    `diameter` is how far apart two values can be once they are clamped to the session's range. `expires` is
+    when the session ends, in seconds since 1970 (UTC): then what was not said can be spent again. Without
+    one it stays set aside until it is settled.
     """
 
     value: str
     adjacency: float
     diameter: float
     planned: float
+    expires: int | None = None
 
 
 def digest(before: bytes, row: tuple[int, bytes, str, int, float | None, bytes]) -> bytes:

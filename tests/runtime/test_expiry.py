@@ -1,0 +1,227 @@
+"""A session that does not come to its end is over at its expiry, and what was not said can be spent again."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tacit.errors import CapExceeded, InputError
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.effects import Spoken, Stopped, Waiting
+from tacit.protocol.messages import Reason
+from tacit.protocol.records import Ended, Spoke
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.clock import SystemClock
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.identity import provision
+from tacit.runtime.ledger import Ledger
+from tacit.runtime.memory import MemoryNetwork
+
+NAMES = ("alice", "bob", "carol")
+EXPIRES = 2_000_000_000
+
+
+class Wall(SystemClock):
+    """The machine's clock, but with the date set by hand."""
+
+    def __init__(self, date=EXPIRES - 3600.0):
+        self.date = date
+
+    def wall(self):
+        return self.date
+
+
+@pytest.fixture
+def keys(tmp_path):
+    return provision(tmp_path / "keys", ["coordinator", *NAMES])
+
+
+@pytest.fixture
+def session(keys):
+    return Session(
+        name="test",
+        roster=tuple(Member(name, keys[name].public_key) for name in NAMES),
+        coordinator=keys["coordinator"].public_key,
+        mixing=0.5,
+        noise=20.0,
+        decay=0.8,
+        rounds=4,
+        lattice=Lattice(0, 10),
+        adjacency=10.0,
+        deadlines=Deadlines(round=600.0, start=600.0, repeat=0.05),
+        start=3,
+        quorum=3,
+        expires=EXPIRES,
+    )
+
+
+def limited(main):
+    async def within():
+        async with asyncio.timeout(60):
+            return await main
+
+    return asyncio.run(within())
+
+
+async def result_of(made):
+    async with made:
+        return await made.result()
+
+
+@pytest.fixture
+def agent(keys, tmp_path):
+    def make(session, i, network, clock, **more):
+        kind = Agent if session.edges is None else Peer
+        given = {"ledger": tmp_path / f"{i}.ledger", "identity": keys[NAMES[i]], "cap": 1000.0} | more
+        return kind(session, 5.0, transport=network.transport(i), clock=clock, **given)
+
+    return make
+
+
+@pytest.fixture
+def coordinator(keys, tmp_path):
+    def make(session, network, clock, **more):
+        given = {"ledger": tmp_path / "c.ledger", "identity": keys["coordinator"]} | more
+        return Coordinator(session, transport=network.transport(COORDINATOR), clock=clock, **given)
+
+    return make
+
+
+def cost(session):
+    return session.promise().loss
+
+
+def test_nobody_joins_a_session_that_has_expired(session, agent, tmp_path):
+    with pytest.raises(InputError, match="session test expired on 2033-05-18 03:33:20 UTC"):
+        limited(result_of(agent(session, 0, MemoryNetwork(session), Wall(EXPIRES))))
+    with Ledger(tmp_path / "0.ledger", create=False) as ledger:
+        assert ledger.sessions() == ()  # and nothing was set aside for it
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_an_agent_that_does_not_come_stalls_the_others_until_the_expiry_and_costs_them_nothing(
+    session, agent, coordinator, tmp_path, graph
+):
+    """Three must start and one does not come. The cap is enough for one session only."""
+    if graph:
+        session = replace(session, coordinator=None, edges=((0, 1), (0, 2), (1, 2)))
+    cap, clock, told = 1.5 * cost(session), Wall(), []
+
+    async def main():
+        network, waits = MemoryNetwork(session), asyncio.Event()
+
+        def watch(notice):
+            told.append(notice)
+            if isinstance(notice, Waiting):
+                waits.set()
+
+        members = [agent(session, i, network, clock, cap=cap, watch=watch) for i in (0, 1)]
+        if not graph:
+            members.append(coordinator(session, network, clock, watch=watch))
+        running = asyncio.gather(*map(result_of, members))
+        await waits.wait()
+        clock.date = EXPIRES
+        return await running
+
+    assert not any(result.finished for result in limited(main()))
+    missing = Waiting(0, (2,), needed=1)
+    assert missing in told
+    assert Stopped(0, Reason.EXPIRED) in told
+    with Ledger(tmp_path / "0.ledger", create=False) as ledger:
+        assert ledger.spent("value") == 0.0
+        assert ledger.records(session.id)[-1] == Ended(0, Reason.EXPIRED)
+
+    async def next_one():
+        other = replace(session, name="other", expires=EXPIRES + 10_000, start=2, quorum=2)
+        network = MemoryNetwork(other)
+        async with agent(other, 0, network, clock, cap=cap):  # not refused
+            pass
+
+    limited(next_one())
+
+
+@pytest.fixture
+def stranded(session, agent, coordinator, tmp_path):
+    """Return how to leave a session in the middle, as a killed process does; says what was said."""
+
+    def leave(clock, cap):
+        async def main():
+            network, spoken = MemoryNetwork(session), asyncio.Event()
+
+            def watch(notice):
+                if isinstance(notice, Spoken):
+                    spoken.set()
+
+            async with (
+                coordinator(session, network, clock),
+                agent(session, 1, network, clock),
+                agent(session, 2, network, clock),
+                agent(session, 0, network, clock, cap=cap, watch=watch),
+            ):
+                await spoken.wait()
+
+        limited(main())
+        return spoken_in(tmp_path / "0.ledger", session)
+
+    return leave
+
+
+def spoken_in(path, session):
+    with Ledger(path, create=False) as ledger:
+        return [record for record in ledger.records(session.id) if isinstance(record, Spoke)]
+
+
+def test_what_a_stranded_session_holds_is_named_and_free_after_its_expiry_for_ever(
+    session, agent, coordinator, stranded, tmp_path
+):
+    clock, cap = Wall(), 1.5 * cost(session)
+    said = stranded(clock, cap)
+    assert said
+    other = replace(session, name="other", expires=EXPIRES + 10_000)
+
+    async def join(which):
+        async with agent(which, 0, MemoryNetwork(which), clock, cap=None):
+            pass
+
+    with pytest.raises(CapExceeded) as refusal:
+        limited(join(other))
+    assert f"`tacit ledger settle {tmp_path / '0.ledger'} {session.id.hex()[:16]}`" in str(refusal.value)
+    assert "until it expires (2033-05-18 03:33 UTC)" in str(refusal.value)
+
+    clock.date = EXPIRES + 1.0
+    limited(join(other))  # what was not said in the first one is free again
+    with Ledger(tmp_path / "0.ledger", create=False) as ledger:
+        first, second = ledger.reservation(session.id), ledger.reservation(other.id)
+        assert first.settled
+        assert first.said > 0
+        assert not second.settled
+        assert ledger.spent("value") <= cap
+
+    clock.date = EXPIRES - 3600.0  # set back: the session seems to go on
+    with pytest.raises(InputError, match="has given up session test, or it had expired"):
+        limited(join(session))
+    assert spoken_in(tmp_path / "0.ledger", session) == said
+
+
+def test_an_agent_that_was_away_at_the_expiry_ends_its_session_without_the_network(
+    session, agent, stranded, tmp_path
+):
+    clock, cap = Wall(), 1.5 * cost(session)
+    said = stranded(clock, cap)
+    clock.date = EXPIRES + 1.0
+
+    class Nowhere:
+        async def open(self):
+            raise AssertionError("the network must not be opened")
+
+        async def close(self):
+            pass
+
+    made = agent(session, 0, MemoryNetwork(session), clock, cap=None)
+    made._transport = Nowhere()
+    assert not limited(result_of(made)).finished
+    assert spoken_in(tmp_path / "0.ledger", session) == said
+    with Ledger(tmp_path / "0.ledger", create=False) as ledger:
+        assert ledger.records(session.id)[-1].reason is Reason.EXPIRED
