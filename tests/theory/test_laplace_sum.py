@@ -162,3 +162,37 @@ def test_slow_decay_needs_no_more_memory_than_fast_decay(decay, rounds):
     assert high == pytest.approx(1.959964 * math.sqrt(law.variance), rel=1e-4)  # so many terms are normal
     assert law.quantile(1e-200).high > 29 * math.sqrt(law.variance)
     assert max(parts.squares.size for parts in law._cache.values()) <= 2**19
+
+
+def log_mgf_in_50_digits(law, z):
+    with mp.workdps(50):
+        total = mp.mpc(0)
+        for scale, ratio, count in zip(law.scale, law.ratio, law.count, strict=True):
+            for t in range(law.rounds):
+                weight = mp.mpf(float(scale)) * mp.mpf(float(ratio)) ** t
+                total -= mp.mpf(float(count)) * mp.log(1 - (weight * mp.mpc(z)) ** 2)
+        return total
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        of([1.0], 0.6, 40),
+        of([1.0, 0.37], 0.95, 60, count=1e6),  # most terms go into the series
+        of([1.0], 0.999, 300, count=3.0),  # many terms near the pole
+    ],
+)
+def test_the_rounding_bound_of_log_mgf_covers_the_error(law):
+    """docs/proofs/exact-radius.md, "Rounding": against numbers of 50 digits."""
+    for a in (0.01, 0.6, 0.99, 1 - 1e-9):
+        z = a / max(law.scale) * np.array([1, 1 + 0.3j, 1 + 2j, 1 + 40j])
+        ulps = np.zeros(z.size)
+        for found, bound, node in zip(law.log_mgf(z, ulps), ulps, z, strict=True):
+            error = abs(mp.mpc(found) - log_mgf_in_50_digits(law, node))
+            assert error <= bound * np.finfo(float).eps
+            assert bound * np.finfo(float).eps <= 1e-9 * (1 + abs(found)) / (1 - a)
+
+
+def test_the_rounding_bound_is_small_where_it_matters():
+    low, high = LaplaceSum(np.array([0.8]), np.array([0.6]), np.array([500.0]), None).quantile(0.05)
+    assert high - low <= 1e-11 * high

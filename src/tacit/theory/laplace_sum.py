@@ -37,6 +37,7 @@ _POLE = 25.0  # lines end a relative e^−25 before the nearest pole
 _MOST_SINGLE = 2**18  # terms taken one by one where noise fades slowly
 _NOTHING = -700.0  # logarithm of tails too small to tell from nothing
 _EPS = float(np.finfo(np.float64).eps)
+_SLACK = 1.01  # for products of errors, and for the rounding of the error bounds themselves
 
 
 class Bounds(NamedTuple):
@@ -137,15 +138,26 @@ class LaplaceSum:
         a = self._minimise(lambda a: (self._k(a) - math.log(probability)) / a)
         return (self._k(a) - math.log(probability)) / a
 
-    def log_mgf(self, z: ComplexArray) -> ComplexArray:
-        """The logarithm of M(z), −Σ_k log(1 − (w_k z)²), where |Re z| < 1/max w."""
+    def log_mgf(self, z: ComplexArray, ulps: FloatArray | None = None) -> ComplexArray:
+        """The logarithm of M(z), −Σ_k log(1 − (w_k z)²), where |Re z| < 1/max w.
+
+        To `ulps`, if given, is added what bounds the rounding error of each result, in units of 2^−52
+        (docs/proofs/exact-radius.md, "Rounding").
+        """
         parts = self._parts(float(np.max(np.abs(z))))
         square = z * z
         total = polyval(square * parts.largest**2, parts.series)
+        if ulps is not None:
+            powers = np.arange(_SERIES_TERMS + 1)
+            ulps += polyval(np.abs(square) * parts.largest**2, (22 * powers + 60) * parts.series)
         size = max(1, _CHUNK // z.size)
         for i in range(0, parts.squares.size, size):
-            terms = np.log1p(-parts.squares[i : i + size, None] * square)
-            total -= parts.counts[i : i + size] @ terms
+            counts, inner = parts.counts[i : i + size], parts.squares[i : i + size, None] * square
+            terms = np.log1p(-inner)
+            total -= counts @ terms
+            if ulps is not None:
+                ulps += counts @ (14 * np.abs(inner / (1 - inner)) + 8)
+                ulps += (counts * (8 + parts.squares.size)) @ np.abs(terms)
         return np.asarray(total, dtype=np.complex128)
 
     def _parts(self, reach: float) -> _Parts:
@@ -240,9 +252,11 @@ class LaplaceSum:
             cut *= 2
         s = np.arange(math.ceil(cut / step) + 1, dtype=np.float64) * step
         z = np.asarray(a + 1j * s, dtype=np.complex128)
-        values = np.exp(self.log_mgf(z) - k) / z
+        ulps = np.zeros(z.size)
+        exponent = self.log_mgf(z, ulps) - k
+        values = np.exp(exponent) / z
         values[0] /= 2
-        return _Line(a, k, period, chernoff, k_chernoff, missing, s, values)
+        return _Line(a, k, period, chernoff, k_chernoff, missing, s, values, ulps + np.abs(exponent))
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,19 +271,22 @@ class _Line:
     missing: float
     s: FloatArray
     values: ComplexArray
+    ulps: FloatArray
+    """Bounds the relative rounding error of each value, with 64 more for what all have in common."""
 
     def _sum(self, r: float, values: ComplexArray) -> tuple[float, float]:
         """Return the rule's value and a bound on its rounding error."""
         scale = math.exp(self.k - self.a * r) * 2 / self.period
         phase = self.s * r
         total = float(np.sum(values.real * np.cos(phase) + values.imag * np.sin(phase)))
-        noise = float(np.sum(np.abs(values) * (np.abs(phase) + abs(self.k) + 64)))
-        return scale * total, scale * noise * _EPS
+        shared = abs(self.k) + abs(self.a * r) + 64
+        noise = float(np.sum(np.abs(values) * (self.ulps + np.abs(phase) + shared)))
+        return scale * total, scale * noise * _EPS * _SLACK
 
     def tail(self, r: float) -> Bounds:
         """P(V > r): the rule only ever errs upward, but for cut-off and rounding."""
         value, rounding = self._sum(r, self.values)
-        missing = self.missing * math.exp(self.k - self.a * r)
+        missing = self.missing * math.exp(self.k - self.a * r) * _SLACK
         before = _geometric_tail(self.a * self.period)
         after = math.exp(self.k_chernoff - self.chernoff * r) * _geometric_tail(
             (self.chernoff - self.a) * self.period
