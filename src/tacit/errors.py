@@ -10,6 +10,7 @@
     │   ├── RecordTooLarge      what should be recorded would not fit in memory
     │   └── FileError           a file cannot be read, or is not what it should be
     │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not speak
+    ├── Disputed                someone signed what cannot be true here, so the agent must not speak
     ├── CapExceeded             the owner's cap on the privacy loss does not allow it
     └── Infeasible              the question is well posed but has no answer; says what has to give
 
@@ -49,6 +50,10 @@ class FileError(InputError):
 
 class LedgerError(FileError):
     """A ledger cannot be trusted, or cannot be written: the agent must not speak."""
+
+
+class Disputed(TacitError):
+    """Someone signed what cannot be true by this agent's own ledger: it says nothing more in the session."""
 
 
 class CapExceeded(TacitError):

@@ -5,6 +5,7 @@ thousand times. What it learns is bounded all the same: the auditor's likelihood
 """
 
 import asyncio
+import base64
 import json
 import random
 import struct
@@ -196,6 +197,48 @@ def test_a_liar_learns_no_more_than_was_promised_and_is_found_out(crew, kind):
     assert "equivocated coordinator" in words
     told = subprocess.run([*command, "--json"], capture_output=True, timeout=made.wait, check=False)
     assert json.loads(told.stdout)["equivocated"] == ["coordinator"]
+
+
+class Namer(Liar):
+    """Closes every round at once, with messages of agents that have not spoken."""
+
+    def answer(self, message):
+        assert isinstance(message, Message)
+        who, body = message.sender, message.body
+        if isinstance(body, Report):
+            self.heard[who, body.update].append(message.frame)
+        elif isinstance(body, Ask | Present) and not self.told[who]:
+            self.told[who].append(self.say(who, self.feedback(0, self.codec.pack([0]), NOTHING_HEARD)))
+
+
+def test_an_agent_that_is_said_to_have_spoken_keeps_it_as_evidence_and_stops(crew):
+    """Its own key or ledger is not blamed for what the coordinator signed."""
+    made = crew(agents=2, rounds=ROUNDS, pace=0.0)
+    for name in made.names:
+        made.with_options(name, "--transcript", str(made.run.path(name, "transcript")))
+    for attempt in range(2):  # the same command again: it stays stopped, without any coordinator
+        for name in made.names:
+            made.run.start(name)
+        if attempt == 0:
+            namer = Namer(made, 1)
+
+            async def main(namer=namer):
+                async with asyncio.timeout(made.wait):
+                    await namer.run()
+
+            asyncio.run(main())
+        for name in made.names:
+            assert made.run.processes[name].wait(made.wait) == 5
+            told = made.said(name)
+            assert told.count("feedback of round 0 names a message of") == attempt + 1
+            assert told.count("The coordinator may lie.") == attempt + 1
+    assert not namer.heard
+    for name in made.names:
+        assert not made.spoken(name)
+        lines = map(json.loads, made.run.path(name, "transcript").read_text().splitlines())
+        (kept,) = (line for line in lines if line.get("note") == "evidence")
+        message = namer.codec.open(base64.b64decode(kept["frame"]))
+        assert (message.sender, message.body.round) == (COORDINATOR, 0)
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from tacit.protocol.codec import Codec, digest
 from tacit.protocol.effects import (
     Behind,
     Cost,
+    Disputed,
     Equivocated,
     FellSilent,
     Finished,
@@ -611,13 +612,61 @@ def test_an_agent_needs_a_coordinator_and_a_value_of_the_right_length():
         Agent(known_session(3), 0, 1.5, **make)
 
 
-def test_one_that_is_said_to_have_spoken_and_has_not_goes_no_further(alone):
-    """Another process with its key has: what this one drew now would be a second draw."""
+def require_disputed(alone, step, t):
+    """It has kept the feedback as evidence, and says nothing more whatever it hears."""
+    (evidence,) = step.records
+    body = alone.codec.open(evidence.second).body
+    assert isinstance(body, Feedback)
+    assert (evidence.sender, evidence.round, body.round) == (COORDINATOR, t, t)
+    assert step.notices[-1] == Disputed(t)
+    said = len(alone.sent)
+    for _ in range(2):
+        assert alone.agent.disputed == t
+        for event in (Joined(COORDINATOR), Tick(1e6)):
+            alone(event)
+        for u in range(alone.session.rounds):
+            alone.hear(Ask(u))
+            alone.feed(u)
+            alone.noise(u)
+        assert len(alone.sent) == said
+        assert alone.again()(Start()) == Step()  # nor after a restart
+
+
+@pytest.mark.parametrize("kind", ["fading", "one-shot"])
+def test_one_that_is_said_to_have_spoken_and_has_not_goes_no_further(kind):
+    """The coordinator may lie. Or another process has the key: what this one drew would be a second draw."""
+    alone = Alone(known_session(noise_kind=kind, rounds=6))
     alone(Start())
-    with pytest.raises(LedgerError, match="agent-0 has said message 0, but not from this ledger"):
-        alone.feed(0, used=(0, 1))
-    assert alone.again().agent.update == 0
+    require_disputed(alone, alone.feed(0, used=(0, 1)), 0)
+    assert alone.agent.update == 0
     assert not alone.reports()
+
+
+def test_one_that_catches_up_and_was_named_on_the_way_goes_no_further(alone):
+    alone(Start())
+    alone.feed(0)
+    require_disputed(alone, alone.feed(1, used=(0, 1)), 1)
+
+
+def test_one_shot_noise_is_not_drawn_where_a_later_round_names_it():
+    """A shadow is drawn before feedback is applied in turn: so any that names this agent counts."""
+    alone = Alone(known_session(noise_kind="one-shot", rounds=30))
+    alone(Start())
+    for t in range(20):
+        alone.feedback(t)
+    require_disputed(alone, alone.feed(20, used=(0, 1)), 20)
+    assert not alone.reports()
+
+
+def test_feedback_of_another_history_that_names_it_is_dropped(alone):
+    alone(Start())
+    step = alone.feed(0, used=(0, 1), before=bytes(range(32)))
+    assert alone.agent.disputed is None
+    assert Equivocated(COORDINATOR, 0) in step.notices
+    alone.feed(0)
+    assert alone.agent.update == 1
+    alone.again()(Start())
+    assert alone.agent.disputed is None
 
 
 @pytest.mark.parametrize("spoken", [False, True])

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tacit.errors import ParameterError, StateError
+from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, digest, history
 from tacit.protocol.effects import (
     Behind,
@@ -470,6 +470,22 @@ def test_a_neighbour_that_left_for_good_is_not_waited_for_at_the_end(middle):
     all_rounds(middle)
     middle.hear(0, Stop(6, Reason.OPERATOR))
     assert Finished(6) in middle.hear(2, Done(6, bytes(32))).notices
+
+
+def test_a_neighbours_word_alone_does_not_stop_it(middle):
+    """Only a message that its own key has signed shows that it spoke elsewhere."""
+    middle.begin()
+    numbers = middle.codec.pack([12345])
+    claimed = Report(0, middle.session.exponent(1, 0), numbers, NOTHING_HEARD)
+    forged = middle.codec.seal(1, claimed, known_key(0).sign)
+    assert middle(Heard(forged)).notices == (Refused(Refusal.BAD_SIGNATURE),)
+    step = middle.hear(0, Done(6, bytes(range(32))))  # says that it used messages of later rounds
+    assert step.records == ()
+    middle.report(0, 0)
+    middle.report(2, 0)
+    assert middle.peer.update == 1
+    with pytest.raises(LedgerError, match="another process uses the same key"):
+        middle(Heard(middle.codec.seal(1, claimed, middle.sign)))
 
 
 def test_records_of_others_are_refused(middle):

@@ -9,6 +9,7 @@ from tacit.cli import output
 from tacit.protocol.effects import (
     Behind,
     Cost,
+    Disputed,
     Equivocated,
     FellSilent,
     LostHistory,
@@ -64,6 +65,11 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
             return f"{name(notice.who)} knows of {notice.update} rounds: this ledger is not the newest."
         case Equivocated():
             return f"{name(notice.sender)} signed two different messages for round {notice.round}."
+        case Disputed():
+            return (
+                f"The feedback of round {notice.round} names a message that was not made here: the "
+                "coordinator may lie, or the key is used elsewhere. Nothing more is said."
+            )
         case Quiet():
             return f"{name(notice.who)} says nothing from round {notice.update} on."
         case Stopped():

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, final
 import click
 
 from tacit.cli import options
-from tacit.errors import CapExceeded, InputError, LedgerError, TacitError
+from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, TacitError
 
 if TYPE_CHECKING:
     from tacit.protocol.codec import Sign
@@ -261,6 +261,8 @@ def exits() -> Iterator[None]:
         leave(f"Refused: {error}", REFUSED)
     except LedgerError as error:
         leave(f"Error: {error}", DISK)
+    except Disputed as error:
+        leave(f"Stopped: {error}", UNFINISHED)
     except TacitError as error:
         leave(f"Error: {error}", UNUSABLE)
     except StoppedBySignal:

@@ -14,6 +14,7 @@ from tacit.errors import ParameterError
 from tacit.protocol.codec import Sign, digest
 from tacit.protocol.effects import (
     Behind,
+    Disputed,
     Finished,
     Refused,
     Updated,
@@ -55,11 +56,16 @@ class Agent(Speaker):
         self._asked = -BATCH  # the round from which feedback was asked for last
         self._kept: dict[int, Message] = {}  # feedback from the own round on, at most AHEAD
         self._applied: list[bytes] = []  # digests of the feedback of all rounds before
+        self._claim: Message | None = None  # the newest feedback that names a message not made here
+        self.disputed: int | None = None
+        """The round whose feedback names a message that this agent has not made, if there is one."""
 
     def _replay(self, record: Record) -> None:
         super()._replay(record)
         if isinstance(record, Moved):
             self._applied.append(digest(record.heard[0]))
+        elif isinstance(record, Evidence) and record.first_digest == digest(record.second):
+            self.disputed, self._stopped = record.round, True
 
     @property
     def _others(self) -> tuple[int, ...]:
@@ -116,9 +122,32 @@ class Agent(Speaker):
             return None
         if voice.update == self.session.rounds:
             return On.LAST
+        if self._is_misnamed():
+            return On.MISNAMED
         if voice.update in self._kept and not voice.lacks_shadow:
             return On.FORKED if self._forked(self._kept[voice.update]) else On.MOVE
         return self._turn() if here is AgentPhase.WAITING else None
+
+    def _is_misnamed(self) -> bool:
+        """Whether feedback that counts here names a message that this agent has not made.
+
+        Feedback of a later round counts when its turn comes: it may be of another history. But one-shot noise
+        is drawn before that, and must not be drawn if it may have been drawn before.
+        """
+        if self.voice.said is not None:
+            return False
+        message = self._claim if self.voice.lacks_shadow else self._kept.get(self.voice.update)
+        return message is not None and self._names_me(message) and not self._forked_now(message)
+
+    def _names_me(self, message: Message) -> bool:
+        body = message.body
+        assert isinstance(body, Feedback)
+        return bool(body.used[self.number // 8] >> self.number % 8 & 1)
+
+    def _forked_now(self, message: Message) -> bool:
+        body = message.body
+        assert isinstance(body, Feedback)
+        return body.round == self.voice.update and self._forked(message) is not None
 
     def _turn(self) -> On | None:
         voice = self.voice
@@ -147,6 +176,8 @@ class Agent(Speaker):
         assert isinstance(body, Feedback)
         if body.round < self.voice.update + AHEAD:
             self._kept[body.round] = message
+        if self._names_me(message) and (body.round > self.voice.update or self.voice.said is None):
+            self._claim = message
         self._learn(body.round + 1)
 
     def _opened(self, t: int) -> None:
@@ -210,9 +241,6 @@ class Agent(Speaker):
         message = self._kept.pop(t)
         body = message.body
         assert isinstance(body, Feedback)
-        # Whose messages were used is in the frame, bit by bit.
-        if body.used[self.number // 8] >> self.number % 8 & 1 and self.voice.said is None:
-            raise self._spoken_elsewhere(t)
         self._records.append(self.voice.move(message.numbers, [message.frame], ()))
         self._applied.append(message.digest)
         self._notices.append(Updated(t, body.count))
@@ -220,6 +248,20 @@ class Agent(Speaker):
             self._ask_for_missed()
         self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
+
+    def _dispute(self, _: Any) -> None:
+        """Keep feedback that names a message not made here, and say nothing more.
+
+        The coordinator may lie. Or another process uses the same key, or an old ledger was put back: then
+        noise drawn here would be drawn a second time. This agent cannot tell these apart, so it stops.
+        """
+        message = self._claim if self.voice.lacks_shadow else self._kept[self.voice.update]
+        assert message is not None
+        assert isinstance(message.body, Feedback)
+        self.disputed, self._stopped = message.body.round, True
+        self._records.append(Evidence(COORDINATOR, self.disputed, message.digest, b"", message.frame))
+        self._notices.append(Disputed(self.disputed))
+        self._rest()
 
     def _drop(self, _: Any) -> None:
         message = self._kept.pop(self.voice.update)

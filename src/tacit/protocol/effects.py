@@ -225,6 +225,14 @@ class Equivocated:
 
 @final
 @dataclass(frozen=True)
+class Disputed:
+    """The feedback of round `round` names a message that this agent has not made. It says nothing more."""
+
+    round: int
+
+
+@final
+@dataclass(frozen=True)
 class Quiet:
     """An agent says it will not speak any more."""
 
@@ -262,6 +270,7 @@ Notice: TypeAlias = (
     | Behind
     | LostHistory
     | Equivocated
+    | Disputed
     | Quiet
     | Finished
     | Stopped

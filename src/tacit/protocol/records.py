@@ -100,6 +100,9 @@ class Evidence(_Record, frozen=True, tag="evidence"):
     Either two for one round, or feedback of round `round` that does not follow the feedback this agent
     was given for the round before. `first` is empty where the frame is in an earlier record;
     `first_digest` says which.
+
+    Where `first_digest` is that of `second` itself, it is feedback that contradicts this ledger alone: it
+    names a message of this agent's that the agent has not made.
     """
 
     sender: int

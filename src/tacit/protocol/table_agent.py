@@ -8,7 +8,7 @@ from tacit.protocol.tables import AgentPhase, On, Row, Table, table
 def _agent() -> Table:
     P = AgentPhase
     starts = (On.START, On.OVER, On.ENDED)
-    inner = (On.TURN, On.SAID, On.CAPPED, On.READY, On.MOVE, On.FORKED, On.LAST)
+    inner = (On.TURN, On.SAID, On.CAPPED, On.READY, On.MOVE, On.FORKED, On.MISNAMED, On.LAST)
     heard = (On.FEEDBACK, On.ASKED, On.STOP, On.NOISE, On.PAST, On.CONTRADICTED)
     outer = (*starts, *heard, On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.REFUSED)
 
@@ -55,6 +55,7 @@ def _agent() -> Table:
                 (On.CAPPED,): Row("fall_silent", P.SILENT),
                 (On.MOVE,): Row("move", P.WAITING),
                 (On.FORKED,): Row("drop", P.WAITING),
+                (On.MISNAMED,): Row("dispute", P.STOPPED),
                 (On.LAST,): Row("finish", P.FINISHED),
                 (On.READY,): Row("impossible", P.WAITING),
             },
@@ -72,7 +73,7 @@ def _agent() -> Table:
                 (On.ASKED,): Row("repeat", P.SPOKEN),
                 (On.MOVE,): Row("move", P.WAITING),
                 (On.FORKED,): Row("drop", P.SPOKEN),
-                (On.LAST, On.TURN, On.SAID, On.CAPPED, On.READY): Row("impossible", P.SPOKEN),
+                (On.LAST, On.TURN, On.SAID, On.CAPPED, On.READY, On.MISNAMED): Row("impossible", P.SPOKEN),
             },
             P.SILENT: running(P.SILENT)
             | {
@@ -80,6 +81,7 @@ def _agent() -> Table:
                 (On.ASKED,): Row("opened", P.SILENT),
                 (On.MOVE,): Row("move", P.SILENT),
                 (On.FORKED,): Row("drop", P.SILENT),
+                (On.MISNAMED,): Row("dispute", P.STOPPED),
                 (On.LAST,): Row("finish", P.FINISHED),
                 (On.TURN, On.SAID, On.CAPPED, On.READY): Row("impossible", P.SILENT),
             },

@@ -54,6 +54,7 @@ class On(_Name):
     READY = "noise is there"
     MOVE = "round is over"
     FORKED = "another history"
+    MISNAMED = "named without having spoken"
     LAST = "last round is over"
     ALL_DONE = "all are done"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from tacit.errors import CapExceeded, InputError
+from tacit.errors import CapExceeded, Disputed, InputError
 from tacit.protocol.agent import Agent as AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
@@ -134,13 +134,15 @@ class _Speaker(Member):
         else:
             self.machine = self._machine(session, self.number, self._value, sign=sign, budget=budget)
         self._value = None  # the state is the machine's now
+        book = self._book(ledger, records)
+        self._require_undisputed()
         noise = NoiseAhead(session, self.number, self._clock)
         machine, watch = self.machine, self._notice
         return Node(
             session.id,
             machine,
             self._transport,
-            self._book(ledger, records),
+            book,
             noise=noise,
             clock=self._clock,
             watch=watch,
@@ -173,9 +175,22 @@ class _Speaker(Member):
             )
         start_state(Codec(self.session), self._value)
 
+    def _require_undisputed(self) -> None:
+        """Raise if the coordinator has signed that this agent said what it has not said."""
+        t = self.machine.disputed if isinstance(self.machine, AgentMachine) else None
+        if t is not None:
+            raise Disputed(
+                f"the coordinator's feedback of round {t} names a message of {self.name} that is not in its "
+                "ledger. The coordinator may lie. Or another process uses the same key, or an old ledger was "
+                "put back: then noise drawn again would give the value away. So nothing more is said in this "
+                "session. The signed feedback is kept as evidence in the ledger and the transcript: ask the "
+                "coordinator for the message, which it can show only if this key has signed it."
+            )
+
     async def result(self) -> AgentResult:
         """Wait for the end and return what came of it; raises what stopped it."""
         await self.ended()
+        self._require_undisputed()
         phase = self.machine.phase.value
         if phase == "declined":
             raise CapExceeded("the whole session would pass the owner's cap: nothing was sent.")

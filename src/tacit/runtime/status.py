@@ -21,6 +21,7 @@ from tacit.protocol.codec import Codec, as_array
 from tacit.protocol.effects import (
     Behind,
     Cost,
+    Disputed,
     Equivocated,
     FellSilent,
     Finished,
@@ -173,7 +174,7 @@ class Status:
                 return {"lost_history": True}
             case Finished():
                 return {"phase": "finished", "round": notice.rounds, "late": []}
-            case Stopped():
+            case Stopped() | Disputed():
                 return {"phase": "stopped", "round": notice.round, "late": []}
 
     def _names(self, agents: Iterable[int]) -> list[str]:
