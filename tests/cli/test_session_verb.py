@@ -4,11 +4,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tacit.runtime.identity import provision
+from tacit.runtime.ledger import Ledger
 from tacit.runtime.session import read_addresses, read_session
 
 ROOT = Path(__file__).parents[2]
@@ -168,3 +170,59 @@ def test_the_page_can_be_followed(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert read_session(here / "session.toml").n == 3
+
+
+def test_a_session_expires_when_its_maker_says_and_check_shows_it(answer, run):
+    before = time.time()
+    told = answer("session", "new", *ASKED, "--days", 2)
+    assert before + 2 * 86_400 <= told["expires"] <= time.time() + 2 * 86_400 + 1
+    assert told["expired"] is False
+    assert (told["quorum"], told["start"]) == (4, 4)
+    shown = " ".join(run("session", "check", "session.toml").output.split())
+    assert f"expires {read_session('session.toml').expiry} nobody joins or speaks after that" in shown
+    assert "start 4 agents of 6 at least; all of them in the first 60 s" in shown
+    default = answer("session", "new", *ASKED, "--out", "week.toml")["expires"]
+    assert default >= before + 7 * 86_400
+    sentence = " ".join(run("session", "new", *ASKED, "--days", 0, "--out", "x.toml", code=2).stderr.split())
+    assert "--days must be above 0" in sentence
+    text = re.sub("expires = .*", "expires = 2020-01-01T00:00:00Z", Path("session.toml").read_text())
+    Path("session.toml").write_text(text)
+    assert "This session expired on 2020-01-01 00:00:00 UTC" in " ".join(
+        run("session", "check", "session.toml").output.split()
+    )
+
+
+def test_cancel_writes_what_an_agent_that_is_not_connected_can_use(answer, run, tmp_path, monkeypatch):
+    everyone = provision(tmp_path / "keys", ["coordinator", "alice", "bob"])
+    with (tmp_path / "keys.txt").open("w") as file:
+        file.writelines(f"{name} {one.key}\n" for name, one in everyone.items())
+    asked = ("--roster", "keys.txt", *ASKED[2:])
+    for out in ("session.toml", "other.toml"):
+        answer("session", "new", *asked, "--out", out, "--name", out.partition(".")[0])
+    session = read_session("session.toml")
+    with Ledger(tmp_path / "a.ledger") as ledger:
+        ledger.reserve(session.id, "value", planned=1.0, adjacency=50.0, diameter=50.0, cap=1.0)
+    settle = ("ledger", "settle", "a.ledger", "session.toml", "--cancellation", "session.cancelled")
+    run(*settle, code=2)  # there is no such file
+    run("session", "cancel", "session.toml", "--keys", "keys/alice", code=2)
+    told = answer("session", "cancel", "session.toml", "--keys", "keys/coordinator")
+    assert told["cancellation"] == "session.cancelled"
+    wrong = run("ledger", "settle", "a.ledger", "other.toml", "--cancellation", "session.cancelled", code=2)
+    assert "must be the cancellation of session other" in " ".join(wrong.stderr.split())
+    assert answer("ledger", "show", "a.ledger")["values"][0]["remaining"] == 0.0
+    assert answer(*settle)["values"][0]["remaining"] == 1.0
+    assert "settled" in run("ledger", "show", "a.ledger").output
+
+
+def test_join_refuses_a_session_that_has_expired_in_one_sentence(run, tmp_path, answer):
+    everyone = provision(tmp_path / "keys", ["coordinator", "alice", "bob"])
+    with (tmp_path / "keys.txt").open("w") as file:
+        file.writelines(f"{name} {one.key}\n" for name, one in everyone.items())
+    answer("session", "new", "--roster", "keys.txt", *ASKED[2:])
+    text = Path("session.toml").read_text()
+    Path("session.toml").write_text(re.sub("expires = .*", "expires = 2020-01-01T00:00:00Z", text))
+    (tmp_path / "value").write_text("20")
+    (tmp_path / "value").chmod(0o600)
+    words = ("join", "session.toml", "--keys", "keys/alice", "--ledger", "a.ledger", "--cap", 1)
+    found = run(*words, "--value-file", "value", "--connect", "tls/127.0.0.1:1", code=2)
+    assert "session session expired on 2020-01-01 00:00:00 UTC" in " ".join(found.stderr.split())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,12 @@ Examples:
   tacit ledger cap alice.ledger meter-7 2.5         raise or lower the cap of a value
   tacit ledger settle alice.ledger 5f3a             never speak in that session again
   tacit ledger adopt alice.ledger                   it was copied here, and nothing was said since
+"""
+
+SETTLE_EPILOG = """\b
+Examples:
+  tacit ledger settle alice.ledger 5f3a
+  tacit ledger settle alice.ledger session.toml --cancellation session.cancelled
 """
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -62,19 +70,25 @@ def cap(*, file: Path, value: str, cap: float, adjacency: float | None, as_json:
         _tell(ledger, file, as_json)
 
 
-@command.command(epilog="\b\nExample:\n  tacit ledger settle alice.ledger 5f3a\n")
+@command.command(epilog=SETTLE_EPILOG)
 @click.argument("file", type=FILE)
 @click.argument("session")
+@click.option(
+    "--cancellation",
+    type=FILE,
+    help="Give it up only if this file says, signed by the coordinator, that it was cancelled.",
+)
 @options.json_option
-def settle(*, file: Path, session: str, as_json: bool) -> None:
+def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool) -> None:
     """Give a session up: it is never spoken in again, and only what was said counts.
 
-    SESSION is its id or the beginning of it.
+    SESSION is its file, its id or the beginning of the id. What was set aside for messages that were not
+    sent can be spent again at once. Nobody else has to agree.
     """
     from tacit.runtime.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
-        ledger.settle(_one(ledger, session))
+        ledger.settle(_asked(ledger, session, cancellation))
         _tell(ledger, file, as_json)
 
 
@@ -91,6 +105,19 @@ def adopt(*, file: Path, as_json: bool) -> None:
 
     with Ledger(file, create=False, copied=True) as ledger:
         _tell(ledger, file, as_json)
+
+
+def _asked(ledger: Ledger, session: str, cancellation: Path | None) -> bytes:
+    """Return the id of a session that was named by its file or by the beginning of its id."""
+    if cancellation is None and not Path(session).is_file():
+        return _one(ledger, session)
+    from tacit.runtime.cancelling import require_cancelled
+    from tacit.runtime.session import read_session
+
+    agreed = read_session(session)
+    if cancellation is not None:
+        require_cancelled(agreed, cancellation)
+    return agreed.id
 
 
 def _one(ledger: Ledger, beginning: str) -> bytes:
@@ -137,12 +164,22 @@ def _session(ledger: Ledger, session: bytes) -> dict[str, Any]:
 def _rows(session: dict[str, Any]) -> list[output.Row]:
     if "value" not in session:
         return [("records", f"{session['records']:,}", "as coordinator")]
-    state = "settled: nothing more will be said" if session["settled"] else "may go on"
+    state = "settled: nothing more will be said" if session["settled"] else _until(session["expires"])
     times = f", counted {session['steps']} times" if session["steps"] > 1 else ""
     return [
         ("said", output.up(session["said"]), f"of {session['value']}{times}"),
         ("planned", output.up(session["planned"]), state),
     ]
+
+
+def _until(expires: int | None) -> str:
+    """Say how long a session may go on, and so how long it holds what is planned for it."""
+    if expires is None:
+        return "may go on; `tacit ledger settle` gives it up"
+    end = f"{datetime.fromtimestamp(expires, UTC):%Y-%m-%d %H:%M} UTC"
+    if expires <= time.time():
+        return f"expired on {end}; settled when the next session begins"
+    return f"may go on until {end}; `tacit ledger settle` gives it up"
 
 
 def _count(things: list[Any], what: str) -> str:

@@ -21,6 +21,12 @@ Examples:
   tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8 --out session.toml
   tacit session new --roster certificates --graph ring:20 --epsilon 0.1 --low 0 --high 10 --true-average
   tacit session check session.toml
+  tacit session cancel session.toml --keys keys/coordinator
+"""
+
+CANCEL_EPILOG = """\b
+Example:
+  tacit session cancel session.toml --keys keys/coordinator --out session.cancelled
 """
 
 NEW_EPILOG = """\b
@@ -40,7 +46,7 @@ def command() -> None:
     """Write a session file from a promise, or say what one promises and costs.
 
     A session file is public, and the same for all agents and the coordinator: who has a file that
-    differs in one number is in another session. Both commands take --json.
+    differs in one number is in another session. Every command takes --json.
     """
 
 
@@ -205,6 +211,48 @@ def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json
     _tell(found, file, as_json)
     if not found.sound:
         ctx.exit(failures.UNUSABLE)
+
+
+@command.command(epilog=CANCEL_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--keys",
+    "home",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The coordinator's directory of keys.",
+)
+@click.option(
+    "--out",
+    type=options.OUT_FILE,
+    help="File to write for agents that are not connected.  [default: FILE with the ending .cancelled]",
+)
+@options.json_option
+def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
+    """End a session for everyone, for good. Only its coordinator can.
+
+    A coordinator that runs with these keys ends the session within seconds and tells all agents that
+    are connected. One that is started later tells those who come. The owner of an agent that hears
+    neither can use the file that is written: `tacit ledger settle LEDGER SESSION --cancellation FILE`.
+    What an agent had not said is not lost.
+    """
+    from tacit.runtime.cancelling import cancel as sign_off
+    from tacit.runtime.files import PUBLIC, write_whole
+    from tacit.runtime.identity import Identity
+    from tacit.runtime.session import read_session
+
+    session, path = read_session(file), file.with_suffix(".cancelled") if out is None else out
+    write_whole(path, sign_off(session, Identity.load(home)), mode=PUBLIC, force=True)
+    if as_json:
+        output.print_json({"file": file, "id": session.id.hex(), "cancellation": path})
+        return
+    rows = [
+        ("name", session.name, ""),
+        ("id", session.id.hex()[:16], ""),
+        ("cancellation", str(path), "public; for agents that are not connected"),
+    ]
+    note = "A running coordinator ends it within seconds. If none runs, `tacit coordinate` tells who comes."
+    output.print_report(f"{file} is cancelled", {"Session": rows}, [note])
 
 
 def _tell(found: Explanation, path: Path, as_json: bool) -> None:

@@ -359,7 +359,7 @@ class Coordinator(Machine):
         self._serve(None)
         if self._ended:  # all had heard
             self.done = set(range(self.session.n))
-        self._timers.set("deadline", self._return_time)
+        self._timers.set("deadline", self.return_time)
         self._hasty = True
 
     def _finish(self, _: Any) -> None:

@@ -213,7 +213,7 @@ class Machine(ABC):
             getattr(self, f"_{name}_is_due")()
 
     @property
-    def _return_time(self) -> float:
+    def return_time(self) -> float:
         """After a restart at the end: by then everyone who still needs something has said so again."""
         deadlines = self.session.deadlines
         return min(deadlines.start, (MOST_BACKOFF + 2) * deadlines.repeat)

@@ -382,7 +382,7 @@ class Peer(Speaker):
         """All updates are made: stay until the neighbours have theirs."""
         self._expired = False
         self._timers.off("missing")
-        seconds = self._return_time if self._ended else self.session.deadlines.start
+        seconds = self.return_time if self._ended else self.session.deadlines.start
         self._timers.set("deadline", seconds)
         self._again(fresh=True)
         self._record_end()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from tacit.errors import InputError
 from tacit.protocol.coordinator import Coordinator as CoordinatorMachine
@@ -13,6 +14,7 @@ from tacit.protocol.effects import Notice
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
+from tacit.runtime.cancelling import is_cancelled
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
@@ -22,6 +24,9 @@ from tacit.runtime.transport import Transport
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
+
+_LOOK = 1.0
+"""Seconds between two looks whether the session was cancelled."""
 
 
 @final
@@ -83,6 +88,7 @@ class Coordinator(Member):
                 "is not: use the coordinator's keys, or a session without one with `tacit peer`."
             )
         self._pace, self._clock = pace, clock or SystemClock()
+        self._cancelling: asyncio.Future[None] | None = None
         self._transport = transport or _zenoh(self, listen)
 
     def _made(self, ledger: Ledger) -> Node:
@@ -96,7 +102,24 @@ class Coordinator(Member):
             clock=self._clock,
             watch=self._notice,
             pace=self._pace,
+            stopped_linger=self.machine.return_time,
         )
+
+    async def __aenter__(self) -> Self:
+        made = await super().__aenter__()
+        self._cancelling = asyncio.ensure_future(self._watch_cancelled())
+        return made
+
+    async def __aexit__(self, *error: Any) -> None:
+        if self._cancelling is not None:
+            self._cancelling.cancel()
+        await super().__aexit__(*error)
+
+    async def _watch_cancelled(self) -> None:
+        """End the session once it is cancelled (`tacit session cancel`)."""
+        while not is_cancelled(self.session, self.identity):
+            await asyncio.sleep(_LOOK)
+        self.halt()
 
     async def result(self) -> CoordinatorResult:
         """Wait for the end and return what came of it; raises what stopped it."""

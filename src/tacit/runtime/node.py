@@ -101,11 +101,13 @@ class Node:
         clock: Clock | None = None,
         watch: Callable[[Notice], None] = lambda _: None,
         linger: float = LINGER,
+        stopped_linger: float | None = None,
         pace: float = 0.0,
     ) -> None:
         self._id, self.machine, self._transport, self._book = session_id, machine, transport, book
         self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
         self._linger, self._pace = linger, pace
+        self._stopped_linger = linger if stopped_linger is None else max(linger, stopped_linger)
         self._last_round = -math.inf
         self._halting = False
         self._stirred = False  # a tick is due, or someone wants to leave
@@ -161,6 +163,11 @@ class Node:
         return self._clock.wall() >= self.machine.session.expires
 
     @property
+    def _last_words(self) -> float:
+        """How many seconds others are still answered after the end: they may not have heard of it."""
+        return self._stopped_linger if self.machine.phase.value == "stopped" else self._linger
+
+    @property
     def _is_over(self) -> bool:
         return self.machine.phase.value in _OVER
 
@@ -170,11 +177,11 @@ class Node:
             return False
         if self._over_since is None:
             self._over_since = self._clock.now()
-        return self._clock.now() >= self._over_since + self._linger
+        return self._clock.now() >= self._over_since + self._last_words
 
     async def _arrivals(self) -> list[Arrival]:
         """Wait until something arrives, a tick is due or someone wants to leave; return what arrived."""
-        wake = self._next_wake() if self._over_since is None else self._over_since + self._linger
+        wake = self._next_wake() if self._over_since is None else self._over_since + self._last_words
         if wake <= self._clock.now():
             self._stirred = True
         else:

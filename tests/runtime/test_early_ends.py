@@ -1,18 +1,24 @@
-"""A session that does not come to its end is over at its expiry, and what was not said can be spent again."""
+"""A session that does not come to its end is over at its expiry or when it is cancelled.
+
+What was not said can be spent again.
+"""
 
 import asyncio
+import base64
 from dataclasses import replace
 
 import pytest
 
-from tacit.errors import CapExceeded, InputError
+from tacit.errors import CapExceeded, FileError, InputError
 from tacit.mechanism.lattice import Lattice
-from tacit.protocol.effects import Spoken, Stopped, Waiting
+from tacit.protocol.codec import Codec
+from tacit.protocol.effects import RoundOpened, Spoken, Stopped, Waiting
 from tacit.protocol.messages import Reason
 from tacit.protocol.records import Ended, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.cancelling import cancel, is_cancelled, require_cancelled
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity import provision
@@ -225,3 +231,82 @@ def test_an_agent_that_was_away_at_the_expiry_ends_its_session_without_the_netwo
     assert spoken_in(tmp_path / "0.ledger", session) == said
     with Ledger(tmp_path / "0.ledger", create=False) as ledger:
         assert ledger.records(session.id)[-1].reason is Reason.EXPIRED
+
+
+# ---- cancelled ----------------------------------------------------------------------------------------
+
+
+def test_a_running_coordinator_ends_a_session_that_waits_for_one_who_does_not_come(
+    session, keys, agent, coordinator, tmp_path
+):
+    async def main():
+        network, waits = MemoryNetwork(session), asyncio.Event()
+
+        def watch(notice):
+            if isinstance(notice, Waiting):
+                waits.set()
+
+        members = [agent(session, i, network, Wall()) for i in (0, 1)]
+        running = asyncio.gather(
+            *map(result_of, (*members, coordinator(session, network, Wall(), watch=watch)))
+        )
+        await waits.wait()
+        cancel(session, keys["coordinator"])
+        return await running
+
+    assert not any(result.finished for result in limited(main()))
+    for i in (0, 1):
+        with Ledger(tmp_path / f"{i}.ledger", create=False) as ledger:
+            assert ledger.records(session.id)[-1] == Ended(0, Reason.OPERATOR)
+            assert ledger.spent("value") == 0.0
+
+
+def test_a_coordinator_started_later_opens_nothing_and_tells_who_comes(
+    session, keys, agent, coordinator, tmp_path
+):
+    cancel(session, keys["coordinator"])
+
+    async def main():
+        network, told = MemoryNetwork(session), []
+        members = [agent(session, i, network, Wall()) for i in range(3)]
+        server = coordinator(session, network, Wall(), watch=told.append)
+        results = await asyncio.gather(*map(result_of, (server, *members)))
+        assert not [notice for notice in told if isinstance(notice, RoundOpened)]
+        return results
+
+    assert not any(result.finished for result in limited(main()))
+
+
+def test_only_the_coordinator_cancels_and_only_a_session_that_has_one(session, keys):
+    with pytest.raises(InputError, match="must be the coordinator's of session test"):
+        cancel(session, keys["alice"])
+    ring = replace(session, coordinator=None, edges=((0, 1), (1, 2)))
+    with pytest.raises(InputError, match="runs without a coordinator"):
+        cancel(ring, keys["alice"])
+    assert not is_cancelled(session, keys["coordinator"])
+
+
+def test_a_cancellation_is_of_one_session_and_signed_by_its_coordinator(session, keys, tmp_path):
+    path, data = tmp_path / "c", cancel(session, keys["coordinator"])
+    path.write_bytes(data)
+    require_cancelled(session, path)
+    other = replace(session, name="other")
+    with pytest.raises(FileError, match="must be the cancellation of session other"):
+        require_cancelled(other, path)
+    forged = Codec(session).seal(COORDINATOR, Codec(session).open(_frame(data)).body, keys["bob"].sign)
+    for wrong in (data.replace(_text(data), _text(_armoured(forged))), b"", data[:80], b"x" * 4000):
+        path.write_bytes(wrong)
+        with pytest.raises(FileError, match="signed by its coordinator, and is not"):
+            require_cancelled(session, path)
+
+
+def _text(data):
+    return b"".join(data.splitlines(keepends=True)[1:-1])
+
+
+def _frame(data):
+    return base64.b64decode(_text(data))
+
+
+def _armoured(frame):
+    return b"begin\n" + base64.encodebytes(frame) + b"end\n"

@@ -1,0 +1,85 @@
+"""Cancellations: the coordinator's signed word that a session is over, as a file.
+
+The file holds the very frame that a running coordinator sends (`Stop`), so nothing else can be read into
+it. It is kept in the coordinator's directory of keys, where `tacit coordinate` looks for it, and can be
+given to agents that are not connected.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.errors import FileError, InputError
+from tacit.protocol.codec import Codec
+from tacit.protocol.messages import COORDINATOR, Message, Reason, Stop
+from tacit.runtime.files import private_directory, read_public, write_whole
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.identity import Identity
+
+FOLDER = "cancelled"
+_TEXT = re.compile(
+    rb"-----BEGIN TACIT CANCELLATION-----\s+([A-Za-z0-9+/=\s]{1,1000})-----END TACIT CANCELLATION-----\s*"
+)
+
+
+def _require_coordinator(session: Session, identity: Identity) -> None:
+    """Refuse keys that do not speak for the session's coordinator."""
+    if session.coordinator is None:
+        raise InputError(
+            f"session {session.name} runs without a coordinator, so nobody can cancel it for all: each agent "
+            "gives it up in its own ledger (`tacit ledger settle`)."
+        )
+    if session.coordinator != identity.public_key:
+        raise InputError(
+            f"the key of {identity.name} must be the coordinator's of session {session.name}, and is not: "
+            "use the keys that `tacit coordinate` runs with."
+        )
+
+
+def cancel(session: Session, identity: Identity) -> bytes:
+    """Cancel a session for good, and return the content of the file that says so.
+
+    It is on the disk when this returns. A coordinator that runs with these keys sees it within seconds; one
+    that is started later ends the session at once.
+    """
+    _require_coordinator(session, identity)
+    frame = Codec(session).seal(COORDINATOR, Stop(0, Reason.OPERATOR), identity.sign)
+    begin, end = b"-----BEGIN TACIT CANCELLATION-----\n", b"-----END TACIT CANCELLATION-----\n"
+    data = begin + base64.encodebytes(frame) + end
+    place = _place(session, identity)
+    private_directory(place.parent)
+    write_whole(place, data, force=True)
+    return data
+
+
+def is_cancelled(session: Session, identity: Identity) -> bool:
+    """Whether these keys have cancelled the session."""
+    return _place(session, identity).exists()
+
+
+def require_cancelled(session: Session, path: Path) -> None:
+    """Refuse a file that is not this session's cancellation, signed by its coordinator."""
+    found = _TEXT.fullmatch(read_public(path))
+    try:
+        frame = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
+    except ValueError:
+        frame = b""
+    message = Codec(session).open(frame)
+    if (
+        not isinstance(message, Message)
+        or not isinstance(message.body, Stop)
+        or message.sender != COORDINATOR
+    ):
+        raise FileError(
+            f"{path} must be the cancellation of session {session.name}, signed by its coordinator, and is "
+            "not: ask the coordinator, or give the session up on your own word, without the file."
+        )
+
+
+def _place(session: Session, identity: Identity) -> Path:
+    return identity.directory / FOLDER / session.id.hex()
