@@ -1,6 +1,9 @@
 """SimulatedNoise: a pure function of (seed, run, round, agent, component), Laplace to the last bits."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -250,3 +253,25 @@ def test_importing_the_package_does_not_load_numba():
 
     code = "import sys, tacit.noise, tacit.noise.simulated; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "generic"])
+def test_any_cpu_gives_the_same_bits(cpu):
+    """AVX2 and plain SSE2 take other instructions than AVX-512, and fused steps of software."""
+    program = (
+        "import hashlib; from tacit.noise.simulated import SimulatedNoise as N;"
+        "print(hashlib.sha256(N(7).draw(1.0, 30, 1000).tobytes()).hexdigest())"
+    )
+    features = {"haswell": "+avx,+avx2,+bmi,+bmi2,+fma,+popcnt,+sse4.2", "generic": ""}[cpu]
+    asked = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": features}
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | extra,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for extra in ({}, asked)
+    }
+    assert len(found) == 1

@@ -60,6 +60,27 @@ def _as_word(_: Any, number: Any) -> Any:
 
 
 @intrinsic
+def _from_whole(_: Any, word: Any) -> Any:
+    """Convert a word below 2^63 to the nearest double.
+
+    AVX-512 has an instruction for it. Elsewhere a loop with it would not run on vector units, so the halves
+    are put into the fractions of 2^84 and 2^52. All steps but the last addition are exact, and that one
+    rounds once: the same bits either way.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        word, double, whole = args[0], ir.DoubleType(), ir.IntType(64)
+        if "+avx512dq" in context.codegen().magic_tuple()[2]:
+            return builder.sitofp(word, double)
+        upper = builder.or_(builder.lshr(word, whole(32)), whole(0x4530000000000000))  # 2^84 + high·2^32
+        lower = builder.or_(builder.and_(word, whole(0xFFFFFFFF)), whole(0x4330000000000000))  # 2^52 + low
+        high = builder.fsub(builder.bitcast(upper, double), double(2.0**84 + 2.0**52))
+        return builder.fadd(high, builder.bitcast(lower, double))
+
+    return types.float64(types.uint64), codegen
+
+
+@intrinsic
 def _fma(_: Any, a: Any, b: Any, c: Any) -> Any:
     signature = types.float64(types.float64, types.float64, types.float64)
     return signature, lambda _, builder, __, args: builder.fma(*args)
@@ -134,10 +155,11 @@ def stream(key: Any, round_: Any) -> Any:
 
 
 _SIGN, _REST = np.uint64(1 << 63), np.uint64((1 << 63) - 1)
-_FRACTION, _FRACTION_BITS = np.uint64((1 << 52) - 1), np.int64(52)
+_FRACTION, _FRACTION_BITS = np.uint64((1 << 52) - 1), np.uint64(52)
+_UNIT_2_52 = np.uint64(0x4330000000000000)  # a double of 2^52: its last fraction bit counts 1
 _ROOT_HALF = np.float64(0.5**0.5).view(np.uint64)
 _LN2 = 0.6931471805599453
-_SIXTY_THREE = np.int64(63)
+_SIXTY_THREE = 63.0 + 2.0**52
 # 2·artanh(s)/s = Σ 2 s^{2k}/(2k+1); ten terms leave 3e-17 where |s| ≤ 3 − 2√2.
 _T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7, _T8, _T9 = (2 / (2 * k + 1) for k in range(10))
 
@@ -150,15 +172,15 @@ def laplace(word: Any) -> Any:
     −log U: exact inversion, to the last bits of a double. The resolution is 2^−53 near 0,
     and the far tail ends at 63·log 2 ≈ 43.7, which true noise passes once in 2^63 draws.
     """
-    bits = _as_word(np.float64(np.int64((word & _REST) | _ONE))) - _ROOT_HALF
-    exponent = np.int64(bits) >> _FRACTION_BITS
+    bits = _as_word(_from_whole((word & _REST) | _ONE)) - _ROOT_HALF
+    exponent = _as_float((bits >> _FRACTION_BITS) | _UNIT_2_52)  # 2^52 more than it is
     # m = f·2^exponent with f in [√½, √2): near U = 1 the logarithm keeps its leading digits
     f = _as_float((bits & _FRACTION) + _ROOT_HALF) - 1.0
     s = f / (f + 2.0)
     z = s * s
     p = _fma(_fma(_fma(_fma(_T9, z, _T8), z, _T7), z, _T6), z, _T5)
     p = _fma(_fma(_fma(_fma(_fma(p, z, _T4), z, _T3), z, _T2), z, _T1), z, _T0)
-    magnitude = _fma(np.float64(_SIXTY_THREE - exponent), _LN2, -s * p)
+    magnitude = _fma(_SIXTY_THREE - exponent, _LN2, -s * p)
     return _as_float(_as_word(magnitude) | (word & _SIGN))
 
 
