@@ -6,7 +6,11 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
-.PHONY: run studio test test-long lint bench docs clean
+# One thread of BLAS for each worker. Tests that share something expensive stay on one worker.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup
+TIMES ?= 20
+
+.PHONY: run studio test test-long test-portable test-repeat lint bench docs clean
 
 run: $(READY)  ## a real session on this machine: 20 agents over mutual TLS, some killed
 	$(BIN)/tacit demo
@@ -15,10 +19,16 @@ studio: $(READY)  ## the page: plan, watch, compare, and the status of a deploym
 	$(BIN)/tacit studio
 
 test: $(READY)  ## every guarantee, in minutes
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+	$(PYTEST)
 
 test-long: $(READY)  ## long fuzzing, large statistics, many kills: an hour or more
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto -m long --timeout 7200
+	$(PYTEST) -m long --timeout 7200
+
+test-portable: $(READY)  ## the same as test, without what this CPU has and others lack
+	env $$($(BIN)/python tests/portable.py) $(PYTEST)
+
+test-repeat: $(READY)  ## what starts threads, tasks or processes, TIMES times (20) or to the first failure
+	for i in $$(seq $(TIMES)); do echo "== $$i of $(TIMES)"; $(PYTEST) -q -x -m 'concurrent and not long' || exit 1; done
 
 lint: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .

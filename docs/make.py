@@ -203,9 +203,9 @@ def generate() -> None:
     protocol.write_text(renewed(protocol.read_text()))
 
 
-def site(out: Path = SITE) -> int:
+def site(out: Path = SITE, jobs: str = "auto") -> int:
     """Build the site, offline; a warning is an error. Return the exit code."""
-    words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-d", f"{out}.doctrees"]
+    words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-j", jobs, "-d", f"{out}.doctrees"]
     code = subprocess.call([sys.executable, *words, str(DOCS), str(out)])
     if code == 0:
         print(f"the site is {out / 'index.html'}")

@@ -1,5 +1,9 @@
-"""Sessions played by hand: every frame signed, no machine, no network. For transcripts and their judges."""
+"""For all tests: their order and marks; and sessions played by hand, for transcripts and their judges."""
 
+import functools
+import os
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +13,34 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.parameters import Fading, OneShot
+
+HERE = Path(__file__).resolve().parent
+LONGEST = ("test_docs.py", "studio", "simulate", "end_to_end")
+"""Where most of the time goes: these begin first, so that no worker is left alone with one at the end."""
+
+STARTS = re.compile(
+    r"\b(asyncio|subprocess|threading|concurrent\.futures|fork|cluster|machines|crew|browser|user)\b"
+)
+"""A module with one of these words starts threads, tasks or processes."""
+
+
+@functools.cache
+def starts_something(path):
+    return path.name == "test_docs.py" or STARTS.search(path.read_text()) is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what starts threads, tasks or processes (for `make test-repeat`), and put long tests first."""
+    for item in items:
+        if starts_something(item.path):
+            item.add_marker(pytest.mark.concurrent)
+    items.sort(key=lambda item: item.path.relative_to(HERE).parts[0] not in LONGEST)
+
+
+def pytest_xdist_auto_num_workers():
+    """One more than there are cores: sessions of real processes mostly wait."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
 def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None, seed=1, quorum=1, alone=()):

@@ -62,7 +62,7 @@ def world(folder):
         server = Coordinator(
             session, ledger=ledger, identity=keys["coordinator"], transport=transport, **more
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             return await asyncio.gather(result(server), *map(result, agents))
 
     return SimpleNamespace(

@@ -60,7 +60,7 @@ def test_nothing_private_is_where_others_can_see_it(world, monkeypatch):
     try:
         crew.start_all()
         tail, lines = Tail(crew.path("a0", "log")), []
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while "a0" in crew.running:
             assert time.monotonic() < end, "the session does not end"
             time.sleep(0.02)
@@ -69,9 +69,9 @@ def test_nothing_private_is_where_others_can_see_it(world, monkeypatch):
             if public or not any(line["event"] == "spoken" for line in lines):
                 continue
             url = next(line["text"] for line in lines if line["event"] == "status").split()[2]
-            with urllib.request.urlopen(url, timeout=10) as status:
+            with urllib.request.urlopen(url) as status:
                 public += status.read()
-            with urllib.request.urlopen(url.replace("status", "metrics"), timeout=10) as metrics:
+            with urllib.request.urlopen(url.replace("status", "metrics")) as metrics:
                 public += metrics.read()
             for process in crew.processes.values():
                 public += Path(f"/proc/{process.pid}/cmdline").read_bytes()

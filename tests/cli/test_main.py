@@ -31,9 +31,7 @@ TACIT = Path(sys.executable).with_name("tacit")
 
 
 def subprocess_run(*words, **options):
-    return subprocess.run(
-        [TACIT, *words], capture_output=True, text=True, timeout=120, check=False, **options
-    )
+    return subprocess.run([TACIT, *words], capture_output=True, text=True, check=False, **options)
 
 
 def test_help_lists_every_verb_and_its_summary(run):
@@ -69,9 +67,7 @@ except SystemExit:
     pass
 print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
 
 
@@ -85,9 +81,7 @@ except SystemExit:
     pass
 print([name for name in sys.modules if name.startswith("tacit.cli.")], file=sys.stderr)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "['tacit.cli.failures']"
 
 
@@ -96,7 +90,7 @@ def test_version(run):
 
 
 def test_the_installed_command_answers():
-    done = subprocess.run([TACIT, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([TACIT, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"tacit {tacit.__version__}\n"
 
 
@@ -199,7 +193,6 @@ def test_reading_only_the_first_line_is_no_error():
         shell=True,
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     assert done.stdout == "{\n"
@@ -212,7 +205,6 @@ def test_a_terminal_without_greek_still_gets_an_answer():
         env={**os.environ, "PYTHONIOENCODING": "latin-1"},
         capture_output=True,
         encoding="latin-1",
-        timeout=60,
         check=True,
     )
     assert "? per unit of adjacency" in done.stdout

@@ -23,7 +23,7 @@ from tacit.runtime.session import write_session
 from tacit.runtime.verify import verify
 from tacit.runtime.zenoh_transport import ZenohTransport
 
-WAIT = 120.0  # generous: a busy machine is no failure
+WAIT = 400.0  # generous: a busy machine is no failure
 
 
 class Tap:

@@ -10,7 +10,7 @@ import pytest
 from tacit.runtime.session import read_session
 from tacit.runtime.verify import verify
 
-WAIT = 240
+WAIT = 800
 
 
 def demo(folder, *words, first=""):

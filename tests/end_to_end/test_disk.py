@@ -45,11 +45,11 @@ def disk(tmp_path):
     if mounted.returncode:
         pytest.skip(f"a small disk may not be mounted here: {mounted.stderr.strip()}")
     yield where
-    subprocess.run(["umount", "-l", str(where)], check=False, timeout=20)
+    subprocess.run(["umount", "-l", str(where)], check=False, timeout=120)
 
 
 def remount(where, how):
-    subprocess.run(["mount", "-o", f"remount,{how}", str(where)], check=True, timeout=20)
+    subprocess.run(["mount", "-o", f"remount,{how}", str(where)], check=True, timeout=120)
 
 
 def filled(where):

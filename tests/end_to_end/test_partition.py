@@ -11,7 +11,7 @@ from tacit.protocol.session import Deadlines
 
 
 def _ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=120)
 
 
 class Link:
@@ -42,7 +42,7 @@ class Link:
 
     def remove(self):
         for space in (self.here, self.there):
-            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True, timeout=20)
+            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True, timeout=120)
 
 
 @pytest.fixture

@@ -118,14 +118,14 @@ def test_refilling_behind_leaves_the_way_free():
         def draw(self, scale, size=None):
             if scale >= 3:
                 asked.set()
-                assert may_draw.wait(30)
+                assert may_draw.wait(300)
             return source.draw(scale, size)
 
     with DrawnAhead(Slow(), scale=lambda u: u, depth=3) as pool:
         pool.refill()
         assert pool.take(0) == 1001
         pool.refill_behind()
-        assert asked.wait(30)
+        assert asked.wait(300)
         assert pool.take(1) == 1002  # while the draw of update 3 is under way
         assert not pool.ready(2)
         may_draw.set()

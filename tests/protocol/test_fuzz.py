@@ -1,9 +1,10 @@
-"""A hundred thousand broken frames, from strangers and from members: refused, and nothing changes."""
+"""Broken frames, from strangers and from members: refused, and nothing changes."""
 
 import math
 import random
 
 import msgspec
+import pytest
 
 from tacit.protocol.agent import Agent
 from tacit.protocol.codec import DOMAIN, Codec
@@ -22,7 +23,6 @@ from tacit.protocol.messages import (
 from tacit.protocol.voice import Budget
 from tacit.testing import known_key, known_session
 
-FRAMES = 100_000
 ODD = [
     b"\xa2\xff\xfe", b"\xd9\x02\xc3\x28", b"\xc0", b"\xc3", b"\xcb\x7f\xf8" + bytes(6), b"\xcf" + b"\xff" * 8,
     b"\xd3\x80" + bytes(7), b"\xc7\x01\x05x", b"\xd6\xff" + bytes(4), b"\xde\x00\x01",
@@ -47,7 +47,8 @@ def broken(data, rng):
     return bytes(data)
 
 
-def test_a_hundred_thousand_broken_frames(state_of):
+@pytest.mark.parametrize("frames", [20_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_broken_frames(state_of, frames):
     session, rng = known_session(3, 6), random.Random(20_121_015)
     codec = Codec(session)
     agent = Agent(session, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf))
@@ -63,8 +64,8 @@ def test_a_hundred_thousand_broken_frames(state_of):
         (s, codec.seal(s, body, known_key(s).sign)[:-64], msgspec.msgpack.encode(body)) for s, body in bodies
     ]
     signs = {s: known_key(s).sign for s, _ in bodies}
-    before, refused, heard = state_of(agent), 0, 0
-    for k in range(FRAMES):
+    before, refused = state_of(agent), 0
+    for k in range(frames):
         which = rng.randrange(len(bodies))
         sender, head, body = heads[which]
         if k % 3 == 0:  # a stranger: the signature no longer fits
@@ -78,13 +79,11 @@ def test_a_hundred_thousand_broken_frames(state_of):
             frame = head + (signs[sender](DOMAIN + head) if k % 5 else rng.randbytes(64))
         if isinstance(codec.open(frame), Refused):
             refused += 1
-            if k % 4 == 0:  # the same codec: a part of them is enough to see what a machine does then
-                heard += 1
-                step = agent.handle(Heard(frame))
-                assert step.records == step.messages == ()
-                assert len(step.notices) == 1
-    assert refused > 0.9 * FRAMES
-    assert agent.refused.total() == heard
+            step = agent.handle(Heard(frame))
+            assert step.records == step.messages == ()
+            assert len(step.notices) == 1
+    assert refused > 0.9 * frames
+    assert agent.refused.total() == refused
     assert state_of(agent) == before
     assert {Refusal.MALFORMED, Refusal.BAD_SIGNATURE, Refusal.WRONG_ROUND, Refusal.NOT_CANONICAL} <= set(
         agent.refused

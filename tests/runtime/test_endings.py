@@ -23,7 +23,7 @@ from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verify import verify
 
 NAMES = ["a0", "a1", "a2"]
-WAIT = 60
+WAIT = 300
 
 
 @pytest.fixture

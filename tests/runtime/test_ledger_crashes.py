@@ -29,7 +29,6 @@ def script_run(script, *arguments):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
@@ -274,7 +273,6 @@ def namespaced(tmp_path, mount, script, *arguments):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)

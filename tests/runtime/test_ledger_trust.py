@@ -57,7 +57,6 @@ def run(script, *, check=True, **environment):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
         env={**os.environ, **environment},
     )
     assert not check or done.returncode == 0, done.stderr

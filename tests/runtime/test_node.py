@@ -34,7 +34,7 @@ from tacit.runtime.noise import NoiseAhead
 
 NAMES = ["a0", "a1", "a2", "a3"]
 VALUES = [1.0, 2.0, 4.0, 9.0]
-WAIT = 60
+WAIT = 300
 
 
 @pytest.fixture

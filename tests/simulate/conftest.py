@@ -7,15 +7,52 @@ import sys
 import pytest
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two workers, started again when they die."""
+@pytest.fixture(scope="session")
+def started_cluster():
+    """Two workers, started again when they die. Once for all tests of an `xdist_group`."""
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(**options) as local, Client(local, set_as_default=False) as client:
-        client.wait_for_workers(2)
         yield client
+
+
+@pytest.fixture
+def cluster(started_cluster):
+    """A client of two workers, both alive."""
+    started_cluster.wait_for_workers(2)
+    return started_cluster
+
+
+@pytest.fixture
+def gate(cluster, tmp_path):
+    """Hold a sweep's cells back on all workers, but for the first two, until what is returned is called."""
+    opened = tmp_path / "opened"
+
+    def hold():
+        import time
+
+        from tacit.simulate.plan import Plan
+
+        ordinary = Plan.cell_seed
+
+        def held(plan, cell):
+            while cell >= 2 and not opened.exists():
+                time.sleep(0.01)
+            return ordinary(plan, cell)
+
+        held.ordinary = ordinary
+        Plan.cell_seed = held
+
+    def release():
+        from tacit.simulate.plan import Plan
+
+        Plan.cell_seed = getattr(Plan.cell_seed, "ordinary", Plan.cell_seed)  # a new worker has no other
+
+    cluster.run(hold)
+    yield opened.touch
+    opened.touch()
+    cluster.run(release)
 
 
 @pytest.fixture
@@ -38,8 +75,8 @@ def machines(tmp_path):
         for command in (scheduler, worker, worker, worker)
     ]
     try:
-        with Client(scheduler_file=str(file), set_as_default=False, timeout=60) as client:
-            client.wait_for_workers(3, timeout=60)
+        with Client(scheduler_file=str(file), set_as_default=False, timeout=300) as client:
+            client.wait_for_workers(3)
             address = client.scheduler.address
         yield address, started
     finally:

@@ -13,6 +13,7 @@ from tacit.simulate import Record, _parts, simulate, simulate_partitioned
 from tacit.simulate.plan import values_between
 from tacit.simulate.rows import RingRows, StoredRows, TorusRows, rows_of
 
+CLUSTER = pytest.mark.xdist_group("cluster")
 TORUS = Graph.from_name("torus:60x60")
 
 
@@ -48,6 +49,7 @@ VARIETY = {
 }
 
 
+@CLUSTER
 @pytest.mark.parametrize("case", VARIETY)
 def test_a_cluster_gives_the_numbers_of_the_engine(cluster, case):
     parameters, graph, components, runs = VARIETY[case]
@@ -76,6 +78,7 @@ def test_a_cluster_gives_the_numbers_of_the_engine(cluster, case):
     assert told == [(done, 7) for done in range(1, 8)]
 
 
+@CLUSTER
 def test_what_stays_on_the_cluster_is_computed_there(cluster):
     with cluster.as_current():
         found = simulate_partitioned(Fading(0.5, 1, 0.8), "torus:60x60", "uniform:0:10:4", 5, cluster=cluster)
@@ -87,6 +90,7 @@ def test_what_stays_on_the_cluster_is_computed_there(cluster):
     assert "average" not in found
 
 
+@CLUSTER
 def test_an_address_brings_the_states_here(cluster):
     address = cluster.scheduler.address
     found = simulate_partitioned(Fading(0.5, 1, 0.8), TORUS, "zeros", 4, cluster=address, parts=2)
@@ -95,10 +99,10 @@ def test_an_address_brings_the_states_here(cluster):
     assert_array_equal(found.theta.values, whole.theta.values)
 
 
-def test_workers_killed_half_way_change_nothing(machines):
+def test_workers_killed_half_way_change_nothing_and_a_dead_cluster_says_so(machines):
     from distributed import Client
 
-    address, (_, *workers) = machines
+    address, (scheduler, *workers) = machines
     values = np.random.default_rng(3).normal(size=TORUS.n)
     whole = simulate(Distributed(Fading(0.3, 1, 0.9), TORUS), values, 30, seed=9, record=Record(average=True))
 
@@ -114,12 +118,6 @@ def test_workers_killed_half_way_change_nothing(machines):
     assert len(workers) == 1
     assert_array_equal(found.theta.values, whole.theta.values)
     assert_array_equal(found.average.values, whole.average.values)
-
-
-def test_a_cluster_that_dies_says_so(machines):
-    from distributed import Client
-
-    address, (scheduler, *_) = machines
     gives_up = pytest.raises(TacitError, match="the cluster gave up")
     with Client(address, set_as_default=False) as client, gives_up:
         simulate_partitioned(
@@ -148,6 +146,7 @@ def test_values_are_the_same_in_parts(cuts):
     assert_array_equal(values_between("uniform:-2:3:7", *cuts), whole[slice(*cuts)])
 
 
+@CLUSTER
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [

@@ -1,4 +1,4 @@
-"""Every flow in a real browser; pictures of it are kept in out/screenshots."""
+"""Every flow in a real browser; what it showed when a test failed is kept in out/screenshots."""
 
 import os
 import re
@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.xdist_group("browser")  # one browser and one studio for all of them
 expect = playwright.expect
 SHOTS = Path(__file__).resolve().parents[2] / "out" / "screenshots"
-PATIENCE = 40_000  # milliseconds, for a machine that is busy
+PATIENCE = 240_000  # milliseconds, for a machine that is busy
+expect.set_options(timeout=PATIENCE)
 PAGES = {"plan": "/", "watch": "/watch", "compare": "/compare", "status": "/status?ports=1"}
 FOCUSED = """() => {
     const e = document.activeElement;
@@ -40,7 +42,7 @@ def studio(apart, tmp_path_factory):
 
 
 @pytest.fixture
-def visit(browser, studio):
+def visit(browser, studio, request):
     """Open pages; whatever they do, nothing leaves this machine and nothing is wrong in the console."""
     asked, wrong, contexts = [], [], []
 
@@ -59,11 +61,14 @@ def visit(browser, studio):
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(studio + path, wait_until="commit")
-        expect(page.locator("h1")).to_be_visible(timeout=PATIENCE)
+        expect(page.locator("h1")).to_be_visible()
         return page
 
+    failed = request.session.testsfailed
     yield opened
-    for context in contexts:
+    for number, context in enumerate(contexts):
+        if request.session.testsfailed > failed:
+            context.pages[0].screenshot(path=SHOTS / f"{request.node.name}-{number}.png", full_page=True)
         context.close()
     outside = [url for url in asked if urlsplit(url).hostname not in ("127.0.0.1", None)]
     assert any(url.startswith("ws") for url in asked)
@@ -71,12 +76,7 @@ def visit(browser, studio):
 
 
 def see(page, text):
-    expect(page.get_by_text(text).filter(visible=True).first).to_be_visible(timeout=PATIENCE)
-
-
-def shot(page, name):
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+    expect(page.get_by_text(text).filter(visible=True).first).to_be_visible()
 
 
 def test_a_new_user_finds_a_design(visit):
@@ -90,7 +90,6 @@ def test_a_new_user_finds_a_design(visit):
     see(page, "tacit design --agents 1000 --radius 0.2 --adjacency 10")
     picture = page.get_by_role("img", name="Radius against privacy loss")
     expect(picture.locator("svg text", has_text="loss 4.66")).to_be_visible()
-    shot(page, "plan")
 
 
 def test_a_slider_is_moved_with_the_keyboard(visit):
@@ -128,7 +127,6 @@ def test_what_cannot_be_had_says_what_has_to_give(visit):
     page.get_by_role("textbox", name="mean within ±").fill("1")
     see(page, "Out of reach")
     see(page, "Any one of these would do")
-    shot(page, "plan-infeasible")
     page.get_by_role("button", name=re.compile("^agents ")).click()
     see(page, "Possible")
 
@@ -139,7 +137,6 @@ def test_bad_input_is_said_at_its_field(visit):
     page.get_by_role("textbox", name="mean within ±").fill("abc")
     field = page.locator(".q-field", has=page.get_by_role("textbox", name="mean within ±"))
     expect(field.get_by_text("'abc' is not a finite number.")).to_be_visible()
-    shot(page, "plan-bad-input")
 
 
 def test_lines_are_copied(visit, studio):
@@ -160,7 +157,6 @@ def test_a_design_is_taken_along_to_the_other_pages(visit):
     see(page, "4,000")
     see(page, "× 0.5")
     expect(page.get_by_role("link", name="Compare", exact=True)).to_have_attribute("aria-current", "page")
-    shot(page, "compare")
     page.go_back()
     see(page, "Privacy loss 4.66")
     page.get_by_role("link", name="Watch a session with these numbers").click()
@@ -185,7 +181,6 @@ def test_a_session_is_watched(visit):
     see(page, "They hear no wire but their own")
     page.get_by_role("textbox", name="about agent number").fill("7")
     see(page, "After round 5 its best guess")
-    shot(page, "watch")
     page.get_by_role("textbox", name="about agent number").fill("3")
     see(page, "agent 3 must not be among the compromised")
 
@@ -213,14 +208,12 @@ asyncio.run(main())
             see(page, "agent2")
             see(page, "0.5 planned, 1 cap")
             first = page.locator(".figure:visible").first.inner_text()
-            expect(page.locator(".figure:visible").first).not_to_have_text(first, timeout=PATIENCE)
+            expect(page.locator(".figure:visible").first).not_to_have_text(first)
             see(page, "Feedback since this page was opened")
-            shot(page, "status")
         finally:
             running.kill()
         see(page, "Nobody shows a status there")
         see(page, "--status PORT")
-        shot(page, "status-nobody")
 
 
 def test_light_and_dark(visit):
@@ -231,7 +224,6 @@ def test_light_and_dark(visit):
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
     assert ground() == "rgb(19, 21, 24)"
-    shot(page, "plan-dark")
     button = page.get_by_role("button", name="Colours")
     button.click()
     expect(button).to_have_attribute("aria-label", re.compile("dark"))
@@ -245,4 +237,3 @@ def test_a_phone_needs_no_scrolling_to_the_side(visit, name):
     page = visit(PAGES[name], width=375)
     see(page, {"plan": "Privacy loss", "watch": "Round 0", "compare": "× 4", "status": "Nobody"}[name])
     page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
-    shot(page, f"{name}-phone")

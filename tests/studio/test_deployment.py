@@ -62,7 +62,7 @@ def served():
 
     thread = threading.Thread(target=lambda: asyncio.run(show()))
     thread.start()
-    started.wait(20)
+    started.wait()
     yield found["port"]
     stop.set()
     thread.join()

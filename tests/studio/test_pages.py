@@ -10,7 +10,7 @@ from nicegui.testing import user_simulation
 from tacit.studio.pages import root
 
 pytestmark = pytest.mark.asyncio
-PATIENCE = 100  # tenths of a second
+PATIENCE = 3000  # tenths of a second
 
 
 @pytest_asyncio.fixture
