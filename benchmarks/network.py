@@ -4,7 +4,7 @@ Run from the repository: ``python -m benchmarks.network [--quick] [--json FILE]`
 
 Contestants, on one machine, with mutual TLS on loopback and one connection per agent (or edge):
 
-- zenoh: the bare transport, messages of the same sizes, no logic: the limit;
+- websockets: the bare transport, messages of the same sizes, no logic: the limit;
 - Flower: the same average in its simulation engine, without privacy (`benchmarks.peers`), 100 clients;
 - tacit: the same, signed, checked, with exact noise, and on the disk before it is sent.
 
@@ -38,6 +38,7 @@ from tacit.protocol.messages import NOTHING_HEARD, Feedback, Report
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.identity import Identity, provision
+from tacit.runtime.websocket_transport import to_dial
 
 PROCESSES = 2
 DEGREE = 4
@@ -45,7 +46,7 @@ TURNS = 40  # at most: then the session would be over
 PATIENCE = 12.0  # seconds for one question
 GOAL, FLOWER_GOAL = 0.3, 20.0  # times the bare transport and Flower, at 100 agents
 SIZES = {10: (400, 60), 100: (60, 20), 1000: (6, 3)}
-"""Number of agents: how many rounds zenoh and tacit do in one turn."""
+"""Number of agents: how many rounds websockets and tacit do in one turn."""
 
 
 def make_session(agents: int, keys: dict[str, Identity], *, graph: bool) -> Session:
@@ -85,7 +86,7 @@ def make_plan(folder: Path, agents: int, *, graph: bool) -> Path:
             "authority": str(files.authority),
             "near": near,
             "listen": [ends[who]] if who in ends else [],
-            "connect": [ends[j] for j in near if j < who],  # of each edge one end connects
+            "connect": to_dial(session, who, {session.member_name(j): end for j, end in ends.items()}),
         }
 
     report, feedback = frame_bytes(session)
@@ -106,7 +107,7 @@ def free_ends(count: int) -> list[str]:
     """Return endpoints of this machine that nobody uses."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     try:
-        return [f"tls/127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+        return [f"wss://127.0.0.1:{one.getsockname()[1]}" for one in sockets]
     finally:
         for one in sockets:
             one.close()
@@ -150,9 +151,9 @@ def question(agents: int, *, graph: bool) -> Iterator[Question]:
             ours.go(1)
             bare_rounds, our_rounds = SIZES[agents]
             place = f"a graph of degree {DEGREE}" if graph else "a server"
-            zenoh = f"zenoh {version('eclipse-zenoh')}, no logic"
-            contestants = [Contestant(zenoh, lambda: bare.go(bare_rounds), bare_rounds, bare.used)]
-            goals = [Goal(zenoh, GOAL)] if agents == 100 else []
+            limit = f"websockets {version('websockets')}, no logic"
+            contestants = [Contestant(limit, lambda: bare.go(bare_rounds), bare_rounds, bare.used)]
+            goals = [Goal(limit, GOAL)] if agents == 100 else []
             if agents == 100 and not graph and peers.available():
                 command = ["benchmarks.peers.flower_rounds", str(agents)]
                 flower = stack.enter_context(Troupe([command], python=str(peers.PYTHON)))
@@ -182,7 +183,7 @@ def main() -> None:
                     answers.append(race(asked, 3 if options.quick else 9, PATIENCE))
                 show(answers[-1], console)
     if options.json:
-        save(answers, options.json, zenoh=version("eclipse-zenoh"), processes=PROCESSES)
+        save(answers, options.json, websockets=version("websockets"), processes=PROCESSES)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity import TlsFiles
 from tacit.runtime.member import Member
-from tacit.runtime.transport import Arrival
-from tacit.runtime.zenoh_transport import ZenohTransport
+from tacit.runtime.transport import Arrival, Network
+from tacit.runtime.websocket_transport import WebsocketTransport
 
 _AT_ONCE = 64
 
@@ -30,7 +30,7 @@ _AT_ONCE = 64
 class Held:
     """A transport that hands out nothing once its member has done its rounds."""
 
-    def __init__(self, inner: ZenohTransport, *, holds: bool) -> None:
+    def __init__(self, inner: WebsocketTransport, *, holds: bool) -> None:
         self._inner, self._holds = inner, holds
         self._go, self._done = asyncio.Event(), asyncio.Event()
         self._made = self._until = 0
@@ -40,6 +40,11 @@ class Held:
     def dropped(self) -> int:
         """As the transport within."""
         return self._inner.dropped
+
+    @property
+    def network(self) -> Network:
+        """As the transport within."""
+        return self._inner.network
 
     async def receive(self) -> list[Arrival]:
         """Wait for the turn, and for what arrives."""
@@ -67,7 +72,7 @@ class Held:
 def _member(plan: dict[str, Any], session: Session, who: int) -> tuple[Member, Held]:
     given = plan["agents"][who] if who >= 0 else plan["coordinator"]
     tls = TlsFiles(Path(given["tls"]), Path(given["tls"]), Path(given["authority"]))
-    wire = ZenohTransport(session, who, tls, listen=given["listen"], connect=given["connect"])
+    wire = WebsocketTransport(session, who, tls, listen=given["listen"], connect=given["connect"])
     held = Held(wire, holds=who < 0 or session.topology == "graph")
     common: dict[str, Any] = {
         "ledger": Path(plan["folder"]) / f"{who}.ledger",

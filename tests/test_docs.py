@@ -50,7 +50,7 @@ for name in coordinator alice bob; do
 done
 tacit session new --roster certificates --loss 1 --low 0 --high 1
 mkfifo said
-at=tls/localhost:7447
+at=wss://localhost:7447
 tacit coordinate session.toml --keys coordinator --listen $at --ledger ledger --status 9464 2> said &
 exec 3< said
 grep -m 1 '"event": "status"' <&3

@@ -45,18 +45,18 @@ def test_an_authority_s_name_cannot_pass_for_a_fingerprint(names):
     "endpoint",
     [
         "tcp/127.0.0.1:1",
-        "tls/127.0.0.1:1#root_ca_certificate=/tmp/x",
-        "tls/127.0.0.1:1?rel=0",
-        "tls/a:1;tls/b:2",
-        'tls/a":1',
-        "tls/*:1",
-        "tls/a:1\n",
-        "tls/a:\u0661",
-        "tls/[::1%eth0]:1",
+        "wss://127.0.0.1:1#root_ca_certificate=/tmp/x",
+        "wss://127.0.0.1:1?rel=0",
+        "wss://a:1;wss://b:2",
+        'wss://a":1',
+        "wss://*:1",
+        "wss://a:1\n",
+        "wss://a:\u0661",
+        "wss://[::1%eth0]:1",
     ],
 )
 def test_an_endpoint_cannot_carry_options_of_the_network(endpoint):
-    with pytest.raises(InputError, match="tls/host:port"):
+    with pytest.raises(InputError, match="wss://host:port"):
         require_endpoint(endpoint)
 
 

@@ -67,7 +67,7 @@ def test_every_option_reaches_the_file(run):
         *("--low", -5, "--high", 5, "--one-shot", "--rounds", 200, "--components", 2),
         *("--adjacency", 3, "--quorum", 3, "--start", 4, "--round-deadline", 2, "--start-deadline", 3),
         *("--repeat", 0.5, "--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
-        *("--address", "agent-2=tls/192.0.2.7:7447"),
+        *("--address", "agent-2=wss://192.0.2.7:7447"),
     )
     session = read_session("p.toml")
     assert (session.name, session.topology, session.noise_kind, session.rounds) == (
@@ -80,7 +80,7 @@ def test_every_option_reaches_the_file(run):
     assert (session.components, session.adjacency, session.mixing) == (2, 3.0, 0.5)
     assert (session.quorum, session.start) == (3, 4)
     assert vars(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}
-    assert read_addresses("p.toml") == {"agent-2": "tls/192.0.2.7:7447"}
+    assert read_addresses("p.toml") == {"agent-2": "wss://192.0.2.7:7447"}
 
 
 def test_an_unsound_session_is_told_and_has_its_exit_code(run, answer, tmp_path):
@@ -123,8 +123,8 @@ def test_infeasible_says_what_has_to_give(answer, run):
         (("new", *ASKED, "--quorum", 5, "--start", 4), "start must be at least the quorum"),
         (("new", *ASKED, "--round-deadline", 0), "the round deadline must be"),
         (("new", *ASKED, "--name", "a b"), "a session's name must be"),
-        (("new", *ASKED, "--address", "nobody=tls/x:1"), "--address must be NAME=ENDPOINT"),
-        (("new", *ASKED, "--address", "agent-1=x"), "must be like tls/192.0.2.1:7447, got 'x'"),
+        (("new", *ASKED, "--address", "nobody=wss://x:1"), "--address must be NAME=ENDPOINT"),
+        (("new", *ASKED, "--address", "agent-1=x"), "must be like wss://192.0.2.1:7447, got 'x'"),
         (("new", *ASKED, "--out", "no/where.toml"), "there is no directory no"),
         (("check", "nothing.toml"), "nothing.toml: No such file"),
         (("check", "certificates"), "Is a directory"),
@@ -224,5 +224,5 @@ def test_join_refuses_a_session_that_has_expired_in_one_sentence(run, tmp_path, 
     (tmp_path / "value").write_text("20")
     (tmp_path / "value").chmod(0o600)
     words = ("join", "session.toml", "--keys", "keys/alice", "--ledger", "a.ledger", "--cap", 1)
-    found = run(*words, "--value-file", "value", "--connect", "tls/127.0.0.1:1", code=2)
+    found = run(*words, "--value-file", "value", "--connect", "wss://127.0.0.1:1", code=2)
     assert "session session expired on 2020-01-01 00:00:00 UTC" in " ".join(found.stderr.split())

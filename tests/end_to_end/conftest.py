@@ -1,13 +1,17 @@
 """Sessions of real processes over real sockets, and what must hold of each at its end."""
 
+import asyncio
 import json
+import ssl
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
-import zenoh
-from zenoh.handlers import Callback
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from tacit.cli.crew import COORDINATOR, Crew, Tail, free_ports
 from tacit.mechanism.lattice import Lattice
@@ -21,28 +25,75 @@ from tacit.runtime.identity import provision
 from tacit.runtime.ledger import Ledger
 from tacit.runtime.session import write_session
 from tacit.runtime.verify import verify
-from tacit.runtime.zenoh_transport import ZenohTransport
 
 WAIT = 400.0  # generous: a busy machine is no failure
 
 
 class Tap:
-    """Hears every frame on the wire, with a valid certificate and no place in the roster."""
+    """Sits between the agents and the coordinator with everyone's TLS keys, and hears every frame.
 
-    def __init__(self, play):
-        self.frames, self._lock = [], threading.Lock()
-        transport = ZenohTransport(
-            play.session, 0, play.keys["tap"].tls, connect=[play.addresses[COORDINATOR]]
-        )
-        self.zenoh = zenoh.open(transport._config())  # waits for the coordinator, and finds it again
-        self._heard = self.zenoh.declare_subscriber("tacit/**", Callback(self._hear, indirect=False))
+    TLS ends here and begins anew: agents are shown the coordinator's certificate, the coordinator theirs.
+    Frames pass unchanged, and more can be put among them.
+    """
 
-    def _hear(self, sample):
-        with self._lock:
-            self.frames.append(sample.payload.to_bytes())
+    def __init__(self, play, port):
+        self.frames, self._play, self._port = [], play, port
+        self._up, self._down = {}, {}
+        self._loop, self._ready, self._over = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
+        self._thread.start()
+        assert self._ready.wait(WAIT)
+
+    def _tls(self, side, name):
+        tls, context = self._play.keys[name].tls, ssl.SSLContext(side)
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(tls.authority)
+        context.load_cert_chain(tls.certificate)
+        return context
+
+    async def _serve(self):
+        tls = self._tls(ssl.PROTOCOL_TLS_SERVER, COORDINATOR)
+        quiet = {"compression": None, "ping_interval": None, "max_size": None}
+        async with serve(
+            self._pass_on, "127.0.0.1", self._port, ssl=tls, process_request=self._reach, **quiet
+        ):
+            self._ready.set()
+            await self._over.wait()
+
+    async def _reach(self, agent, request):
+        """Connect to the coordinator as the agent that has just come."""
+        agent.name = request.path.rpartition("/")[2]
+        quiet = {"compression": None, "ping_interval": None, "max_size": None, "proxy": None}
+        try:
+            agent.coordinator = await connect(
+                self._play.addresses[COORDINATOR] + request.path,
+                ssl=self._tls(ssl.PROTOCOL_TLS_CLIENT, agent.name),
+                **quiet,
+            )
+        except (OSError, InvalidHandshake):
+            return agent.respond(503, "the coordinator is down")
+
+    async def _pass_on(self, agent):
+        self._up[agent.name], self._down[agent.name] = agent.coordinator, agent
+
+        async def carry(source, sink):
+            with suppress(ConnectionClosed):
+                async for frame in source:
+                    self.frames.append(frame)
+                    await sink.send(frame)
+            await sink.close()
+
+        await asyncio.gather(carry(agent, agent.coordinator), carry(agent.coordinator, agent))
+
+    def put(self, name, frame, *, up):
+        """Send a frame to the coordinator as an agent, or to the agent as the coordinator."""
+        to = (self._up if up else self._down)[name]
+        asyncio.run_coroutine_threadsafe(to.send(frame), self._loop).result(WAIT)
 
     def close(self):
-        self.zenoh.close()
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+        self._loop.close()
 
 
 @dataclass
@@ -107,11 +158,12 @@ class Play:
             return [r for r in ledger.records(self.session.id) if isinstance(r, Spoke)]
 
     def start_tapped(self):
-        """Start all, the tap before anyone speaks."""
-        self.run.start(COORDINATOR)
-        tap = Tap(self)
+        """Start all, with a tap between the agents and the coordinator."""
+        [port] = free_ports(1)
+        tap = Tap(self, port)
         for unit in self.agents:
-            self.run.start(unit)
+            self.with_options(unit, "--connect", f"wss://127.0.0.1:{port}")
+        self.run.start_all()
         return tap
 
     def require_one_message_each(self, frames):
@@ -178,7 +230,9 @@ def crew(tmp_path):
             **settings | {"start": agents, "expires": LAST_EXPIRY} | more,
         )
         ports = dict(zip(listening, free_ports(len(listening)), strict=True))
-        addresses = {name: f"tls/{(at or {}).get(name, '127.0.0.1')}:{port}" for name, port in ports.items()}
+        addresses = {
+            name: f"wss://{(at or {}).get(name, '127.0.0.1')}:{port}" for name, port in ports.items()
+        }
         write_session(session, folder / "session.toml", addresses=addresses)
         values = {name: float(i % 10) for i, name in enumerate(names)}
         one = Crew(folder, session, values, cap, together, pace)

@@ -23,7 +23,7 @@ from tacit.protocol.codec import Codec, digest
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Feedback, Message, Present, Report
 from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.transport import Frame
-from tacit.runtime.zenoh_transport import ZenohTransport
+from tacit.runtime.websocket_transport import WebsocketTransport
 
 ASKED = 1000  # times, for one and the same round
 ROUNDS = 6
@@ -37,7 +37,7 @@ class Liar:
         self.codec, self.sign = Codec(play.session), play.keys["coordinator"].sign
         self.heard = defaultdict(list)  # frames of reports by agent and update, as they came
         self.told = {i: [] for i in range(play.session.n)}  # each agent's own story
-        self.transport = ZenohTransport(
+        self.transport = WebsocketTransport(
             play.session, COORDINATOR, play.keys["coordinator"].tls, listen=[play.addresses["coordinator"]]
         )
 

@@ -8,12 +8,10 @@ import socket
 import ssl
 import subprocess
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import zenoh
 
 from tacit.cli.crew import COORDINATOR
 from tacit.protocol.codec import Codec
@@ -23,8 +21,7 @@ from tacit.protocol.roster import COORDINATOR as SERVER
 from tacit.runtime.certificates import Request
 from tacit.runtime.identity import bundle, install, load_authority, new_agent, provision
 from tacit.runtime.ledger import Ledger
-from tacit.runtime.probe import require_endpoint, why_not_connected
-from tacit.runtime.zenoh_transport import ZenohTransport
+from tacit.runtime.probe import require_endpoint
 
 FRAMES = 3000  # over the network; a hundred thousand are in tests/protocol
 
@@ -41,16 +38,6 @@ def knock(address, context, data=b""):
             with context.wrap_socket(plain, server_hostname=host) as secure:
                 secure.settimeout(5)
                 secure.recv(1)
-
-
-def enter(play, tls, patience=1500, *, without=()):
-    """Try to come in over zenoh."""
-    transport = ZenohTransport(play.session, 0, tls, connect=[play.addresses[COORDINATOR]])
-    config = json.loads(str(transport._config()))
-    config["connect"] |= {"timeout_ms": patience, "exit_on_failure": True}
-    for name in without:
-        config["transport"]["link"]["tls"][name] = None
-    return zenoh.open(zenoh.Config.from_json5(json.dumps(config)))
 
 
 def expired(play, name):
@@ -77,21 +64,17 @@ def test_without_the_right_certificate_nobody_gets_in(crew, tmp_path):
     where = made.addresses[COORDINATOR]
     other = provision(tmp_path / "other", ["coordinator", "agent-0"])["agent-0"].tls
     late, known = expired(made, "late").tls, made.keys["tap"].tls
-    bare = {"connect_certificate", "connect_private_key", "listen_certificate", "listen_private_key"}
-    strangers = [(known, bare), (other, ()), (late, ())]
-    with ThreadPoolExecutor(3) as pool:
-        tries = [pool.submit(enter, made, tls, without=without) for tls, without in strangers]
-    for one in tries:
-        assert isinstance(one.exception(), zenoh.ZError)
-    enter(made, known, 20_000).close()  # what is refused is the certificate, not the way in
     for tls, alert in ((None, "required"), (other, "unknown ca|decrypt error"), (late, "expired")):
         context = ssl.create_default_context(cafile=known.authority)
         if tls is not None:
             context.load_cert_chain(tls.certificate, tls.private_key)
         with pytest.raises(ssl.SSLError, match=rf"(?i)alert.*({alert})"):
             knock(where, context)
-    assert "which has expired: renew it" in why_not_connected(where, late)
-    assert "authorit" in why_not_connected(where, other)
+    told = made.until(
+        lambda: len(made.events(COORDINATOR, "trouble")) >= 3 and made.events(COORDINATOR, "trouble")
+    )
+    for words in ("it showed no certificate", "another authority signed", "its certificate has expired"):
+        assert any(words in event["text"] for event in told), words
     noise = random.Random(1)
     for _ in range(20):
         with suppress(OSError):
@@ -143,20 +126,20 @@ def forged(play, codec):
 
 
 def test_noise_and_forgeries_at_a_live_coordinator_and_a_live_agent(crew):
-    """From one with a valid certificate: broken, replayed, forged and oversized frames, by the thousand."""
+    """As an agent and as the coordinator: broken, replayed, forged, oversized frames, by the thousand."""
     made = crew(agents=3, rounds=30, pace=0.15)
     for unit in (COORDINATOR, "agent-0"):
         made.with_options(unit, "--status", "0")
     tap = made.start_tapped()
     try:
         made.until(lambda: made.rounds() >= 2 and len(tap.frames) > 10)
-        root, chance, heard = f"tacit/{made.session.id.hex()}", random.Random(2), list(tap.frames)
-        keys = [f"{root}/{key}" for key in ("to/c/0", "to/c/99", "to/0/c", "from/c")]
+        chance, heard = random.Random(2), list(tap.frames)
         frames = [broken(chance.choice(heard), chance) for _ in range(FRAMES)]
-        frames += [*forged(made, Codec(made.session)), *heard[:10], *[chance.randbytes(20_000)] * 5]
+        frames += [*forged(made, Codec(made.session)), *heard[:10], *[chance.randbytes(4000)] * 5]
         chance.shuffle(frames)
         for frame in frames:
-            tap.zenoh.put(chance.choice(keys), frame, congestion_control=zenoh.CongestionControl.BLOCK)
+            up = chance.random() < 0.5  # to the coordinator as agent-1, or to agent-0 as the coordinator
+            tap.put("agent-1" if up else "agent-0", frame, up=up)
 
         def counted(unit):
             seen = json.loads(page(made, unit, "status"))["refused"]
@@ -225,8 +208,9 @@ def test_of_two_that_begin_at_once_with_one_key_the_first_message_counts(crew):
     assert sorted(codes) == [0, 4]
     assert "another process uses the same key" in told.decode() + made.said("agent-2")
     result, verdict = made.result(COORDINATOR), made.verdict()
-    assert result["refused"]["equivocation"] >= 1
     assert all(len(names) == 3 for names in result["used"])
-    assert verdict.equivocators == ("agent-2",)
-    assert {f.name for f in verdict.findings if f.wrong} == {"equivocation"}
+    # Each replaces the other's connection: both may have spoken, or one may have learned of it before.
+    both_spoke = "equivocation" in result["refused"]
+    assert verdict.equivocators == (("agent-2",) if both_spoke else ())
+    assert {f.name for f in verdict.findings if f.wrong} == ({"equivocation"} if both_spoke else set())
     assert verdict.means == made.session.rounds

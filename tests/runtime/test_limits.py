@@ -6,8 +6,7 @@ import pytest
 
 from tacit.errors import InputError
 from tacit.runtime import limits
-from tacit.runtime.limits import require_files
-from tacit.runtime.probe import require_endpoint, require_reachable
+from tacit.runtime.limits import raise_files, require_files
 
 
 @pytest.fixture
@@ -41,9 +40,6 @@ def test_no_limit_is_enough(monkeypatch):
     require_files(10**9, "many")
 
 
-def test_a_number_of_the_sixth_kind_can_be_listened_at_and_not_connected_to():
-    assert require_endpoint("tls/[::1]:7447") == ("::1", 7447)
-    for good in ("tls/localhost:7447", "tls/192.0.2.1:7447", "tls/host.example:1"):
-        require_reachable(good)
-    with pytest.raises(InputError, match="Give a host name"):
-        require_reachable("tls/[::1]:7447")
+def test_as_many_files_as_may_be_had(allowed):
+    assert raise_files() == 2000
+    assert allowed["limit"] == (2000, 2000)

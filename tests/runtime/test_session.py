@@ -122,7 +122,7 @@ def test_what_has_a_default_may_be_left_out():
 
 
 def test_addresses_are_beside_the_session_and_not_in_it(tmp_path):
-    places = {"coordinator": "tls/192.0.2.1:7447", "agent-2": "tls/[2001:db8::1]:7447"}
+    places = {"coordinator": "wss://192.0.2.1:7447", "agent-2": "wss://[2001:db8::1]:7447"}
     write_session(session(), tmp_path / "s.toml", addresses=places)
     assert read_addresses(tmp_path / "s.toml") == places
     assert read_session(tmp_path / "s.toml").id == session().id
@@ -218,7 +218,7 @@ WRONG = [
     (
         "format = 2",
         'format = 2\ncoordinator_address = "here"',
-        "s.toml, coordinator_address: must be like tls/",
+        "s.toml, coordinator_address: must be like wss://",
     ),
     ('{ name = "agent-1"', '{ address = "?", name = "agent-1"', r"s.toml, roster\[1\].address: must be like"),
     ("format = 2", "format = ", "s.toml must be TOML, and is not: Invalid value"),

@@ -1,20 +1,25 @@
 """Transports: bounded, along the edges only, closed to strangers, and clear about what is wrong."""
 
 import asyncio
+import os
+import resource
 import socket
-from dataclasses import dataclass
+import ssl
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 
 import pytest
 
 from tacit.errors import InputError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Session
-from tacit.runtime.identity import Identity, provision
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.runtime.certificates import Request
+from tacit.runtime.identity import Identity, bundle, install, load_authority, provision, renew_agent
 from tacit.runtime.memory import MemoryNetwork
-from tacit.runtime.probe import require_endpoint, why_not_connected
+from tacit.runtime.probe import require_endpoint, why_not_reached
 from tacit.runtime.transport import Frame, Inbox, NetworkError, Presence
-from tacit.runtime.zenoh_transport import ZenohTransport
+from tacit.runtime.websocket_transport import WebsocketTransport, to_dial
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 30
@@ -83,33 +88,6 @@ def test_the_inbox_bounds_length_and_number_and_keeps_the_last_word_on_presence(
     asyncio.run(check())
 
 
-def test_a_burst_from_another_thread_is_taken_whole():
-    async def check():
-        inbox = Inbox(4)
-        await asyncio.to_thread(lambda: [inbox.put(b"%d" % k) for k in range(1000)])
-        assert [a.data for a in await inbox.take()] == [b"%d" % k for k in range(1000)]
-
-    asyncio.run(check())
-
-
-def test_a_burst_wakes_the_loop_once_for_all_inboxes_in_it(monkeypatch):
-    async def check():
-        loop, woken = asyncio.get_running_loop(), []
-        wake = loop.call_soon_threadsafe
-        inboxes = [Inbox(4) for _ in range(20)]
-        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *what: woken.append(wake(*what)))
-        for inbox in inboxes:
-            inbox.put(b"a")
-        for inbox in inboxes:
-            assert await inbox.take() == [Frame(b"a")]
-        assert len(woken) == 1
-        inboxes[3].put(b"b")
-        assert await inboxes[3].take() == [Frame(b"b")]
-        assert len(woken) == 2
-
-    asyncio.run(check())
-
-
 def test_whoever_stops_waiting_for_arrivals_loses_none():
     async def check():
         inbox = Inbox(4)
@@ -144,20 +122,21 @@ def test_memory_carries_along_edges_only(keys):
 
 def test_a_server_and_its_agents_over_tls(keys, port):
     async def check():
-        where = f"tls/127.0.0.1:{port}"
-        server = ZenohTransport(keys.server, COORDINATOR, keys.of["coordinator"].tls, listen=[where])
-        agents = [ZenohTransport(keys.server, i, keys.of[NAMES[i]].tls, connect=[where]) for i in range(2)]
+        where = f"wss://127.0.0.1:{port}"
+        server = WebsocketTransport(keys.server, COORDINATOR, keys.of["coordinator"].tls, listen=[where])
+        agents = [
+            WebsocketTransport(keys.server, i, keys.of[NAMES[i]].tls, connect=[where]) for i in range(2)
+        ]
         await server.open()
         for agent in agents:
             await agent.open()
         there = {Presence(0, True), Presence(1, True)}
         await gathered(server, lambda got: there <= set(got))
+        await until(lambda: agents[1].network.connected)  # it may hear of it later than the server
         agents[1].send(COORDINATOR, b"hello")
-        agents[1].send(None, b"to nobody")
-        agents[1].send(COORDINATOR, bytes(1 << 20))  # longer than any frame of this session
-        agents[1].send(COORDINATOR, b"still here")
-        heard = await gathered(server, lambda got: len(frames(got)) >= 1)
-        assert frames(heard)[0] == Frame(b"hello", 1)
+        agents[1].send(None, b"to all")
+        heard = await gathered(server, lambda got: len(frames(got)) >= 2)
+        assert frames(heard) == [Frame(b"hello", 1), Frame(b"to all", 1)]
         server.send(None, b"to all")
         server.send(1, b"to one")
         assert frames(await gathered(agents[0], lambda got: len(frames(got)) == 1))[0].data == b"to all"
@@ -178,11 +157,11 @@ def test_peers_hear_their_neighbours_only_and_find_each_other_again(keys):
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 ports.append(free.getsockname()[1])
-        ends = [f"tls/127.0.0.1:{p}" for p in ports]
+        ends = [f"wss://127.0.0.1:{p}" for p in ports]
 
         def peer(i):
             tls = keys.of[NAMES[i]].tls
-            return ZenohTransport(keys.path, i, tls, listen=[ends[i]], connect=ends[i - 1 : i] if i else [])
+            return WebsocketTransport(keys.path, i, tls, listen=[ends[i]], connect=ends[i + 1 : i + 2])
 
         peers = [peer(i) for i in range(3)]
         await asyncio.gather(*(p.open() for p in peers))
@@ -202,42 +181,379 @@ def test_peers_hear_their_neighbours_only_and_find_each_other_again(keys):
     asyncio.run(check())
 
 
-def test_a_stranger_is_refused_told_why_and_disturbs_nobody(keys, port):
+def hub(keys, where, **more):
+    tls = keys.of["coordinator"].tls
+    return WebsocketTransport(keys.server, COORDINATOR, tls, listen=[where], **more)
+
+
+async def until(condition):
+    """Wait for something that must come."""
+    async with asyncio.timeout(WAIT):
+        while not (found := condition()):
+            await asyncio.sleep(0.02)
+    return found
+
+
+@asynccontextmanager
+async def opened(*transports):
+    """Open transports, and close them whatever happens."""
+    try:
+        for one in transports:
+            await one.open()
+        yield
+    finally:
+        await asyncio.gather(*(one.close() for one in transports))
+
+
+def test_a_stranger_is_refused_both_sides_say_why_and_nobody_is_disturbed(keys, port):
     async def check():
-        where = f"tls/127.0.0.1:{port}"
-        server = ZenohTransport(keys.server, COORDINATOR, keys.of["coordinator"].tls, listen=[where])
-        await server.open()
-        told = []
-        stranger = ZenohTransport(
+        where, told, heard = f"wss://127.0.0.1:{port}", [], []
+        server = hub(keys, where, trouble=heard.append)
+        stranger = WebsocketTransport(
             keys.server, 0, keys.strange["a0"].tls, connect=[where], trouble=told.append
         )
-        knocking = asyncio.ensure_future(stranger.open())
-        async with asyncio.timeout(WAIT):
-            while not told:
-                await asyncio.sleep(0.05)
-        assert "authorit" in told[0]
-        assert not knocking.done()
-        knocking.cancel()
-        agent = ZenohTransport(keys.server, 1, keys.of["a1"].tls, connect=[where])
-        await agent.open()
-        assert await gathered(server, lambda got: Presence(1, True) in got) == [Presence(1, True)]
-        await agent.close()
-        await server.close()
+        agent = WebsocketTransport(keys.server, 1, keys.of["a1"].tls, connect=[where])
+        async with opened(server, stranger):
+            assert "authorit" in await until(lambda: " ".join(told))
+            await until(lambda: heard)
+            await agent.open()
+            assert await gathered(server, lambda got: Presence(1, True) in got) == [Presence(1, True)]
+            await agent.close()
 
     asyncio.run(check())
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rounds": 6}, "their session files differ"),
+        ({"name": "another"}, "asks for session another"),
+    ],
+)
+def test_a_different_session_is_named_on_both_sides_with_both_fingerprints(keys, port, changes, words):
+    async def check():
+        where, told, heard = f"wss://127.0.0.1:{port}", [], []
+        theirs = replace(keys.server, **changes)
+        server = hub(keys, where, trouble=heard.append)
+        agent = WebsocketTransport(theirs, 0, keys.of["a0"].tls, connect=[where], trouble=told.append)
+        async with opened(server, agent):
+            await until(lambda: told and heard)
+            for sentence in (told[0], heard[0]):
+                assert words in sentence
+                assert keys.server.id.hex()[:16] in sentence
+                assert theirs.id.hex()[:16] in sentence
+            if "rounds" in changes:  # the same name and other contents: it will never fit
+                with pytest.raises(NetworkError, match=words):
+                    await gathered(agent, lambda _: False)
+            assert not server.network.connected
+
+    asyncio.run(check())
+
+
+def test_a_certificate_outside_the_roster_takes_no_place(keys, tmp_path, port):
+    async def check():
+        where, heard = f"wss://127.0.0.1:{port}", []
+        session = replace(keys.server, roster=keys.server.roster[:2], start=2)
+        tls = keys.of["coordinator"].tls
+        server = WebsocketTransport(session, COORDINATOR, tls, listen=[where], trouble=heard.append)
+        many = [Stranger(session, keys.of["a2"], where) for _ in range(72)]
+        agent = WebsocketTransport(session, 0, keys.of["a0"].tls, connect=[where])
+        async with opened(server):
+            answers = await asyncio.gather(*(one.ask() for one in many))
+            assert all(b" 403 " in answer and b"a2 is not on the roster" in answer for answer in answers)
+            async with opened(agent):
+                assert await gathered(server, lambda got: Presence(0, True) in got) == [Presence(0, True)]
+            assert any("a2 is not on the roster" in sentence for sentence in heard)
+            assert len(heard) < 10  # told at the 1st, 2nd, 4th … time
+
+    asyncio.run(check())
+
+
+class Stranger:
+    """One with a certificate that asks as a member would, and shows what it is answered."""
+
+    def __init__(self, session, identity, where):
+        self._path = f"/tacit/1/{session.name}/{session.id.hex()}/{identity.name}"
+        self._where, self._context = require_endpoint(where), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._context.load_verify_locations(identity.tls.authority)
+        self._context.load_cert_chain(identity.tls.certificate)
+
+    async def ask(self):
+        reader, writer = await asyncio.open_connection(*self._where, ssl=self._context)
+        writer.write(
+            f"GET {self._path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        async with asyncio.timeout(WAIT):
+            answer = await reader.read()
+        writer.close()
+        return answer
+
+
+def test_a_second_connection_of_one_name_replaces_the_first_and_is_told(keys, port):
+    async def check():
+        where, heard, told = f"wss://127.0.0.1:{port}", [], []
+        server = hub(keys, where, trouble=heard.append)
+        first, second = (
+            WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where], trouble=told.append)
+            for _ in range(2)
+        )
+        async with opened(server, first):
+            await gathered(server, lambda got: Presence(0, True) in got)
+            async with opened(second):
+                await until(lambda: any("a0 has connected again" in sentence for sentence in heard))
+                await until(lambda: any("another connection with the key of a0" in t for t in told))
+
+    asyncio.run(check())
+
+
+def test_idle_connections_are_dropped_oldest_first_and_members_come_in(keys, port):
+    async def check():
+        where = f"wss://127.0.0.1:{port}"
+        server, agent = (
+            hub(keys, where),
+            WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where]),
+        )
+        async with opened(server):
+            idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(400)]
+            async with asyncio.timeout(WAIT):
+                assert await idle[0][0].read() == b""  # the oldest is dropped
+            assert server._listener.waiting <= 131
+            async with opened(agent):
+                await gathered(server, lambda got: Presence(0, True) in got)
+            for _, writer in idle:
+                writer.close()
+
+    asyncio.run(check())
+
+
+def test_without_files_the_listener_refuses_and_goes_on(keys, port, monkeypatch):
+    """Nothing is left to accept with: those who come are turned away, until there is room again."""
+
+    async def check():
+        where = f"wss://127.0.0.1:{port}"
+        server, agent = (
+            hub(keys, where),
+            WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where]),
+        )
+        async with opened(server):
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            idle = [await asyncio.open_connection("127.0.0.1", port)]
+            try:
+                used = len(os.listdir("/proc/self/fd"))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4, hard))
+                held = []
+                with suppress(OSError):
+                    while True:
+                        held.append(socket.socket())
+                        held[-1].setblocking(False)
+                        with suppress(BlockingIOError):
+                            held[-1].connect(("127.0.0.1", port))
+                await asyncio.sleep(0.2)  # the listener is called again and again
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for one in held:
+                one.close()
+            for _, writer in idle:
+                writer.close()
+            async with opened(agent):
+                await gathered(server, lambda got: Presence(0, True) in got)
+
+    asyncio.run(check())
+
+
+def test_a_member_that_takes_nothing_is_cut_off_and_the_others_lose_nothing(keys, port):
+    async def check():
+        where, heard = f"wss://127.0.0.1:{port}", []
+        server = hub(keys, where, trouble=heard.append)
+        slow, quick = (
+            WebsocketTransport(keys.server, i, keys.of[NAMES[i]].tls, connect=[where]) for i in range(2)
+        )
+        async with opened(server, slow, quick):
+            await gathered(server, lambda got: {Presence(0, True), Presence(1, True)} <= set(got))
+            await until(lambda: slow.network.connected)
+            stuck = slow._links[COORDINATOR]
+            stuck.hold()
+            sent, last = 0, Frame(b"last", COORDINATOR)
+            taking = asyncio.ensure_future(gathered(quick, lambda got: got[-1:] == [last]))
+            while not any("a0 was ended: it takes less" in sentence for sentence in heard):
+                server.send(None, b"%4d" % sent + bytes(4000))
+                sent += 1
+                await asyncio.sleep(0)
+                assert sent < 100_000
+            stuck.go_on()
+            awake = asyncio.ensure_future(gathered(slow, lambda _: False))
+            server.send(1, b"last")
+            got = frames(await taking)[:-1]
+            assert len(got) == sent
+            assert [int(frame.data[:4]) for frame in got] == [k % 10_000 for k in range(sent)]
+            await gathered(server, lambda got: Presence(0, True) in got)  # it has come back
+            awake.cancel()
+
+    asyncio.run(check())
+
+
+def test_a_hung_member_is_found_by_its_silence(keys, port):
+    """Its socket is open and its kernel answers; the process does not."""
+
+    async def check():
+        where, heard = f"wss://127.0.0.1:{port}", []
+        session = replace(keys.server, deadlines=Deadlines(round=3.0, start=60.0, repeat=1.0))
+        tls = keys.of["coordinator"].tls
+        server = WebsocketTransport(session, COORDINATOR, tls, listen=[where], trouble=heard.append)
+        agent = WebsocketTransport(session, 0, keys.of["a0"].tls, connect=[where])
+        async with opened(server, agent):
+            await gathered(server, lambda got: Presence(0, True) in got)
+            await until(lambda: agent.network.connected)
+            agent._links[COORDINATOR].hold()
+            await gathered(server, lambda got: Presence(0, False) in got)
+            assert any("a0 was ended: it has been silent" in sentence for sentence in heard)
+
+    asyncio.run(check())
+
+
+def test_revoked_members_are_turned_out_and_not_let_in(keys, port):
+    async def check():
+        where, gone, heard = f"wss://127.0.0.1:{port}", set(), []
+        server = hub(keys, where, trouble=heard.append, revoked=lambda one: one.name in gone)
+        agent = WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where])
+        async with opened(server, agent):
+            await gathered(server, lambda got: Presence(0, True) in got)
+            gone.add("a0")
+            await gathered(server, lambda got: Presence(0, False) in got)
+            await until(lambda: any(s.startswith("a0 was refused") and "is revoked" in s for s in heard))
+            with pytest.raises(NetworkError, match="a0 is revoked"):
+                await gathered(agent, lambda _: False)
+
+    asyncio.run(check())
+
+
+def test_a_renewed_certificate_is_used_without_a_restart(keys, tmp_path, port):
+    async def check():
+        where = f"wss://127.0.0.1:{port}"
+        made = provision(tmp_path / "keys", ["coordinator", "a0"], listening=["coordinator"])
+        session = replace(
+            keys.server,
+            coordinator=made["coordinator"].public_key,
+            roster=(Member("a0", made["a0"].public_key),),
+            quorum=1,
+            start=1,
+        )
+        server = WebsocketTransport(session, COORDINATOR, made["coordinator"].tls, listen=[where])
+        agent = WebsocketTransport(session, 0, made["a0"].tls, connect=[where])
+        async with opened(server, agent):
+            await gathered(server, lambda got: Presence(0, True) in got)
+            first = server._links[0].certificate.fingerprint
+            authority = load_authority(tmp_path / "keys" / "authority")
+            request = renew_agent(tmp_path / "keys" / "a0")
+            signed = authority.sign(Request.parse(request.read_bytes(), "request"), 1)
+            install(bundle(signed, authority), tmp_path / "keys" / "a0", durable=False)
+            server._links[0].close()
+            await gathered(server, lambda got: Presence(0, True) in got)
+            assert server._links[0].certificate.fingerprint == signed.fingerprint != first
+
+    asyncio.run(check())
+
+
+def test_the_sixth_version_of_the_internet_protocol_works(keys):
+    if not has_ipv6():
+        pytest.skip("this machine has no ::1")
+
+    async def check():
+        with socket.socket(socket.AF_INET6) as free:
+            free.bind(("::1", 0))
+            where = f"wss://[::1]:{free.getsockname()[1]}"
+        server, agent = (
+            hub(keys, where),
+            WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where]),
+        )
+        async with opened(server, agent):
+            await gathered(server, lambda got: Presence(0, True) in got)
+
+    asyncio.run(check())
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_neighbours_that_connect_to_each_other_keep_one_connection(keys):
+    async def check():
+        ports = []
+        for _ in range(2):
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                ports.append(free.getsockname()[1])
+        ends = [f"wss://127.0.0.1:{p}" for p in ports]
+        peers = [
+            WebsocketTransport(keys.path, i, keys.of[NAMES[i]].tls, listen=[ends[i]], connect=[ends[1 - i]])
+            for i in range(2)
+        ]
+        async with opened(*peers):
+            await until(
+                lambda: (
+                    peers[0].network.connected == (1,)
+                    and peers[1].network.connected == (0,)
+                    and peers[0]._links[1].dialled
+                    and not peers[1]._links[0].dialled
+                )
+            )
+            peers[0].send(1, b"over the one of the earlier")
+            assert frames(await gathered(peers[1], frames)) == [Frame(b"over the one of the earlier", 0)]
+
+    asyncio.run(check())
+
+
+def test_of_two_neighbours_the_earlier_connects_unless_only_it_has_an_address(keys):
+    everyone = {name: f"wss://127.0.0.1:{k}" for k, name in enumerate(NAMES, 1)}
+    assert [to_dial(keys.path, i, everyone) for i in range(3)] == [
+        (everyone["a1"],),
+        (everyone["a2"],),
+        (),
+    ]
+    one = {"a1": everyone["a1"]}
+    assert [to_dial(keys.path, i, one) for i in range(3)] == [(one["a1"],), (), (one["a1"],)]
+    assert to_dial(keys.server, 0, {"coordinator": "wss://127.0.0.1:9"}) == ("wss://127.0.0.1:9",)
+
+
 def test_what_is_wrong_is_said_in_words(keys, port):
     tls = keys.of["a0"].tls
-    assert "nobody listens" in why_not_connected(f"tls/127.0.0.1:{port}", tls)
-    for bad in ("tcp/127.0.0.1:1", "tls/host", "tls/host:99999", "host:1", "tls/ho st:1"):
-        with pytest.raises(InputError, match="tls/host:port"):
+    assert "nobody listens" in why_not_reached(f"wss://127.0.0.1:{port}", ConnectionRefusedError())
+    for bad in (
+        "ws://127.0.0.1:1",
+        "tls/127.0.0.1:1",
+        "wss://host",
+        "wss://host:99999",
+        "host:1",
+        "wss://h:1/p",
+    ):
+        with pytest.raises(InputError, match="wss://host:port"):
             require_endpoint(bad)
-    assert require_endpoint("tls/[::1]:7447") == ("::1", 7447)
+    assert require_endpoint("wss://[::1]:7447") == ("::1", 7447)
     with pytest.raises(NetworkError, match="must connect to a coordinator"):
-        ZenohTransport(keys.server, 0, tls)
+        WebsocketTransport(keys.server, 0, tls)
     with pytest.raises(NetworkError, match="must listen somewhere"):
-        ZenohTransport(keys.server, COORDINATOR, tls)
+        WebsocketTransport(keys.server, COORDINATOR, tls)
+
+
+def test_an_agent_does_not_take_another_member_for_the_coordinator(keys, port):
+    async def check():
+        where, told = f"wss://127.0.0.1:{port}", []
+        posing = replace(
+            keys.server, coordinator=keys.of["a2"].public_key, roster=keys.server.roster[:2], start=2
+        )
+        server = WebsocketTransport(posing, COORDINATOR, keys.of["a2"].tls, listen=[where])
+        agent = WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where], trouble=told.append)
+        async with opened(server, agent):
+            await until(lambda: told)
+            assert "a2 answers, and is not the coordinator of session test" in told[0]
+
+    asyncio.run(check())
 
 
 def test_a_port_in_use_is_named(keys, port):
@@ -245,10 +561,7 @@ def test_a_port_in_use_is_named(keys, port):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", port))
             taken.listen()
-            server = ZenohTransport(
-                keys.server, COORDINATOR, keys.of["coordinator"].tls, listen=[f"tls/127.0.0.1:{port}"]
-            )
             with pytest.raises(NetworkError, match="in use"):
-                await server.open()
+                await hub(keys, f"wss://127.0.0.1:{port}").open()
 
     asyncio.run(check())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example:
-  tacit coordinate meters.toml --keys keys/coordinator --listen tls/0.0.0.0:7447 --ledger coordinator.ledger
+  tacit coordinate meters.toml --keys keys/coordinator --listen wss://0.0.0.0:7447 --ledger coordinator.ledger
 \b
 Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk failed,
 5 the session ended early, 130 stopped: run the same command again to resume.
@@ -25,7 +25,7 @@ Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk fai
 @click.command(epilog=EPILOG)
 @running.common_options
 @click.option(
-    "--listen", multiple=True, help="Where agents connect, tls/host:port; else as the session says."
+    "--listen", multiple=True, help="Where agents connect, wss://host:port; else as the session says."
 )
 def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Be the coordinator of SESSION: hear all agents, answer with the mean, round by round.
@@ -45,7 +45,7 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
         session,
         COORDINATOR,
         options,
-        lambda takers, watch, _: Coordinator(
+        lambda takers, watch, log: Coordinator(
             session,
             ledger=options.ledger,
             identity=identity,
@@ -53,6 +53,7 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
             takers=takers,
             pace=options.pace,
             watch=watch,
+            trouble=lambda why: log.say("trouble", why),
         ),
         identity.sign,
     )

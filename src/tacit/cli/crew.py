@@ -54,7 +54,7 @@ def make_roster(folder: Path, names: Sequence[str], *, graph: bool) -> Roster:
 def make_addresses(session: Session) -> dict[str, str]:
     """Give everyone who listens a port of the loopback address."""
     names = [COORDINATOR] if session.topology == "server" else [member.name for member in session.roster]
-    return {name: f"tls/127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+    return {name: f"wss://127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
 
 
 @final

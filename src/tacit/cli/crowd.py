@@ -18,6 +18,7 @@ from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.limits import LEDGER_FILES, require_files
 from tacit.runtime.session import read_addresses, read_session
+from tacit.runtime.websocket_transport import to_dial
 from tacit.runtime.workers import in_worker
 
 _AT_ONCE = 64
@@ -42,9 +43,6 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
     addresses, turn = read_addresses(folder / "session.toml"), asyncio.Semaphore(_AT_ONCE)
 
     async def one(name: str) -> None:
-        near = [
-            session.member_name(j) for j in session.neighbours(session.index(name)) if j < session.index(name)
-        ]
         kind = Agent if session.topology == "server" else Peer
         member = kind(
             session,
@@ -53,7 +51,7 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
             identity=folder / "keys" / name,
             cap=cap,
             adjacency=session.adjacency,
-            connect=[addresses[other] for other in near],
+            connect=to_dial(session, session.index(name), addresses),
             listen=[addresses[name]] if session.topology == "graph" else (),
         )
         async with turn:

@@ -23,7 +23,7 @@ its disk failed, 5 the session ended early, 130 stopped: run the same command ag
 """
 EPILOG = f"""\b
 Example:
-  tacit join meters.toml --keys keys/me --connect tls/host:7447 --value-file reading.txt --cap 1
+  tacit join meters.toml --keys keys/me --connect wss://host:7447 --value-file reading.txt --cap 1
     --ledger me.ledger
 
 {CODES}"""
@@ -54,7 +54,7 @@ def speaker_options(command: running.F) -> running.F:
 
 @click.command(epilog=EPILOG)
 @running.common_options
-@click.option("--connect", multiple=True, help="The coordinator, tls/host:port; else as the session says.")
+@click.option("--connect", multiple=True, help="The coordinator, wss://host:port; else as the session says.")
 @speaker_options
 def command(*, session_file: Path, connect: tuple[str, ...], **given: Any) -> None:
     """Take part in SESSION with a private value, as the agent whose keys these are.

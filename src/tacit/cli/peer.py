@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tacit.cli import running
 from tacit.cli.join import CODES, speaker_options, take_part
 
-if TYPE_CHECKING:
-    from tacit.protocol.session import Session
-
 EPILOG = f"""\b
 Example:
-  tacit peer ring.toml --keys keys/me --listen tls/0.0.0.0:7447 --connect tls/neighbour:7447
+  tacit peer ring.toml --keys keys/me --listen wss://0.0.0.0:7447 --connect wss://neighbour:7447
     --value-env READING --cap 1 --ledger me.ledger
 
 {CODES}"""
@@ -24,12 +21,12 @@ Example:
 @click.command(epilog=EPILOG)
 @running.common_options
 @click.option(
-    "--listen", multiple=True, help="Where neighbours connect, tls/host:port; else as the session says."
+    "--listen", multiple=True, help="Where neighbours connect, wss://host:port; else as the session says."
 )
 @click.option(
     "--connect",
     multiple=True,
-    help="A neighbour, tls/host:port; else those the session names. Of each edge one end connects.",
+    help="A neighbour, wss://host:port; else those the session names. Of each edge one end connects.",
 )
 @speaker_options
 def command(
@@ -43,17 +40,10 @@ def command(
     from tacit.runtime.identity import Identity
     from tacit.runtime.member import number_of
     from tacit.runtime.session import read_addresses, read_session
+    from tacit.runtime.websocket_transport import to_dial
 
     session, addresses = read_session(session_file), read_addresses(session_file)
     number = number_of(session, Identity.load(keys))
     ends = listen or tuple(filter(None, [addresses.get(session.member_name(number))]))
-    near = connect or _neighbours(session, number, addresses)
+    near = connect or (to_dial(session, number, addresses) if session.topology == "graph" else ())
     take_part(Peer, session_file, listen=ends, connect=near, keys=keys, **given)
-
-
-def _neighbours(session: Session, number: int, addresses: dict[str, str]) -> tuple[str, ...]:
-    """Return where to connect: of each edge the later agent connects to the earlier."""
-    if session.topology != "graph":
-        return ()
-    names = [session.member_name(j) for j in session.neighbours(number) if j < number]
-    return tuple(addresses[name] for name in names if name in addresses)

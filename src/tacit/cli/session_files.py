@@ -123,7 +123,7 @@ def command() -> None:
     "places",
     metavar="NAME=ENDPOINT",
     multiple=True,
-    help="Where a member listens, like coordinator=tls/192.0.2.1:7447; may be given again.",
+    help="Where a member listens, like coordinator=wss://192.0.2.1:7447; may be given again.",
 )
 @click.option(
     "--out", type=options.OUT_FILE, default="session.toml", show_default=True, help="File to write."

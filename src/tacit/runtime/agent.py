@@ -2,7 +2,7 @@
 
 ::
 
-    mine = {"ledger": "me.ledger", "identity": "keys/me", "connect": "tls/host:7447", "cap": 1.0}
+    mine = {"ledger": "me.ledger", "identity": "keys/me", "connect": "wss://host:7447", "cap": 1.0}
     async with Agent(session, 21.5, **mine) as me:
         async for notice in me:
             ...
@@ -102,7 +102,7 @@ class _Speaker(Member):
         self._value, self._cap, self._label = value, cap, label
         self._adjacency = adjacency
         self._clock, self._pace = clock or SystemClock(), pace
-        self._transport = transport or _zenoh(self, listen, connect, trouble)
+        self._transport = transport or _websockets(self, listen, connect, trouble)
 
     @property
     def planned(self) -> float:
@@ -250,10 +250,10 @@ class Peer(_Speaker):
     _machine, _topology = PeerMachine, "graph"
 
 
-def _zenoh(member: _Speaker, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
-    from tacit.runtime.zenoh_transport import ZenohTransport
+def _websockets(member: _Speaker, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
+    from tacit.runtime.websocket_transport import WebsocketTransport
 
-    return ZenohTransport(
+    return WebsocketTransport(
         member.session,
         member.number,
         member.identity.tls,

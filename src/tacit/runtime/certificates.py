@@ -1,6 +1,6 @@
 """Certificates: who may connect, and which signing key a name has.
 
-TLS uses ECDSA keys on P-256, which every TLS library takes (zenoh's rustls, OpenSSL). Messages are signed
+TLS uses ECDSA keys on P-256, which every TLS library takes. Messages are signed
 with Ed25519 keys. A certificate carries both: the TLS key it is about, and in a URI
 `tacit:agent:NAME:KEY` the name and its signing key, so an authority vouches for all in one. A host
 name is in it only if the authority let the agent listen there.

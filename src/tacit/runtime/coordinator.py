@@ -60,11 +60,13 @@ class Coordinator(Member):
     ledger : Ledger or path
         Where it keeps each round's feedback before it is sent.
     listen : str or sequence of str
-        Where agents can connect, such as ``tls/0.0.0.0:7447``.
+        Where agents can connect, such as ``wss://0.0.0.0:7447``.
     takers : sequence
         Told of records once they are saved: a `TranscriptWriter`, a `Status`.
     pace : float
         Rounds are at least so many seconds apart.
+    trouble : callable, optional
+        Told in one sentence who was not let in, and why.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Coordinator(Member):
         clock: Clock | None = None,
         pace: float = 0.0,
         watch: Callable[[Notice], None] | None = None,
+        trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
         super().__init__(session, ledger, takers, watch)
         self.identity = loaded(identity)
@@ -89,7 +92,7 @@ class Coordinator(Member):
             )
         self._pace, self._clock = pace, clock or SystemClock()
         self._cancelling: asyncio.Future[None] | None = None
-        self._transport = transport or _zenoh(self, listen)
+        self._transport = transport or _websockets(self, listen, trouble)
 
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
@@ -143,8 +146,10 @@ class Coordinator(Member):
         )
 
 
-def _zenoh(member: Coordinator, listen: str | Sequence[str]) -> Transport:
-    from tacit.runtime.zenoh_transport import ZenohTransport
+def _websockets(
+    member: Coordinator, listen: str | Sequence[str], trouble: Callable[[str], None]
+) -> Transport:
+    from tacit.runtime.websocket_transport import WebsocketTransport
 
     ends = [listen] if isinstance(listen, str) else listen
-    return ZenohTransport(member.session, COORDINATOR, member.identity.tls, listen=ends)
+    return WebsocketTransport(member.session, COORDINATOR, member.identity.tls, listen=ends, trouble=trouble)

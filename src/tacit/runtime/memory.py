@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from tacit.runtime.transport import Arrival, Inbox
+from tacit.runtime.transport import Arrival, Inbox, Network
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -45,6 +45,10 @@ class MemoryNetwork:
             if (member := self._members.get(to)) is not None:
                 member.inbox.put(arriving, sender)
 
+    def here(self, who: int) -> bool:
+        """Whether a member has entered and not left."""
+        return who in self._members
+
     def enter(self, member: MemoryTransport) -> None:
         """Let a member be seen by its neighbours, and see them."""
         self._members[member.who] = member
@@ -77,6 +81,11 @@ class MemoryTransport:
     def dropped(self) -> int:
         """How many frames were dropped."""
         return self.inbox.dropped
+
+    @property
+    def network(self) -> Network:
+        """Who of the neighbours is in the network."""
+        return Network(connected=tuple(filter(self._network.here, self._near)))
 
     async def open(self) -> None:
         """Enter the network."""

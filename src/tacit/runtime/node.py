@@ -129,10 +129,8 @@ class Node:
                 return
             if self._noise is not None:
                 await self._noise.prime(self._update)
-            connected = await self._connected()
+            await self._transport.open()
             await self._handle([Start()])
-            if not connected:
-                return
             while not self._over():
                 events = [_event(arrival) for arrival in await self._arrivals()]
                 if self._halting:
@@ -144,15 +142,6 @@ class Node:
             if self._alarm is not None:
                 self._alarm.cancel()
             await self._shut()
-
-    async def _connected(self) -> bool:
-        """Open the network. Whoever was over before it started does not wait for it."""
-        try:
-            async with asyncio.timeout(self._linger if self.machine.ended else None):
-                await self._transport.open()
-        except TimeoutError:
-            return False
-        return True
 
     @property
     def _update(self) -> int:

@@ -7,7 +7,6 @@ in the file beside names; they are not part of the session, because a machine ma
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -21,9 +20,9 @@ from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, PerMember, Session
 from tacit.runtime.files import PUBLIC, read_public, write_whole
 from tacit.runtime.keys import key_bytes, key_text
+from tacit.runtime.probe import ENDPOINT
 
 FORMAT = 2
-_ADDRESS = re.compile(r"[a-z]+/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 _NEEDED = object()
 
 
@@ -254,8 +253,8 @@ class _Table:
 
     def address(self, key: str) -> str | None:
         value: str | None = self.string(key, None)
-        if value is not None and not _ADDRESS.fullmatch(value):
-            self.refuse(key, f"must be like tls/192.0.2.1:7447, got {value!r}")
+        if value is not None and not ENDPOINT.fullmatch(value):
+            self.refuse(key, f"must be like wss://192.0.2.1:7447, got {value!r}")
         return value
 
     def word(self, key: str, words: tuple[str, ...]) -> str:

@@ -1,8 +1,8 @@
 """What carries frames between the members of a session: an interface, and its bounded inbox.
 
-A transport promises little: a frame may be lost, doubled, late or out of order, and who it says is
-present may be wrong. Machines of `tacit.protocol` need no more; who spoke is told by the signature alone.
-Members are numbered as in the session's roster; the coordinator is `COORDINATOR`.
+A transport promises little: a frame may be lost, doubled or late, and who it says is connected may be wrong.
+Machines of `tacit.protocol` need no more; who spoke is told by the signature alone. Members are numbered as
+in the session's roster; the coordinator is `COORDINATOR`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Lock
+from datetime import datetime
 from typing import Protocol, TypeAlias, final
-from weakref import WeakKeyDictionary
 
 from tacit.errors import TacitError
 
 INBOX_FRAMES = 65_536
-"""More frames than this wait for nobody: the newest are dropped, and said again by their senders."""
+"""Maximum number of queued frames; further ones are dropped and sent again by their senders."""
 INBOX_BYTES = 1 << 28
-"""Nor more bytes than this: frames of long vectors have megabytes."""
+"""Maximum size of all queued frames together: frames of long vectors have megabytes."""
 
 
 class NetworkError(TacitError):
@@ -40,13 +38,36 @@ class Frame:
 @final
 @dataclass(frozen=True)
 class Presence:
-    """The network sees a member, or sees it no longer."""
+    """A member is connected, or is not any longer."""
 
     who: int
     here: bool
 
 
 Arrival: TypeAlias = Frame | Presence
+
+
+@final
+@dataclass(frozen=True)
+class Network:
+    """How a member is connected now, for people and status pages.
+
+    Attributes
+    ----------
+    connected : tuple of int
+        To whom there is a connection.
+    heard : float or None
+        When the last frame came in, in seconds since 1970.
+    expires : datetime or None
+        When the own certificate expires.
+    trouble : str or None
+        Why there is no connection, in one sentence.
+    """
+
+    connected: tuple[int, ...] = ()
+    heard: float | None = None
+    expires: datetime | None = None
+    trouble: str | None = None
 
 
 class Transport(Protocol):
@@ -57,8 +78,13 @@ class Transport(Protocol):
         """How many frames were dropped because they were too long or too many."""
         ...
 
+    @property
+    def network(self) -> Network:
+        """How this member is connected now."""
+        ...
+
     async def open(self) -> None:
-        """Begin; returns when frames can be sent, which may be before anyone can hear them."""
+        """Begin to listen and to connect; returns before anyone is connected."""
         ...
 
     def send(self, to: int | None, frame: bytes) -> None:
@@ -66,7 +92,10 @@ class Transport(Protocol):
         ...
 
     async def receive(self) -> list[Arrival]:
-        """Wait until something arrives; returns all that has. If stopped while waiting nothing is lost."""
+        """Wait until something arrives and return all of it.
+
+        If cancelled while waiting nothing is lost. Raises `NetworkError` if there will never be a connection.
+        """
         ...
 
     async def close(self) -> None:
@@ -75,38 +104,11 @@ class Transport(Protocol):
 
 
 @final
-class _Bell:
-    """Wakes one event loop for all inboxes in it, once for what arrives together."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._rung: list[asyncio.Event] = []
-
-    def ring(self, loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-        """Set an event of the loop; from any thread."""
-        with self._lock:
-            self._rung.append(event)
-            first = len(self._rung) == 1
-        if first:
-            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                loop.call_soon_threadsafe(self._heard)
-
-    def _heard(self) -> None:
-        with self._lock:
-            rung, self._rung = self._rung, []
-        for event in rung:
-            event.set()
-
-
-_BELLS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Bell] = WeakKeyDictionary()
-
-
-@final
 class Inbox:
-    """Where arrivals wait; filled from any thread, emptied by one event loop.
+    """Where arrivals wait for their event loop.
 
-    A burst wakes the loop once. Frames are bounded in length, in number and in bytes together. Presence
-    needs no bound of its own: only the last word about each member is kept.
+    Frames are bounded in length, in number and in bytes together. Presence needs no bound of its own: only
+    the last word about each member is kept.
     """
 
     def __init__(
@@ -121,45 +123,40 @@ class Inbox:
         self._frame_bytes, self._most, self._member = frame_bytes, frames, members
         self._frames: deque[Frame] = deque()
         self._presence: dict[int, bool] = {}
-        self._lock = Lock()
+        self._error: Exception | None = None
         self._awake = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._bell = _BELLS.setdefault(self._loop, _Bell())
 
     def put(self, data: bytes, hint: int | None = None) -> None:
         """Keep a frame, unless it is too long or too many wait already."""
-        with self._lock:
-            full = len(self._frames) >= self._most or self._bytes + len(data) > self._most_bytes
-            if full or len(data) > self._frame_bytes:
-                self.dropped += 1
-                return
-            self._bytes += len(data)
-            first = self._empty()
-            self._frames.append(Frame(data, hint))
-        if first:
-            self._bell.ring(self._loop, self._awake)
+        full = len(self._frames) >= self._most or self._bytes + len(data) > self._most_bytes
+        if full or len(data) > self._frame_bytes:
+            self.dropped += 1
+            return
+        self._bytes += len(data)
+        self._frames.append(Frame(data, hint))
+        self._awake.set()
 
     def seen(self, who: int, here: bool) -> None:
         """Keep that a member has come or gone."""
-        if not self._member(who):
-            return
-        with self._lock:
-            first = self._empty()
+        if self._member(who):
             self._presence[who] = here
-        if first:
-            self._bell.ring(self._loop, self._awake)
+            self._awake.set()
+
+    def fail(self, error: Exception) -> None:
+        """Let `take` raise an error, after what has arrived before."""
+        self._error = error
+        self._awake.set()
 
     async def take(self) -> list[Arrival]:
         """Wait for arrivals and take all of them: who came and went first, then what was said."""
         await self._awake.wait()
-        with self._lock:
+        arrivals: list[Arrival] = [Presence(who, here) for who, here in self._presence.items()]
+        arrivals.extend(self._frames)
+        if not arrivals and self._error is not None:
+            raise self._error
+        if self._error is None:
             self._awake.clear()
-            arrivals: list[Arrival] = [Presence(who, here) for who, here in self._presence.items()]
-            arrivals.extend(self._frames)
-            self._presence.clear()
-            self._frames.clear()
-            self._bytes = 0
+        self._presence.clear()
+        self._frames.clear()
+        self._bytes = 0
         return arrivals
-
-    def _empty(self) -> bool:
-        return not self._frames and not self._presence

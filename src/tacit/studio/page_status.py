@@ -15,9 +15,9 @@ from tacit.studio.shell import card, chart, page, paragraph, redraw
 _EVERY = 1.0  # seconds between two looks
 _USUAL = "9464"
 _START = (
-    "tacit coordinate meters.toml --keys coordinator --listen tls/localhost:7447 "
+    "tacit coordinate meters.toml --keys coordinator --listen wss://localhost:7447 "
     "--ledger coordinator.ledger --status 9464\n"
-    "tacit join meters.toml --keys alice --connect tls/localhost:7447 --value-file alice.value --cap 1 "
+    "tacit join meters.toml --keys alice --connect wss://localhost:7447 --value-file alice.value --cap 1 "
     "--ledger alice.ledger --status 9465"
 )
 
