@@ -43,10 +43,23 @@ def pytest_xdist_auto_num_workers():
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
-def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None, seed=1, quorum=1, alone=()):
+def play(
+    n=4,
+    rounds=4,
+    *,
+    edges=None,
+    one_shot=False,
+    components=1,
+    absent=None,
+    seed=1,
+    quorum=1,
+    alone=(),
+    picks=False,
+):
     """Play a session. Returns all that members would keep.
 
     `absent` says who says nothing in which round. On a graph those in `alone` average themselves only.
+    A coordinator that `picks` uses no more messages than the quorum: those with the highest numbers.
     """
     from tacit.protocol.codec import Codec, as_array, as_numbers, combined, digest, history
     from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
@@ -103,7 +116,8 @@ def play(n=4, rounds=4, *, edges=None, one_shot=False, components=1, absent=None
             return as_numbers(lattice.mean([codec.lifted(m) for m in opened]))
 
         if edges is None:
-            used = tuple(sorted(reports))
+            said = {i: codec.open(reports[i]).numbers[0] for i in reports}
+            used = tuple(sorted(sorted(said, key=lambda i: said[i])[-(quorum if picks else n) :]))
             y = mean(used)
             digests = combined(digest(reports[i]) for i in used)
             body = Feedback(t, codec.pack(y), codec.bitmap(used), len(used), digests, before)

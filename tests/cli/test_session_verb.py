@@ -1,5 +1,6 @@
 """`tacit session`: a file from a promise, and what a file promises."""
 
+import math
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from tacit.runtime.identity import provision
 from tacit.runtime.ledger import Ledger
 from tacit.runtime.session import read_addresses, read_session
+from tacit.theory.rounding import shown_up
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "keys-and-sessions.md"
@@ -81,6 +83,54 @@ def test_every_option_reaches_the_file(run):
     assert (session.quorum, session.start) == (3, 4)
     assert vars(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}
     assert read_addresses("p.toml") == {"agent-2": "wss://192.0.2.7:7447"}
+
+
+@pytest.mark.parametrize("components", [1, 3, 10])
+def test_a_radius_for_one_component_and_for_all(answer, run, components):
+    asked = (*ASKED, "--adjacency", 1, "--components", components)
+    told = answer("session", "new", *asked)
+    text = " ".join(run("session", "check", "session.toml").output.split())
+    session = read_session("session.toml")
+    assert told["radius"] == session.promise(0.05).theory.radius
+    each = 1 - 0.95 ** (1 / components)
+    assert told["radius_all_components"] == pytest.approx(session.promise(each).theory.radius, rel=1e-9)
+    if components == 1:
+        assert "component" not in text
+    else:
+        assert told["radius"] < told["radius_all_components"]
+        assert "for any one component" in text
+        assert shown_up(told["radius_all_components"]) in text
+        assert f"for all {components} components together" in text
+
+
+def test_a_radius_that_says_little_is_warned_about(answer, run):
+    """README's session used to promise a radius of more than twice the range, without a word."""
+    told = answer("session", "new", *ASKED, "--rounds", 10)
+    assert told["radius"] > 25
+    (warning,) = [note for note in told["notes"] if note.startswith("WARNING")]
+    assert "the result says nothing" in warning
+    assert "WARNING" in run("session", "check", "session.toml").output
+    told = answer("session", "new", *ASKED, "--adjacency", 5, "--force")
+    (warning,) = [note for note in told["notes"] if note.startswith("WARNING")]
+    assert "rough" in warning
+    told = answer("session", "new", *ASKED, "--adjacency", 1, "--force")
+    assert told["radius"] < 5
+    assert not any("WARNING" in note for note in told["notes"])
+
+
+@pytest.mark.parametrize(
+    ("loss", "protection", "right"),
+    [(0.1, "strong", "52.5%"), (1, "moderate", "73.2%"), (3, "weak", "95.3%"), (3.01, "hardly any", "95.4%")],
+)
+def test_how_strong_a_loss_is(answer, run, loss, protection, right):
+    told = answer(
+        "session", "new", "--roster", "certificates", "--loss", loss, "--low", 0, "--high", 1, "--mixing", 0.8
+    )
+    assert told["protection"] == protection
+    assert told["right_at_most"] == pytest.approx(1 / (1 + math.exp(-loss)))
+    text = " ".join(run("session", "check", "session.toml").output.split())
+    assert f"protection {protection} who sees everything" in text
+    assert f"is right at most {right} of the time" in text
 
 
 def test_an_unsound_session_is_told_and_has_its_exit_code(run, answer, tmp_path):

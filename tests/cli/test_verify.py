@@ -45,6 +45,44 @@ def test_a_sound_session_exits_with_0_and_is_explained(game):
     assert answer["agents"]["agent2"]["loss"] < answer["agents"]["agent2"]["loss_declared"]
 
 
+def test_the_radius_says_what_it_assumes_and_is_beside_one_that_does_not(game):
+    text = " ".join(run("t.jsonl").split())
+    assert "assuming that who was used does not depend on the noise" in text
+    assert "the radius without that assumption" in text
+    told = json.loads(run("t.jsonl", "--json"))["accuracy"]
+    assert told["assumption"] == "assuming that who was used does not depend on the noise"
+    assert told["radius_any_selection"] > told["radius"] == told["radius_all_components"]
+    assert "component" not in text
+
+
+def test_vectors_have_a_radius_for_one_component_and_for_all(played, tmp_path):
+    made = played(components=3)
+    with TranscriptWriter(tmp_path / "t.jsonl", made.session) as writer:
+        writer.take(made.kept[-1])
+    text = " ".join(run(tmp_path / "t.jsonl").split())
+    assert text.count("for any one component") == text.count("for all 3 components together") == 3
+    told = json.loads(run(tmp_path / "t.jsonl", "--json"))["accuracy"]
+    for name in ("radius", "radius_met", "radius_any_selection"):
+        assert told[name] < told[f"{name}_all_components"]
+    assert told["components"] == 3
+
+
+def test_a_result_off_the_range_is_clamped_for_people(played, tmp_path):
+    found = {}
+    for seed in (1, 2, 3, 4, 5, 6):
+        made = played(seed=seed)
+        path = tmp_path / f"{seed}.jsonl"
+        with TranscriptWriter(path, made.session) as writer:
+            writer.take(made.kept[-1])
+        told, text = json.loads(run(path, "--json")), " ".join(run(path).split())
+        (raw,), (shown,) = told["result"], told["result_in_range"]
+        assert shown == min(max(raw, 0.0), 1.0)
+        assert f"result {shown:.6g} the last feedback" in text
+        found[raw != shown] = found.get(raw != shown, 0) + 1
+        assert ("clamped to the range" in text) == (raw != shown)
+    assert set(found) == {True, False}
+
+
 def test_a_wrong_one_exits_with_1_and_says_what(game, tmp_path):
     lines = (tmp_path / "t.jsonl").read_text().splitlines()
     (tmp_path / "twice.jsonl").write_text("\n".join([*lines, lines[-1]]) + "\n")

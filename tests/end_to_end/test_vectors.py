@@ -27,7 +27,9 @@ def test_vectors_with_a_server_and_on_a_graph(crew, edges):
     verdict = verify([path for path in paths if path.exists()], failure_probability=1e-6)
     if edges is None:
         off = np.abs(np.array(verdict.result) - values.mean(axis=0)).max()
-        assert made.result(COORDINATOR)["feedback"] == list(verdict.result)
+        told = made.result(COORDINATOR)
+        assert told["feedback"] == list(verdict.result)
+        assert told["feedback_in_range"] == made.run.session.clamp(verdict.result).tolist()
     else:
         off = np.abs(found.mean(axis=0) - values.mean(axis=0)).max()
-    assert off <= verdict.accuracy.radius
+    assert off <= verdict.accuracy.radius_all_components

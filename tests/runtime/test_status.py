@@ -50,7 +50,8 @@ def test_a_coordinator_shows_its_rounds(game, status):
     assert found["quiet"] == ["agent3"]
     assert found["refused"] == {"replay": 2, "bad_signature": 1}
     assert found["equivocations"] == [{"sender": "agent1", "round": 0}]
-    assert found["feedback"] == [game.session.lattice.value(game.codec.open(game.feedback[0]).numbers[0])]
+    heard = game.session.lattice.value(game.codec.open(game.feedback[0]).numbers[0])
+    assert found["feedback"] == [game.session.clamp(heard)]
     assert found["loss"] is None
     assert found["updated"] == 12.0
     metrics = samples(status)

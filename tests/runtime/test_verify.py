@@ -17,7 +17,7 @@ from tacit.runtime.findings import GAPS, NOTES, WRONG, Finding
 from tacit.runtime.reading import Reading, encoded, merge
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verify import verify
-from tacit.theory import happened
+from tacit.theory import happened, selection
 
 PATH = ((0, 1), (1, 2), (2, 3))
 ABSENT = {1: [2], 2: [0, 1]}
@@ -74,8 +74,13 @@ def test_an_honest_session_is_sound(played, tmp_path, one_shot, components):
         assert verdict.messages[i] == len(spoke)
         assert verdict.losses[i] == pytest.approx(each[spoke].sum(), rel=1e-12)
     run = happened.server(game.session.mechanism, verdict.used, lattice=game.session.lattice)
-    assert verdict.accuracy.radius == run.feedback().radius(0.1, spread=1.0, components=components)
-    assert verdict.accuracy.radius_met == run.feedback().radius(0.1, components=components)
+    value, found = run.feedback(), verdict.accuracy
+    assert found.components == components
+    for k, names_end in ((1, ""), (components, "_all_components")):
+        assert getattr(found, f"radius{names_end}") == value.radius(0.1, spread=1.0, components=k)
+        assert getattr(found, f"radius_met{names_end}") == value.radius(0.1, components=k)
+        proof = selection.radius(run, value, 0.1, least=1, rounds=4, spread=1.0, components=k)
+        assert getattr(found, f"radius_any_selection{names_end}") == proof
     assert verdict.accuracy.shift == pytest.approx(run.feedback().bias)
 
 
@@ -84,6 +89,32 @@ def test_what_was_met_is_within_its_radius(game, path):
     accuracy = verify(path, failure_probability=1e-9).accuracy
     met = accuracy.weights @ game.values[:, 0]
     assert abs(verify(path).result[0] - met) < accuracy.radius_met
+
+
+def test_a_coordinator_that_picks_the_highest_messages_is_covered(played, tmp_path):
+    """It breaks no rule, so its transcript is sound; only the selection-proof radius covers its result."""
+    for seed in range(1, 6):
+        game = played(n=20, rounds=5, quorum=11, picks=True, seed=seed)
+        verdict = verify(write(tmp_path / f"{seed}", game))
+        assert verdict.sound
+        assert {len(row) for row in verdict.used} == {11}
+        met = float(verdict.accuracy.weights @ game.values[:, 0])
+        assert abs(verdict.result[0] - met) > verdict.accuracy.radius_met
+        off = abs(verdict.result[0] - game.values.mean())
+        assert verdict.accuracy.radius < off < verdict.accuracy.radius_any_selection
+
+
+def test_what_was_promised_is_what_is_verified(played, tmp_path):
+    """With everyone in every round an agent's state has the radius that the session promised."""
+    game = played(components=3)
+    promise, path = game.session.promise(0.1), write(tmp_path / "t", game)
+    own = [verify(path, failure_probability=0.1, agent=f"agent{i}").accuracy for i in range(4)]
+    assert max(a.radius for a in own) <= promise.theory.radius * (1 + 1e-6) + 2**-4
+    assert promise.theory.radius < promise.radius_all_components
+    for each in own:
+        assert each.radius_all_components / each.radius == pytest.approx(
+            promise.radius_all_components / promise.theory.radius, rel=0.1
+        )
 
 
 def test_members_are_judged_together(game, path, tmp_path):

@@ -11,6 +11,7 @@ import click
 from tacit.cli import output, running
 
 if TYPE_CHECKING:
+    from tacit.protocol.session import Session
     from tacit.runtime.coordinator import CoordinatorResult
 
 EPILOG = """\b
@@ -62,22 +63,24 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
             "The session did not end in time; run the same command again to go on.", running.UNFINISHED
         )
     if as_json:
-        output.print_json(dataclasses.asdict(result))
+        inside = None if result.feedback is None else session.clamp(result.feedback)
+        output.print_json({**dataclasses.asdict(result), "feedback_in_range": inside})
     else:
-        _report(result, session.n)
+        _report(result, session)
     if not result.finished:
         running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)
 
 
-def _report(result: CoordinatorResult, agents: int) -> None:
+def _report(result: CoordinatorResult, session: Session) -> None:
     counts = [len(names) for names in result.used]
     rows: list[output.Row] = [("rounds", str(result.rounds), "all" if result.finished else "ended early")]
     if counts:
         rows.append(
-            ("messages used", output.each([float(k) for k in counts]), f"per round, of {agents} agents")
+            ("messages used", output.each([float(k) for k in counts]), f"per round, of {session.n} agents")
         )
-    if isinstance(result.feedback, float):
-        rows.append(("last feedback", f"{result.feedback:.6g}", "what everyone heard last; public"))
+    if result.feedback is not None:
+        meaning = "the last feedback, which everyone heard; public"
+        rows.append(("result", *output.in_range(session, result.feedback, meaning)))
     if result.refused:
         refused = ", ".join(f"{count} {reason}" for reason, count in sorted(result.refused.items()))
         rows.append(("refused", str(sum(result.refused.values())), refused))

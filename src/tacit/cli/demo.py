@@ -182,13 +182,15 @@ def _place(value: float) -> int:
 
 
 def _conclude(performance: Performance, found: dict[str, Any], files: dict[str, Path]) -> None:
+    apart = output.near(found["disagreement"], 3)
+    agree = f"all {found['agents']:,} agents within {apart}"
+    agree += "; clamped to the range" if found["clamped"] else ""
     kept = found["error"] <= found["radius"]
     verdict = "kept" if kept else f"missed: it may be, with probability {found['failure_probability']:g}"
-    apart = output.near(found["disagreement"], 3)
     sections: dict[str, list[output.Row]] = {
         "Result": [
             ("true average", f"{found['average']:.4f}", f"of the made-up values, in {UNIT}"),
-            ("agreed on", f"{found['agreed_on']:.4f}", f"all {found['agents']:,} agents within {apart}"),
+            ("agreed on", f"{found['agreed_on']:.4f}", agree),
             ("error", f"{found['error']:.4f}", f"promised at most {output.up(found['radius'])}: {verdict}"),
         ],
         "Privacy": [
@@ -223,13 +225,17 @@ def _verdict_rows(verdict: dict[str, Any]) -> list[output.Row]:
     rows: list[output.Row] = [("verdict", "sound" if verdict["sound"] else "NOT SOUND", what)]
     rows += [("means", f"{verdict['means']:,}", "recomputed from the signed messages, and right")]
     if verdict["radius"] is not None:
-        rows.append(("radius", output.up(verdict["radius"]), "for whose messages were really used"))
+        from tacit.theory.advice import SELECTION
+
+        met, proof = output.up(verdict["radius"]), output.up(verdict["radius_any_selection"])
+        rows.append(("radius", met, f"for the messages that were used, {SELECTION}"))
+        rows.append(("any selection", proof, "the radius without that assumption"))
     return rows
 
 
 def _endings(performance: Performance, final: list[float]) -> list[list[str]]:
     """Return where each agent started and ended, four agents to a row, the first forty at most."""
-    pairs = list(zip(performance.values, final, strict=True))[:40]
+    pairs = list(zip(performance.values, performance.session.clamp(final), strict=True))[:40]
     cells = [[f"{i}", f"{start:.3f}", f"{end:.3f}"] for i, (start, end) in enumerate(pairs)]
     rows = -(-len(cells) // 4)
     cells += [["", "", ""]] * (4 * rows - len(cells))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+    from tacit.protocol.session import Session
+
 Row = tuple[str, str, str]
 """Name, value and meaning of one quantity."""
 
@@ -46,6 +48,14 @@ def each(value: Any, show: Callable[[float], str] = near) -> str:
         return show(float(value))
     low, high = show(min(value)), show(max(value))
     return low if low == high else f"{low} to {high}"
+
+
+def in_range(session: Session, values: float | Sequence[float], meaning: str) -> tuple[str, str]:
+    """Show a result, clamped to the session's range, and say so where it was outside."""
+    listed = [values] if isinstance(values, float) else list(values)
+    inside = [session.clamp(value) for value in listed]
+    shown = ", ".join(near(value) for value in inside[:4]) + (", …" if len(inside) > 4 else "")
+    return shown, meaning + ("; clamped to the range" if inside != listed else "")
 
 
 def console(*, stderr: bool = False) -> Console:

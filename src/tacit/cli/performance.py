@@ -240,12 +240,14 @@ class Performance:
     def result(self) -> dict[str, Any]:
         """Return what the session led to, beside what was promised."""
         final = [self.final[name]["value"] for name in self.crew.values]
-        agreed = float(np.mean(final))
+        mean = float(np.mean(final))
+        agreed = self.session.clamp(mean)
         verdict, accuracy = self.verdict, self.verdict.accuracy
         return {
             **self.promise.as_dict(),
             "average": self.average,
             "agreed_on": agreed,
+            "clamped": agreed != mean,
             "error": abs(agreed - self.average),
             "disagreement": max(final) - min(final),
             "loss": max(self.final[name]["loss"] for name in self.crew.values),
@@ -258,6 +260,7 @@ class Performance:
                 "means": verdict.means,
                 "rounds": verdict.rounds,
                 "radius": None if accuracy is None else accuracy.radius,
+                "radius_any_selection": None if accuracy is None else accuracy.radius_any_selection,
             },
         }
 

@@ -50,15 +50,15 @@ def privacy_rows(made: Promise) -> list[Row]:
     ]
 
 
-def accuracy_rows(made: Promise) -> list[Row]:
-    """Return the target and how far from it the agents may end."""
+def accuracy_rows(made: Promise, components: int = 1, every: float = 0.0) -> list[Row]:
+    """Return the target and how far from it the agents may end, in one component and in all (`every`)."""
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
     misses = f"missed with probability {near(made.failure_probability)}"
     wider = made.radius_chebyshev / made.radius
     return [
         ("target", made.target, aim),
-        ("radius", up(made.radius), f"exact: {misses}"),
+        *component_rows("radius", made.radius, every, components, f"exact: {misses}"),
         (
             "Chebyshev",
             up(made.radius_chebyshev),
@@ -66,6 +66,14 @@ def accuracy_rows(made: Promise) -> list[Row]:
         ),
         ("deviation", up(made.variance**0.5), f"standard deviation; the variance is {up(made.variance)}"),
     ]
+
+
+def component_rows(name: str, one: float, every: float, components: int, meaning: str) -> list[Row]:
+    """Return a radius for one component and, where there are several, for all of them together."""
+    if components == 1:
+        return [(name, up(one), meaning)]
+    together = f"the same for all {components:,} components together"
+    return [(name, up(one), f"{meaning}; for any one component"), ("", up(every), together)]
 
 
 def agreement_rows(made: Promise) -> list[Row]:

@@ -65,7 +65,9 @@ def command() -> None:
 @click.option("--high", type=options.NUMBER, required=True, help="No value is above this.")
 @click.option("--epsilon", type=options.NUMBER, help="Privacy per unit of adjacency (ε).")
 @click.option("--loss", type=options.NUMBER, help="Privacy as epsilon × adjacency, instead of --epsilon.")
-@click.option("--radius", type=options.NUMBER, help="How far from the target agents may end (r).")
+@click.option(
+    "--radius", type=options.NUMBER, help="How far from the target agents may end (r), in any one component."
+)
 @options.failure_option
 @options.mixing_option
 @click.option(
@@ -269,7 +271,7 @@ def _tell(found: Explanation, path: Path, as_json: bool) -> None:
             ("id", session.id.hex()[:16], "the same for everyone who has this very session"),
         ],
         "Promise": _promise_rows(found),
-        "Accuracy": accuracy_rows(made),
+        "Accuracy": accuracy_rows(made, session.components, found.promise.radius_all_components),
         "Rules": _rule_rows(found),
     }
     faults = [f"NOT SOUND: {fault}" for fault in found.faults]
@@ -277,16 +279,23 @@ def _tell(found: Explanation, path: Path, as_json: bool) -> None:
 
 
 def _promise_rows(found: Explanation) -> list[output.Row]:
+    from tacit.theory.advice import right_at_most, strength
+
     session = found.session
-    factor = output.up(found.factor)
+    apart = f"two values up to {output.near(session.adjacency)} apart"
     return [
         ("loss", output.up(found.loss), "all that an agent's messages can cost it; the cap must allow it"),
         ("first", output.up(found.first_loss), "of which its first message costs this"),
         (
+            "protection",
+            strength(found.loss).name,
+            f"who sees everything and must tell apart {apart} is right at most {right_at_most(found.loss)} "
+            "of the time; a blind guess is right 50% of the time",
+        ),
+        (
             "factor",
-            factor,
-            f"nothing seen is over {factor} times as likely as with a value up to "
-            f"{output.near(session.adjacency)} away",
+            output.up(found.factor),
+            "e^loss: how many times likelier one of them can become than the other",
         ),
         (
             "range",

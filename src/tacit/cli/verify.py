@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.runtime.verify import Verdict
+    from tacit.runtime.verify import Accuracy, Verdict
 
 EXIT_CODES = {"sound": 0, "unsound": 1, "unchecked": 7}
 """One for each verdict."""
@@ -95,6 +96,8 @@ def _answer(verdict: Verdict) -> dict[str, Any]:
     session = verdict.session
     names = [member.name for member in session.roster]
     accuracy = verdict.accuracy
+    from tacit.theory.advice import SELECTION
+
     return {
         "verdict": verdict.word,
         "sound": verdict.sound,
@@ -106,6 +109,7 @@ def _answer(verdict: Verdict) -> dict[str, Any]:
         "means_recomputed": verdict.means,
         "result": verdict.result,
         "last_feedback": verdict.claimed,
+        "result_in_range": None if verdict.result is None else session.clamp(verdict.result),
         "equivocated": list(verdict.equivocators),
         "findings": [
             {
@@ -132,12 +136,18 @@ def _answer(verdict: Verdict) -> dict[str, Any]:
         "accuracy": accuracy
         and {
             "of": accuracy.what,
-            "failure_probability": accuracy.failure_probability,
-            "radius": accuracy.radius,
-            "radius_met": accuracy.radius_met,
-            "shift": accuracy.shift,
+            **_numbers(accuracy),
+            "assumption": SELECTION,
             "weights": dict(zip(names, accuracy.weights.tolist(), strict=True)),
         },
+    }
+
+
+def _numbers(accuracy: Accuracy) -> dict[str, Any]:
+    return {
+        field.name: getattr(accuracy, field.name)
+        for field in dataclasses.fields(accuracy)
+        if field.name not in ("what", "weights")
     }
 
 
@@ -187,10 +197,9 @@ def _session_rows(verdict: Verdict) -> list[output.Row]:
             ("used", f"{output.each(sizes)}", f"messages in a round; all {session.n:,} in {full:,} rounds")
         )
     if verdict.claimed is not None:
-        shown = ", ".join(output.near(value) for value in verdict.claimed[:4])
-        shown += ", …" if len(verdict.claimed) > 4 else ""
         name = "result" if verdict.sound else "claimed"
-        rows.append((name, shown, "the last feedback" + ("" if verdict.sound else ", not checked")))
+        meaning = "the last feedback" + ("" if verdict.sound else ", not checked")
+        rows.append((name, *output.in_range(session, verdict.claimed, meaning)))
     if verdict.equivocators:
         rows.append(
             ("equivocated", ", ".join(verdict.equivocators[:4]), "signed two different messages for one")
@@ -202,11 +211,33 @@ def _accuracy_rows(verdict: Verdict) -> list[output.Row]:
     accuracy = verdict.accuracy
     if accuracy is None:
         return []
-    low, high = accuracy.weights.min(), accuracy.weights.max()
-    chance = f"but for a probability of {output.near(accuracy.failure_probability)}"
+    from tacit.cli.promises import component_rows
+    from tacit.theory.advice import SELECTION
+
+    low, high, k = accuracy.weights.min(), accuracy.weights.max(), accuracy.components
+    misses = f"missed with probability {output.near(accuracy.failure_probability)}"
     return [
-        ("radius", output.up(accuracy.radius), f"of {accuracy.what} around the declared target, {chance}"),
-        ("around what was met", output.up(accuracy.radius_met), "the average with the weights below"),
+        *component_rows(
+            "radius",
+            accuracy.radius,
+            accuracy.radius_all_components,
+            k,
+            f"of {accuracy.what} around the declared target, {misses}, {SELECTION}",
+        ),
+        *component_rows(
+            "any selection",
+            accuracy.radius_any_selection,
+            accuracy.radius_any_selection_all_components,
+            k,
+            "the radius without that assumption: whoever chose which messages are used",
+        ),
+        *component_rows(
+            "around what was met",
+            accuracy.radius_met,
+            accuracy.radius_met_all_components,
+            k,
+            "the radius around the average with the weights below",
+        ),
         ("weights", f"{output.near(low, 4)} to {output.near(high, 4)}", "of the agents' values in it"),
         ("shift", output.up(accuracy.shift), "at most, between the two targets"),
     ]

@@ -334,15 +334,20 @@ class Session:
     def promise(self, failure_probability: float = 0.05) -> SessionPromise:
         """Return what the session promises, and what it costs each agent."""
         from tacit.theory.promise import promise
+        from tacit.theory.vectors import per_component
 
-        theory = promise(
-            self.mechanism,
-            adjacency=self.adjacency,
-            failure_probability=failure_probability,
-            rounds=self.rounds,
-            spread=self.lattice.high - self.lattice.low,
-        )
-        return SessionPromise(theory, tuple(self.account(i).total for i in range(self.n)))
+        def theory(b: float) -> Promise:
+            return promise(
+                self.mechanism,
+                adjacency=self.adjacency,
+                failure_probability=b,
+                rounds=self.rounds,
+                spread=self.lattice.high - self.lattice.low,
+            )
+
+        one = theory(failure_probability)
+        every = one if self.components == 1 else theory(per_component(failure_probability, self.components))
+        return SessionPromise(one, tuple(self.account(i).total for i in range(self.n)), every.radius)
 
 
 @final
@@ -353,13 +358,17 @@ class SessionPromise:
     Attributes
     ----------
     theory : Promise
-        Privacy, accuracy and agreement on real numbers, if everyone speaks in every round.
+        Privacy, accuracy and agreement on real numbers, if everyone speaks in every round. Its radius is for
+        any one component.
     losses : tuple of float
         What the bytes each agent sends cost it at most, on the lattice, for the session's adjacency.
+    radius_all_components : float
+        The radius that covers all components at once.
     """
 
     theory: Promise
     losses: tuple[float, ...]
+    radius_all_components: float
 
     @property
     def loss(self) -> float:

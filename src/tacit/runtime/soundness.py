@@ -12,12 +12,11 @@ from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import Session, SessionPromise
 from tacit.runtime.budget import steps
 from tacit.runtime.drafting import worst_loss
+from tacit.theory.advice import right_share, strength, wide_radius
 from tacit.theory.rounding import product_up, shown_up
 
 _COARSE = 1e-6
 """An accounted loss may be so much above the loss on real numbers, relatively, before it is a fault."""
-_LITTLE = 5.0
-"""A loss above this makes one world more than a hundred times as likely as another."""
 
 
 @final
@@ -84,6 +83,9 @@ class Explanation:
             "topology": session.topology,
             "edges": None if session.edges is None else len(session.edges),
             **theory.as_dict(),
+            "radius_all_components": self.promise.radius_all_components,
+            "protection": strength(self.loss).name,
+            "right_at_most": right_share(self.loss),
             "accounted_loss": self.loss,
             "first_message_loss": self.first_loss,
             "likelihood_factor": self.factor,
@@ -146,8 +148,10 @@ def _whole_range(session: Session) -> str:
 
 def _notes(session: Session, promise: SessionPromise) -> list[str]:
     notes = [_whole_range(session)]
-    if promise.loss > _LITTLE:
-        notes.append(f"A loss of {shown_up(promise.loss)} protects hardly anything.")
+    if (
+        warning := wide_radius(promise.theory.radius, session.lattice.high - session.lattice.low)
+    ) is not None:
+        notes.append(warning)
     if promise.theory.target == "weighted":
         notes.append("Agents head for a weighted average, in which those with more neighbours count more.")
     if session.least_quorum < session.n and session.topology == "server":

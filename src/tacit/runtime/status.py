@@ -73,7 +73,7 @@ class Snapshot:
     loss : dict or None
         Of an agent: spent so far, planned for this session, and the owner's cap.
     feedback : list of float or None
-        The last feedback, its first components. Public.
+        The last feedback, its first components, clamped to the session's range. Public.
     updated : float
         When something last happened, in seconds since 1970.
     """
@@ -200,7 +200,7 @@ class Status:
 
     def _show(self, numbers: tuple[int, ...]) -> None:
         values = self._session.lattice.value(as_array(numbers[:_MOST_COMPONENTS]))
-        self.update(feedback=np.atleast_1d(values).tolist())
+        self.update(feedback=self._session.clamp(np.atleast_1d(values)).tolist())
 
     def json(self) -> bytes:
         """Return the snapshot as JSON."""
@@ -259,7 +259,7 @@ def _metrics(now: Snapshot) -> Iterator[Metric]:
     twice.add_metric(who, len(now.equivocations))
     yield twice
     feedback = GaugeMetricFamily(
-        "tacit_feedback", "The last feedback; public.", labels=[*labels, "component"]
+        "tacit_feedback", "The last feedback, clamped to the range; public.", labels=[*labels, "component"]
     )
     for k, y in enumerate(now.feedback or []):
         feedback.add_metric([*who, str(k)], y)

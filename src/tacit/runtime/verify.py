@@ -29,7 +29,8 @@ from tacit.protocol.session import Session
 from tacit.runtime.checking import Checker
 from tacit.runtime.findings import Finding
 from tacit.runtime.reading import Reading
-from tacit.theory import happened
+from tacit.theory import happened, selection
+from tacit.theory.happened import Happened, Value
 from tacit.theory.rounding import fraction_up
 
 _FREE, _PER_LINE = 1000, 4
@@ -46,10 +47,16 @@ class Accuracy:
     ----------
     what : str
         Whose value: the last feedback, the average of all states, or one agent's state.
+    components : int
+        How many numbers a value has. Each radius is for any one of them; those named `…_all_components`
+        cover all of them at once.
     radius : float
-        Around the declared target, whatever the values within the session's range were.
+        Around the declared target, whatever the values within the session's range were. It assumes that
+        who was used does not depend on the noise.
     radius_met : float
-        Around the target that was really met, Σ weights·values.
+        Around the target that was really met, Σ weights·values; with the same assumption.
+    radius_any_selection : float
+        Around the declared target, whoever chose who was used, and when the session ended.
     shift : float
         How far the two targets can be apart.
     weights : array
@@ -58,8 +65,13 @@ class Accuracy:
 
     what: str
     failure_probability: float
+    components: int
     radius: float
+    radius_all_components: float
     radius_met: float
+    radius_met_all_components: float
+    radius_any_selection: float
+    radius_any_selection_all_components: float
     shift: float
     weights: np.ndarray
 
@@ -268,13 +280,32 @@ def _accuracy(checker: Checker, failure_probability: float, agent: int | None) -
         value, what = run.average(), "the average of all states"
     else:
         value, what = run.feedback(), "the last feedback"
-    spread, k = session.lattice.high - session.lattice.low, session.components
-    met = value.radius(failure_probability, components=k)
+    return _judged(run, value, what, session, failure_probability)
+
+
+def _judged(run: Happened, value: Value, what: str, session: Session, b: float) -> Accuracy:
+    """Return all radii, for one component and for all."""
+    spread = session.lattice.high - session.lattice.low
+    least, rounds = session.least_quorum, session.rounds
+
+    def radii(k: int) -> tuple[float, float, float]:
+        met = value.radius(b, components=k)
+        around = max(met, value.radius(b, spread=spread, components=k))
+        proof = selection.radius(run, value, b, least=least, rounds=rounds, spread=spread, components=k)
+        return around, met, max(around, proof)
+
+    one = radii(1)
+    every = one if session.components == 1 else radii(session.components)
     return Accuracy(
-        what,
-        failure_probability,
-        radius=max(met, value.radius(failure_probability, spread=spread, components=k)),
-        radius_met=met,
+        what=what,
+        failure_probability=b,
+        components=session.components,
+        radius=one[0],
+        radius_all_components=every[0],
+        radius_met=one[1],
+        radius_met_all_components=every[1],
+        radius_any_selection=one[2],
+        radius_any_selection_all_components=every[2],
         shift=value.bias * spread,
         weights=value.weights,
     )

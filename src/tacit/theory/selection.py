@@ -27,9 +27,6 @@ from tacit.mechanism import Distributed, Mechanism
 from tacit.theory.happened import Happened, Value
 from tacit.theory.laplace_sum import require_probability
 
-ASSUMPTION = "assuming that who was used does not depend on the noise"
-"""What must be said beside every radius that this module does not give."""
-
 _SMALLEST = -200.0  # logarithm; below this the first bound is never the smaller one
 _BLOCKS = 512  # numbers of positive draws that are told apart
 _POINTS = 400  # at which the logarithm of the generating function is known

@@ -1,0 +1,90 @@
+"""What numbers mean to people: how strong a loss is, and when a radius says nothing.
+
+The studio, the command line and the pages take their words from here, so that they all say the same.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Decimal
+from typing import NamedTuple
+
+from tacit.theory.rounding import shown_up
+
+
+class Strength(NamedTuple):
+    """A band of losses: the largest loss in it, its name, and what someone who sees everything can do."""
+
+    most: float
+    name: str
+    meaning: str
+
+
+STRENGTHS = (
+    Strength(0.1, "strong", "hardly better than tossing a coin"),
+    Strength(1.0, "moderate", "right at most three times in four"),
+    Strength(3.0, "weak", "right up to 19 times in 20"),
+    Strength(math.inf, "hardly any", "can be nearly certain"),
+)
+"""How much protection a loss gives, from strong to hardly any."""
+
+WIDE = 0.1
+"""A radius above this part of the range gets a warning."""
+
+SELECTION = "assuming that who was used does not depend on the noise"
+"""What a radius of a run that is over takes for granted, unless it is from `tacit.theory.selection`."""
+
+
+def strength(loss: float) -> Strength:
+    """Return the band that a loss is in."""
+    return next(band for band in STRENGTHS if loss <= band.most)
+
+
+def scale() -> str:
+    """Name all bands in one sentence."""
+    *bands, last = STRENGTHS
+    parts = [f"{band.most:g} or less: {band.name}" for band in bands]
+    return f"{'; '.join(parts)}; more: {last.name} protection."
+
+
+def right_share(loss: float) -> float:
+    """Return the share of right guesses of someone who must tell two values apart, rounded up.
+
+    Both values are equally likely at first, and differ by the adjacency. Whatever is seen is at most
+    exp(loss) times as likely under one as under the other, so the share of right guesses is at most
+    e^loss / (1 + e^loss). A blind guess is right half of the time.
+    """
+    return min(1 / (1 + math.exp(-loss)) * (1 + 2.0**-50), 1.0)
+
+
+def right_at_most(loss: float) -> str:
+    """Write `right_share` in percent, rounded up.
+
+    Examples
+    --------
+    >>> right_at_most(1.0), right_at_most(4.66), right_at_most(50.0)
+    ('73.2%', '99.1%', '100%')
+    """
+    rate = Decimal(repr(round(100 * right_share(loss), 12)))
+    left = float(100 - rate)
+    places = 1 if left <= 0 else max(1, -math.floor(math.log10(left)))
+    shown = rate.quantize(Decimal((0, (1,), -min(places, 9))), rounding=ROUND_CEILING)
+    return f"{shown:f}".rstrip("0").rstrip(".") + "%"
+
+
+def wide_radius(radius: float, span: float) -> str | None:
+    """Return a warning where a radius is a large part of the range of values, or None.
+
+    From half the range on the result says nothing: the middle of the range is that close to every average.
+    """
+    part = radius / span
+    if part <= WIDE:
+        return None
+    size = f"The radius {shown_up(radius, 4)} is {100 * part:.0f}% of the range {span:.6g}"
+    more = "Take more agents, allow a larger loss, or hide smaller differences (adjacency)."
+    if part >= 0.5:
+        return (
+            f"WARNING: {size}, so the result says nothing: the middle of the range is never further than "
+            f"{span / 2:.6g} from the average. {more}"
+        )
+    return f"WARNING: {size}: the result is rough. {more}"
