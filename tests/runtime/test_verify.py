@@ -286,9 +286,12 @@ def test_words_that_differ_from_their_frame_are_told(path):
 
 def test_words_that_differ_from_the_session_are_told(path, played, tmp_path):
     lines = lines_of(path)
-    for word, value in (("noise", 2.0), ("by", "agent1x"), ("id", "00"), ("more", 1)):
+    for word, value in (("noise", 2.0), ("by", "agent1x"), ("agents", 4.0), ("more", 1)):
         changed = [{**lines[0], word: value}, *lines[1:]]
         assert names(verify(save(path.with_name("w.jsonl"), changed))) == {"altered-header"}, word
+    for word, value in (("id", "00"), ("tacit_transcript", True)):
+        with pytest.raises(FileError, match="must"):
+            verify(save(path.with_name("w.jsonl"), [{**lines[0], word: value}, *lines[1:]]))
     other = write(tmp_path / "other.jsonl", played(rounds=2))
     assert "other-session" in names(verify([path, other]))
     frames = [lines[0], *lines_of(other)[1:]]

@@ -127,7 +127,8 @@ class Reading:
         self.torn = False
         first = next(self._raw(_MOST_HEADER), None)
         content = None if first is None else first.content
-        if content is None or content.get(_MARK) != VERSION:
+        mark = None if content is None else content.get(_MARK)
+        if content is None or type(mark) is not int or mark != VERSION:
             raise FileError(f"{path} must be a transcript, and has no first line of one (version {VERSION}).")
         data = decoded(content.get("session"))
         if data is None:
@@ -138,6 +139,8 @@ class Reading:
             raise FileError(f"{path} must declare a session, and does not: {why}") from None
         except (ValueError, OverflowError):  # letters that are no letters, numbers that are no numbers
             raise FileError(f"{path} must declare a session, and does not.") from None
+        if content.get("id") != self.session.id.hex():
+            raise FileError(f"{path} must declare the session of its id, and declares another one.")
         names = [member.name for member in self.session.roster]
         by = content.get("by")
         self.by: int = names.index(by) if by in names else COORDINATOR

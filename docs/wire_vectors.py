@@ -1,0 +1,198 @@
+"""Make docs/reference/wire-vectors.json: test vectors of the wire format, for other languages.
+
+``python docs/wire_vectors.py`` writes the file. It is the same on every machine: keys come from fixed seeds,
+the noise is given, and everything else is arithmetic on whole numbers. tests/test_wire.py compares it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tacit.mechanism.whole import fading_scale, nearest
+from tacit.protocol.codec import Codec, combined, digest, history
+from tacit.protocol.messages import KINDS, NOTHING_HEARD, Ask, Body, Done, Message, Present, Reason, Stop
+from tacit.protocol.records import Closed, Ended, Moved, Spoke
+from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.session import Session
+from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.verify import verify
+from tacit.testing import Harness, ScriptedNoise, known_key, known_session
+
+FILE = Path(__file__).parent / "reference" / "wire-vectors.json"
+
+
+def vectors() -> dict[str, Any]:
+    """Return all vectors, as JSON has them. Bytes are written in hexadecimal."""
+    server = known_session(3, 2, quorum=2)
+    vector = known_session(2, 1, components=2, mixing=(0.5, 0.25), noise=(2.0, 3.0))
+    ring = known_session(graph="path:3", rounds=2)
+    once = known_session(2, 2, noise_kind="one-shot")
+    sessions = {"server": server, "vector": vector, "graph": ring, "one-shot": once}
+    return {
+        "about": "Test vectors of docs/reference/wire.md, made by docs/wire_vectors.py. Bytes are in hex.",
+        "keys": {_name(i): _key(i) for i in (COORDINATOR, 0, 1, 2)},
+        "messagepack": [_packed(value) for value in _VALUES],
+        "sessions": {name: _session(session) for name, session in sessions.items()},
+        "scales": [_scale(c, q, u) for c, q, u in _SCALES],
+        "exponents": {name: _exponents(session) for name, session in sessions.items()},
+        "means": [{"numerator": a, "denominator": b, "rounded": nearest(a, b)} for a, b in _QUOTIENTS],
+        "digests": _digests(),
+        "frames": {name: _frames(session) for name, session in sessions.items()},
+        "transcripts": {name: _transcripts(session) for name, session in sessions.items()},
+    }
+
+
+_VALUES = [
+    None, 0, 1, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, -1, -32, -33, -128, -129, -32768, -32769,
+    0.0, 0.75, -1.5, "", "fading", "x" * 32, b"", b"\0\1", bytes(256), [], [1, [0.5, None]], [0] * 16,
+]  # fmt: skip
+_SCALES = [(2.0, 0.75, 0), (2.0, 0.75, 5), (10.0, 0.6, 2), (1.0, 0.1, 30), (3.7, 0.99, 1000), (1.0, 0.5, 999)]
+_QUOTIENTS = [(7, 2), (-7, 2), (5, 3), (-5, 3), (1, 2), (-1, 2), (3, 2), (-3, 2), (0, 5), (2**80 + 1, 2)]
+
+
+def _name(i: int) -> str:
+    return "coordinator" if i == COORDINATOR else f"agent-{i}"
+
+
+def _key(i: int) -> dict[str, str]:
+    key = known_key(i)
+    return {"private": key.private_bytes_raw().hex(), "public": key.public_key().public_bytes_raw().hex()}
+
+
+def _packed(value: Any) -> dict[str, str]:
+    kinds = {
+        type(None): "nil",
+        int: "integer",
+        float: "float64",
+        str: "string",
+        bytes: "bytes",
+        list: "array",
+    }
+    shown = value.hex() if isinstance(value, bytes) else json.dumps(value)
+    return {"type": kinds[type(value)], "value": shown, "bytes": msgspec.msgpack.encode(value).hex()}
+
+
+def _session(session: Session) -> dict[str, Any]:
+    fields = msgspec.msgpack.decode(session.encode())
+    return {
+        "fields": json.loads(json.dumps(fields, default=bytes.hex)),
+        "bytes": session.encode().hex(),
+        "id": session.id.hex(),
+        "number_bytes": session.number_bytes,
+        "limit": str(session.lattice.limit),
+    }
+
+
+def _scale(c: float, q: float, u: int) -> dict[str, Any]:
+    scale = fading_scale(c, q, u)
+    return {"c": c, "q": q, "u": u, "scale": struct.pack(">d", scale).hex(), "exponent": _log(scale)}
+
+
+def _log(scale: float) -> int:
+    return int(np.frexp(scale)[1]) - 1
+
+
+def _exponents(session: Session) -> list[list[int]]:
+    return [[session.exponent(i, u) for u in range(session.rounds)] for i in range(session.n)]
+
+
+def _digests() -> dict[str, str]:
+    a, b = b"a" * 32, b"b" * 32
+    return {"combined": combined([a, b]).hex(), "history": history(history(NOTHING_HEARD, [a]), [b]).hex()}
+
+
+def _played(session: Session) -> Harness:
+    """Play a session with noise that was decided before."""
+    shape = (session.rounds, session.n) + ((session.components,) if session.components > 1 else ())
+    draws = np.array([((37 * k) % 23 - 11) << 36 for k in range(int(np.prod(shape)))], dtype=object)
+    draws = draws.reshape(shape)
+    if session.noise_kind == "one-shot":
+        draws[1:] = 0
+    values: Any = [0.25 + i / 8 for i in range(session.n)]
+    if session.components > 1:
+        values = [[value, 0.5] for value in values]
+    harness = Harness(session, values, ScriptedNoise(draws))
+    harness.start()
+    assert harness.run()
+    return harness
+
+
+def _frames(session: Session) -> list[dict[str, Any]]:
+    codec, found = Codec(session), list[dict[str, Any]]()
+    harness = _played(session)
+    for number in harness.numbers:
+        records = harness.ledgers[number].records()
+        found += [_frame(codec, record.frame) for record in records if isinstance(record, Spoke | Closed)]
+    sender = COORDINATOR if session.coordinator is not None else 1
+    said: list[tuple[int, Body]] = [(0, Present(0)), (sender, Ask(0)), (sender, Stop(0, Reason.OPERATOR))]
+    said.append((0, Done(session.rounds, bytes(range(32)))))
+    return found + [_frame(codec, codec.seal(i, body, known_key(i).sign)) for i, body in said]
+
+
+def _frame(codec: Codec, frame: bytes) -> dict[str, Any]:
+    message = codec.open(frame)
+    assert isinstance(message, Message)
+    fields = {name: getattr(message.body, name) for name in message.body.__struct_fields__}
+    found: dict[str, Any] = {"sender": message.sender, "kind": int(KINDS[type(message.body)])}
+    found |= {"body": json.loads(json.dumps(fields, default=bytes.hex))}
+    if message.numbers:
+        found["numbers"] = [str(number) for number in message.numbers]
+    return found | {"digest": digest(frame).hex(), "frame": frame.hex()}
+
+
+def _transcripts(session: Session) -> list[dict[str, Any]]:
+    harness = _played(session)
+    records = {number: list(harness.ledgers[number].records()) for number in harness.numbers}
+    first = COORDINATOR if session.coordinator is not None else 0
+    every = [COORDINATOR] if first == COORDINATOR else list(harness.numbers)
+    last = next(k for k, record in enumerate(records[first]) if isinstance(record, Closed | Moved)) + 1
+    ended = [*records[first][:last], Ended(1, Reason.OPERATOR)]
+    kept = [_judged(session, {number: records[number] for number in every}, "everything that was used")]
+    kept.append(_judged(session, {first: records[first][:last]}, "cut off after the first mean"))
+    if first == COORDINATOR and session.rounds > 1:
+        kept.append(_judged(session, {first: ended}, "ended by the coordinator after the first round"))
+    kept.append(_judged(session, {0: records[0]}, "one agent's alone"))
+    changed = _judged(session, {number: records[number] for number in every}, "one number changed in words")
+    changed["files"][0] = [line.replace('"exponent": -', '"exponent": -1') for line in changed["files"][0]]
+    return [*kept, _judge(changed)]
+
+
+def _judged(session: Session, records: dict[int, list[Any]], what: str) -> dict[str, Any]:
+    files = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, own in records.items():
+            path = Path(folder) / f"{number}.jsonl"
+            with TranscriptWriter(
+                path, session, number, durable=False, sign=known_key(number).sign
+            ) as writer:
+                writer.take(own)
+            files.append(path.read_text(encoding="utf-8").splitlines())
+    return _judge({"what": what, "files": files})
+
+
+def _judge(case: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{k}.jsonl" for k in range(len(case["files"]))]
+        for path, lines in zip(paths, case["files"], strict=True):
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        verdict, running = verify(paths), verify(paths, running=True)
+    result = None if verdict.result is None else list(verdict.result)
+    findings = sorted({finding.name for finding in verdict.findings})
+    judged = {"verdict": verdict.word, "running": running.word, "rounds": verdict.rounds, "result": result}
+    return case | judged | {"findings": findings}
+
+
+def text() -> str:
+    """Return the file as it must be."""
+    return json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

@@ -1,0 +1,299 @@
+"""A second verifier of tacit's transcripts, made from docs/reference/wire.md alone; it uses nothing of tacit.
+
+Run ``python verify_independently.py [--running] TRANSCRIPT...``. Compare the id that it prints with that of
+the session you agreed on: that session is taken to be valid. Numbers in comments are sections of the page.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import struct
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+CODES = {"sound": 0, "unsound": 1, "unreadable": 2, "unchecked": 7}
+COORDINATOR, NOTHING = -1, bytes(32)
+PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP = range(1, 7)
+FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii"}
+TYPES = {"i": int, "f": float, "s": str, "b": bytes, "d": bytes, "l": list}  # d: of 32 bytes
+P, ORDER_8 = 2**255 - 19, 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+SMALL_ORDER = {0, 1, P - 1, P, P + 1, ORDER_8, P - ORDER_8}
+NUMBERS = {0xCB + k: f">{form}" for k, form in enumerate("dBHIQbhiq")}
+SIZED = {0xC4: (1, bytes, -1), 0xC5: (2, bytes, 255), 0xC6: (4, bytes, 65535), 0xD9: (1, str, 31)}
+SIZED |= {0xDA: (2, str, 255), 0xDB: (4, str, 65535), 0xDC: (2, list, 15), 0xDD: (4, list, 65535)}
+BAD = (ValueError, LookupError, TypeError, OverflowError, RecursionError, struct.error, InvalidSignature)
+
+
+def require(*conditions: object) -> bool:
+    if not all(conditions):
+        raise ValueError
+    return True
+
+
+def typed(values: Any, types: str) -> Any:
+    require(type(values) is list, len(values) == len(types))
+    for value, letter in zip(values, types, strict=True):
+        require(type(value) is TYPES[letter], letter != "d" or len(value) == 32)
+    return values
+
+
+def unpack(data: bytes) -> Any:  # ---- 1. MessagePack: every value in its shortest form ---------------
+    value, end = unpack_at(data, 0)
+    return value if require(end == len(data)) else None
+
+
+def unpack_at(d: bytes, at: int) -> tuple[Any, int]:
+    b, at = d[at], at + 1
+    if b < 0x80 or b >= 0xE0 or b == 0xC0:
+        return (None if b == 0xC0 else b if b < 0x80 else b - 256), at
+    if b in NUMBERS:
+        value, width = struct.unpack_from(NUMBERS[b], d, at)[0], struct.calcsize(NUMBERS[b])
+        shorter = (-32, 127) if width == 1 else (-(256 ** (width // 2)) // 2, 256 ** (width // 2) - 1)
+        require(b == 0xCB or (value > shorter[1] if b < 0xD0 else value < shorter[0]))
+        return value, at + width
+    width, kind, above = SIZED.get(b, (0, str if b >= 0xA0 else list, -1))
+    require(width or 0x90 <= b < 0xC0, at + width <= len(d))
+    size = int.from_bytes(d[at : at + width], "big") if width else b & (31 if kind is str else 15)
+    at += width
+    require(size > above, at + size <= len(d))
+    if kind is not list:
+        return (d[at : at + size].decode() if kind is str else d[at : at + size]), at + size
+    items = []
+    for _ in range(size):
+        item, at = unpack_at(d, at)
+        items.append(item)
+    return items, at
+
+
+class Session:  # ---- 2. the session, 3. the lattice ----------------------------------------------------
+    def __init__(self, data: bytes) -> None:
+        f = unpack(data)
+        require(type(f) is list, len(f) == 18, f[:2] == ["tacit session", 2])
+        self.name, roster, coordinator, self.edges, self.kind, self.mixing, self.noise, self.decay = f[2:10]
+        self.rounds, self.lattice, _, self.components, _, self.quorum = f[10:16]
+        self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + data).digest()
+        self.names, keys = [typed(m, "sd")[0] for m in roster], [m[1] for m in roster]
+        keys += [] if coordinator is None else typed([coordinator], "d")
+        require(len(set(keys)) == len(keys), (coordinator is None) != (self.edges is None))
+        require(*(int.from_bytes(key, "little") % 2**255 not in SMALL_ORDER for key in keys))
+        self.n, self.near = len(roster), [set[int]() for _ in roster]
+        self.keys = dict(zip([*range(self.n), COORDINATOR], keys, strict=False))
+        for i, j in self.edges or []:
+            self.near[i].add(j)
+            self.near[j].add(i)
+        *_, self.state, self.bits, reach = typed(self.lattice, "ffiii")
+        self.limit, self.width = 1 << reach - self.state, -(-(reach - self.state + 2) // 8)
+
+    def exponent(self, i: int, u: int) -> int:
+        if self.kind == "one-shot" and u > 0:
+            return int(self.state)
+        c, q = (v[i] if type(v) is list else v for v in (self.noise, self.decay or 1.0))
+        exact = Fraction(c) * Fraction(q) ** u
+        extra = max(exact.numerator.bit_length() - 53, 0)  # bits that a double has no room for: rounded up
+        power = (-(-exact.numerator >> extra)).bit_length() + extra - exact.denominator.bit_length()
+        return int(max(power - self.bits, self.state))
+
+    def mean(self, reports: list["Frame"]) -> list[int]:
+        rows = [[x << r.exponent - self.state for x in r.numbers] for r in reports]
+        return [(2 * sum(column) + len(rows)) // (2 * len(rows)) for column in zip(*rows, strict=True)]
+
+
+class Frame:  # ---- 4. frames ---------------------------------------------------------------------------
+    def __init__(self, s: Session, frame: bytes) -> None:
+        signed = frame[:-64]
+        version, session, self.sender, self.kind, body = typed(unpack(signed), "ibiib")
+        require(version == 1, session == s.id, self.sender in s.keys, self.kind in FIELDS)
+        key = Ed25519PublicKey.from_public_bytes(s.keys[self.sender])
+        key.verify(frame[-64:], b"tacit message v1\0" + signed)
+        b = self.body = typed(unpack(body), FIELDS[self.kind])
+        self.digest, self.round = hashlib.sha256(signed).digest(), b[0]
+        self.slot = (self.sender, self.kind, self.round)
+        spoken = (FEEDBACK, ASK, STOP) if self.sender == COORDINATOR else (PRESENT, REPORT, ASK, DONE, STOP)
+        require(self.kind in spoken, 0 <= self.round <= s.rounds - (self.kind in (REPORT, FEEDBACK, ASK)))
+        require(self.kind != DONE or self.round == s.rounds, self.kind != STOP or 0 <= b[1] <= 2)
+        self.exponent, self.numbers, self.used = (b[1] if self.kind == REPORT else s.state), [0], [0]
+        require(self.kind != REPORT or self.exponent == s.exponent(self.sender, self.round))
+        if self.kind in (REPORT, FEEDBACK):
+            data, w = b[2 if self.kind == REPORT else 1], s.width
+            require(len(data) == w * s.components)
+            self.numbers = [int.from_bytes(data[k : k + w], signed=True) for k in range(0, len(data), w)]
+            require(*(abs(x) <= s.limit >> self.exponent - s.state for x in self.numbers))
+        if self.kind == FEEDBACK:
+            self.used = [i for i in range(8 * len(b[2])) if b[2][i // 8] >> i % 8 & 1]
+            require(len(b[2]) == -(-s.n // 8), self.used[-1] < s.n, len(self.used) == b[3] >= s.quorum)
+
+    def words(self) -> dict[str, Any]:
+        t, x = self.round, self.numbers if len(self.numbers) > 1 else self.numbers[0]
+        if self.kind == REPORT:
+            return {"round": t, "agent": self.sender, "update": t, "x": x, "exponent": self.exponent}
+        return (
+            {"round": t, "y": x}
+            if self.kind == FEEDBACK
+            else {"note": {DONE: "done", STOP: "stop"}[self.kind]}
+        )
+
+
+def parsed(line: bytes) -> Any:  # ---- 5. transcripts -------------------------------------------------
+    once: Any = {"object_pairs_hook": lambda pairs: require(len(dict(pairs)) == len(pairs)) and dict(pairs)}
+    found = json.loads(line.decode(), parse_constant=lambda _: require(False), **once)
+    return found if require(type(found) is dict) else None
+
+
+def letters(text: str) -> bytes:
+    data = base64.b64decode(text, validate=True)
+    return data if require(base64.b64encode(data).decode() == text) else b""
+
+
+def same(a: object, b: object) -> bool:
+    return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
+
+
+def combined(digests: Any) -> bytes:
+    return hashlib.sha256(b"tacit reports v1\0" + b"".join(digests)).digest()
+
+
+def header(s: Session, by: object) -> dict[str, Any]:
+    words = {"tacit_transcript": 1, "agents": s.n, "kind": s.kind, "mixing": s.mixing, "noise": s.noise}
+    words |= {"topology": "server"} if s.edges is None else {"topology": "graph", "edges": s.edges}
+    words |= {} if s.decay is None else {"decay": s.decay}
+    names = ("low", "high", "state_exponent", "bits", "reach_exponent")
+    words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "name": s.name}
+    words |= {"by": by if by in s.names else "coordinator"}
+    return words | {"id": s.id.hex(), "session": base64.b64encode(s.data).decode()}
+
+
+class Judge:  # ---- 6. the verdict ---------------------------------------------------------------------
+    def __init__(self, s: Session) -> None:
+        self.s, self.wrong, self.gap, self.graph = s, False, False, s.edges is not None
+        self.digests: dict[tuple[int, int, int], bytes] = {}  # by sender, kind and round
+        self.heard: dict[tuple[int, int], bytes] = {}  # what report u of an agent commits to
+        self.feedback: dict[int, tuple[Frame, dict[int, Frame]]] = {}  # with its reports, by round
+        self.means: dict[tuple[int, int], list[int]] = {}  # whose reports, on a graph, by round and agent
+        self.lacking, self.stops, self.evidence = set[tuple[int, int]](), list[int](), list[Frame]()
+
+    def add(self, lines: list[bytes]) -> None:
+        self.round, self.before, self.ended, self.reports = 0, NOTHING, False, dict[int, Frame]()
+        for line in lines:
+            try:
+                words = parsed(line)
+                self.frame(words) if "frame" in words else self.mean(words)
+            except BAD:
+                self.wrong = True
+
+    def frame(self, words: dict[str, Any]) -> None:
+        m, first = Frame(self.s, letters(words["frame"])), True
+        if words.get("note") == "evidence":
+            self.evidence.append(m)
+            require(set(words) == {"note", "frame"})
+            return
+        require(m.kind in (REPORT, FEEDBACK, DONE, STOP), not self.ended)
+        require(same(words, m.words() | {"frame": words["frame"]}))
+        if m.kind != STOP:
+            first = self.digests.setdefault(m.slot, m.digest) == m.digest
+            self.wrong |= not first
+        elif m.sender == COORDINATOR:
+            self.ended = True
+            self.stops.append(m.round)
+            self.wrong |= m.round != self.round
+        if first and m.kind in (REPORT, DONE):
+            self.heard[m.sender, m.round] = m.body[-1]
+        if m.kind == REPORT:
+            if m.round > self.round:
+                self.wrong |= m.round > self.round + self.graph
+                self.round, self.reports, self.before = m.round, {}, b""
+            require(m.round == self.round)
+            self.reports[m.sender] = m
+        elif m.kind == FEEDBACK:
+            require(m.round >= self.round or not first)
+            if first:
+                self.wrong |= m.round > self.round or self.before not in (b"", m.body[5])
+                self.feedback.setdefault(m.round, (m, {}))[1].update(self.reports)
+            self.round, self.reports, self.before = m.round + 1, {}, m.digest
+
+    def mean(self, words: dict[str, Any]) -> None:
+        t, i, used = typed([words["round"], words["agent"], words["used"]], "iil")
+        require(self.graph, 0 <= i < self.s.n, t == self.round, typed(used, "i" * len(used)))
+        require(set(used) <= self.s.near[i] | {i}, used == sorted(set(used)))
+        if not set(used) <= set(self.reports):
+            return self.lacking.add((t, i))
+        y = self.s.mean([self.reports[j] for j in used])
+        require(same(words, {"round": t, "agent": i, "y": y if len(y) > 1 else y[0], "used": used}))
+        self.wrong |= len(used) < max(1, min(self.s.quorum, len(self.s.near[i]) + (i in used)))
+        self.wrong |= self.means.setdefault((t, i), used) != used
+        return None
+
+    def finish(self, running: bool) -> dict[str, Any]:
+        right = sum(map(self.peer, range(self.s.n), [running] * self.s.n)) if self.graph else self.server()
+        for m in self.evidence:
+            last = self.digests.get((COORDINATOR, FEEDBACK, m.round - 1))
+            if m.kind in (REPORT, FEEDBACK, DONE):
+                self.wrong |= self.digests.setdefault(m.slot, m.digest) != m.digest
+            self.wrong |= m.kind == FEEDBACK and last not in (None, m.body[5])
+        rounds = max([*self.feedback, *(t for t, _ in self.means)], default=-1) + 1
+        self.wrong |= rounds > min(self.stops, default=rounds)
+        self.gap |= rounds == 0 or bool(self.lacking - set(self.means))
+        self.gap |= not (self.graph or running or self.stops) and rounds < self.s.rounds
+        word = "unsound" if self.wrong else "unchecked" if self.gap else "sound"
+        y = self.feedback[max(self.feedback)][0].numbers if self.feedback else []
+        said = [math.ldexp(float(v), self.s.state) for v in y] or None
+        found = {"verdict": word, "id": self.s.id.hex(), "rounds": rounds, "means_recomputed": right}
+        return found | {"result": said if word == "sound" else None, "last_feedback": said}
+
+    def server(self) -> int:
+        for (_, u), heard in self.heard.items():
+            feedback = self.digests.get((COORDINATOR, FEEDBACK, u - 1)) if u else NOTHING
+            self.wrong |= feedback not in (None, heard)
+        right = 0
+        for m, there in self.feedback.values():
+            reports, full = [there[i] for i in m.used if i in there], set(m.used) <= set(there)
+            good = full and combined(r.digest for r in reports) == m.body[4]
+            good = good and self.s.mean(reports) == m.numbers
+            self.gap, self.wrong, right = self.gap or not full, self.wrong or full > good, right + good
+        return right
+
+    def peer(self, i: int, running: bool) -> int:
+        said = {u: heard for (j, u), heard in self.heard.items() if j == i}
+        made = {t + 1: used for (t, j), used in self.means.items() if j == i}
+        known, signed, at = NOTHING, 0, 0
+        for u in sorted({*said, *made}):
+            if u:
+                whose = [self.digests[j, REPORT, u - 1] for j in made.get(u, []) if known and at == u - 1]
+                known = combined([known, *whose]) if whose else b""
+            at = u
+            if u in said:
+                self.gap |= not known
+                self.wrong |= known not in (b"", said[u])
+                known, signed = said[u], u
+        self.gap |= not running and signed < self.s.rounds
+        for u in [u for u in made if running and u > signed]:
+            del self.means[u - 1, i]
+        return sum(j == i for _, j in self.means)
+
+
+def main(words: list[str]) -> int:
+    judge, found = None, {"verdict": "unreadable"}
+    try:
+        for path in (word for word in words if word != "--running"):
+            lines = Path(path).read_bytes().split(b"\n")[:-1]  # a last line without its end does not count
+            first = parsed(lines[0])
+            require(type(first["tacit_transcript"]) is int, first["tacit_transcript"] == 1)
+            session = Session(letters(first["session"]))
+            require(first["id"] == session.id.hex())
+            judge = judge or Judge(session)
+            judge.wrong |= judge.s.id != session.id or not same(first, header(session, first.get("by")))
+            judge.add(lines[1:] if judge.s.id == session.id else [])
+        found = judge.finish("--running" in words) if judge else found
+    except (*BAD, OSError):
+        pass
+    print(json.dumps(found))
+    return CODES[found["verdict"]]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""The test vectors of the wire format are current, and a program that knows only the page passes them."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def other():
+    return load(ROOT / "examples" / "verify_independently.py")
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return json.loads((ROOT / "docs" / "reference" / "wire-vectors.json").read_text())
+
+
+def test_the_file_is_current():
+    made = load(ROOT / "docs" / "wire_vectors.py")
+    assert made.FILE.read_text() == made.text(), "run: python docs/wire_vectors.py"
+
+
+def plain(value):
+    return value.hex() if isinstance(value, bytes) else json.dumps(value)
+
+
+def test_values_and_numbers(other, vectors):
+    for row in vectors["messagepack"]:
+        assert plain(other.unpack(bytes.fromhex(row["bytes"]))) == row["value"]
+    for row in vectors["means"]:
+        assert (2 * row["numerator"] + row["denominator"]) // (2 * row["denominator"]) == row["rounded"]
+    a, b = b"a" * 32, b"b" * 32
+    assert other.combined([a, b]).hex() == vectors["digests"]["combined"]
+    chained = other.combined([other.combined([bytes(32), a]), b])
+    assert chained.hex() == vectors["digests"]["history"]
+
+
+def test_sessions_and_frames(other, vectors):
+    for name, row in vectors["sessions"].items():
+        session = other.Session(bytes.fromhex(row["bytes"]))
+        assert session.id.hex() == row["id"]
+        assert (session.width, str(session.limit)) == (row["number_bytes"], row["limit"])
+        for i, exponents in enumerate(vectors["exponents"][name]):
+            assert [session.exponent(i, u) for u in range(session.rounds)] == exponents
+        assert vectors["frames"][name]
+        for kept in vectors["frames"][name]:
+            frame = other.Frame(session, bytes.fromhex(kept["frame"]))
+            assert (frame.sender, frame.kind, frame.digest.hex()) == (
+                kept["sender"],
+                kept["kind"],
+                kept["digest"],
+            )
+            assert [str(v) for v in frame.numbers] == kept.get("numbers", ["0"])
+            assert [plain(v) for v in frame.body] == [v if isinstance(v, str) else json.dumps(v)
+                                                      for v in kept["body"].values()]  # fmt: skip
+            broken = bytearray.fromhex(kept["frame"])
+            broken[len(broken) // 2] ^= 1
+            with pytest.raises(other.BAD):
+                other.Frame(session, bytes(broken))
+
+
+def test_scales(other, vectors):
+    for row in vectors["scales"]:
+        session = other.Session.__new__(other.Session)
+        session.kind, session.noise, session.decay = "fading", row["c"], row["q"]
+        session.bits, session.state = 0, -2000
+        assert session.exponent(0, row["u"]) == row["exponent"]
+
+
+def test_transcripts(other, vectors, tmp_path, capsys):
+    for name, cases in vectors["transcripts"].items():
+        assert {"sound", "unchecked", "unsound"} == {case["verdict"] for case in cases}, name
+        for case in cases:
+            paths = [tmp_path / f"{k}.jsonl" for k in range(len(case["files"]))]
+            for path, lines in zip(paths, case["files"], strict=True):
+                path.write_text("\n".join(lines) + "\n")
+            other.main([*map(str, paths), "--running"])
+            assert json.loads(capsys.readouterr().out)["verdict"] == case["running"]
+            other.main([*map(str, paths)])
+            found = json.loads(capsys.readouterr().out)
+            assert {key: found[key] for key in ("verdict", "rounds", "result")} == {
+                key: case[key] for key in ("verdict", "rounds", "result")
+            }
