@@ -522,3 +522,13 @@ def test_an_explanation_for_programs_is_plain():
     assert again["id"] == session(noise=1e3).id.hex()
     assert again["accounted_loss"] >= again["loss"] * (1 - 1e-15)
     assert again["sound"] is True
+
+
+@pytest.mark.parametrize(
+    "text", ["a." * 16_000 + "b = 1", "[" + "a . " * 16_000 + "b]\nc = 1", '"a".' * 16_000 + "b = 1"]
+)
+def test_a_key_of_very_many_parts_is_not_read(text, monkeypatch):
+    """One that would take many seconds: tomllib never sees it."""
+    monkeypatch.setattr("tacit.runtime.session.tomllib.loads", lambda _: pytest.fail("was read"))
+    with pytest.raises(FileError, match="more than 64 parts"):
+        parse_session(text, "session.toml")

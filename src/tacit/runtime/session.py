@@ -7,6 +7,7 @@ in the file beside names; they are not part of the session, because a machine ma
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -24,6 +25,9 @@ from tacit.runtime.probe import ENDPOINT
 
 FORMAT = 2
 _NEEDED = object()
+_MOST_PARTS = 64
+# A key of n parts takes tomllib n² steps: one of 16,000 parts takes it many seconds.
+_DEEP = re.compile(rf"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+){{{_MOST_PARTS}}}""")
 
 
 def read_session(path: str | Path) -> Session:
@@ -318,6 +322,8 @@ def _text(path: str | Path) -> str:
 
 
 def _toml(text: str, what: str) -> dict[str, Any]:
+    if _DEEP.search(text):
+        raise FileError(f"{what} must be TOML, and is not: a key has more than {_MOST_PARTS} parts.")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
