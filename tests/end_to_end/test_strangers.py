@@ -45,8 +45,9 @@ def expired(play, name):
     home, authority = play.folder / "keys" / name, load_authority(play.folder / "keys" / "authority")
     path = home / "request.pem" if home.exists() else new_agent(name, home, durable=False)
     request = Request.parse(path.read_bytes(), str(path))
-    signed = authority.sign(request, 0.001, now=datetime.now(UTC) - timedelta(minutes=30))
-    return install(bundle(signed, authority), home, durable=False)
+    then = datetime.now(UTC) - timedelta(minutes=30)
+    signed = authority.sign(request, 0.001, now=then)
+    return install(bundle(signed, authority), home, durable=False, now=then)
 
 
 def page(play, unit, what):

@@ -42,7 +42,7 @@ def signed(home, name="carol", *, authority=None, hosts=(), days=1.0, now=None):
     """Make an agent as the docs recommend, and return its identity."""
     authority = authority or Authority.make("authority")
     request = Request.parse(new_agent(name, home, hosts=hosts).read_bytes(), "request")
-    return install(bundle(authority.sign(request, days, listen=True, now=now), authority), home)
+    return install(bundle(authority.sign(request, days, listen=True, now=now), authority), home, now=now)
 
 
 # ---- handshakes ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tacit.cli import options, output
 
 if TYPE_CHECKING:
     from tacit.runtime.certificates import Certificate, Subject
+    from tacit.runtime.revocation import Revocations
 
 EPILOG = """\b
 Examples:
@@ -20,6 +21,8 @@ Examples:
   tacit keys sign alice/request.pem --authority authority --out alice.crt
   tacit keys install alice.crt --keys alice         back on the agent's machine
   tacit keys show alice
+  tacit keys revoke alice --authority authority     it no longer counts; give revoked.crl to everyone
+  tacit keys rotate alice                           a new signing key; then sign and install
 """
 
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
@@ -28,7 +31,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group("keys", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Make, sign, renew and show the keys of agents and of their authority.
+    """Make, sign, renew, rotate, revoke and show the keys of agents and of their authority.
 
     Each agent makes its own keys. Only two files travel: its request to the authority, and the
     certificate back. Both are public. Directories of keys have mode 700, private files 600.
@@ -114,12 +117,15 @@ def sign(
 ) -> None:
     """Sign an agent's request, and write the certificate to give back.
 
-    First make sure, over another channel, that the name and the key belong together.
+    First make sure, over another channel, that the name and the key belong together. A name has one
+    signing key: a request for another is refused, unless the old key agrees (`tacit keys rotate`) or was
+    revoked.
     """
     from tacit.errors import InputError
     from tacit.runtime.certificates import Request
     from tacit.runtime.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity import bundle, load_authority
+    from tacit.runtime.register import REVOKED, opened
 
     asked = Request.parse(read_public(request), str(request))
     if key is not None and key != asked.subject.key:
@@ -127,10 +133,17 @@ def sign(
             f"{request} is for the key {asked.subject.key}, and you know another: do not sign it."
         )
     signer = load_authority(home)
-    made = signer.sign(asked, days, listen=listen)
     path = Path(f"{asked.subject.name}.crt") if out is None else out
-    write_whole(path, bundle(made, signer), mode=PUBLIC, force=force)
+    output.require_writable(path, force)
+    with opened(home, signer) as register:
+        before = register.revoked
+        made = register.sign(asked, days, listen=listen)
+        register.save()  # before the certificate leaves: whatever happens now, the name has its key
+        write_whole(path, bundle(made, signer), mode=PUBLIC, force=force)
+        rotated = register.revoked is not before
     notes = [f"Give {path} back to {made.name}: it is public. Collect these files for the session's roster."]
+    if rotated:
+        notes.append(f"The old key of {made.name} is revoked: give {home / REVOKED} to everyone.")
     _report("Certificate", path, _certificate(made), as_json, notes)
 
 
@@ -140,16 +153,86 @@ def sign(
 @click.option("--new-authority", is_flag=True, help="Trust another authority than before.")
 @options.json_option
 def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool) -> None:
-    """Put a certificate that came back from the authority in its place.
+    """Put what came back from the authority in its place: a certificate, or a list of revoked ones.
 
-    The first authority is trusted from then on: compare its fingerprint over another channel.
+    The first authority is trusted from then on: compare its fingerprint over another channel. A list
+    (revoked.crl) must be newer than the one before; a process that runs with these keys heeds it within
+    seconds.
     """
     from tacit.runtime.files import read_public
     from tacit.runtime.identity import install as put
+    from tacit.runtime.revocation import MARK
 
-    made = put(read_public(certificate), home, new_authority=new_authority)
+    data = read_public(certificate)
+    if MARK in data:
+        _install_list(data, home, as_json)
+        return
+    made = put(data, home, new_authority=new_authority)
     facts = {**_certificate(made.certificate), "authority": made.authority.fingerprint}
     _report("Keys", home, facts, as_json, [f"{made.name} is ready to join."])
+
+
+def _install_list(data: bytes, home: Path, as_json: bool) -> None:
+    from tacit.runtime.identity import install_revocations
+
+    identity, found = install_revocations(data, home)
+    out = identity.revoked(identity.certificate)
+    notes = [f"{identity.name} is revoked itself: it cannot join."] if out else []
+    _report("List", home, _list(found), as_json, notes)
+
+
+@command.command(
+    epilog="\b\nExamples:\n  tacit keys revoke alice --authority authority --out revoked.crl\n"
+    "  tacit keys revoke certificates/alice.crt\n"
+)
+@click.argument("agent", metavar="NAME|CERTIFICATE")
+@click.option(
+    "--authority", "home", type=DIRECTORY, default="authority", show_default=True, help="Its directory."
+)
+@click.option("--out", type=FILE, default="revoked.crl", show_default=True, help="Where to write the list.")
+@options.json_option
+def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
+    """Revoke an agent's signing key with all its certificates, and write the list that says so.
+
+    Give the list to everyone: `tacit keys install revoked.crl --keys ...` puts it in its place, and beside
+    the certificates of a roster `tacit session new` heeds it. Connections of who is revoked are
+    refused and ended. What was signed before stays signed.
+    """
+    from tacit.runtime.certificates import read_certificates
+    from tacit.runtime.files import PUBLIC, read_public, write_whole
+    from tacit.runtime.identity import load_authority
+    from tacit.runtime.register import opened
+
+    with opened(home, load_authority(home)) as register:
+        if Path(agent).is_file():
+            register.revoke_certificate(read_certificates(read_public(Path(agent)), agent)[0])
+        else:
+            register.revoke(agent)
+        register.save()
+        found = register.revoked
+    assert found is not None
+    write_whole(out, found.pem(), mode=PUBLIC, force=True)
+    _report("List", out, _list(found), as_json, [f"Give {out} to everyone: it is public."])
+
+
+@command.command(epilog="\b\nExample:\n  tacit keys rotate alice     then sign and install as for new keys\n")
+@click.argument("directory", type=DIRECTORY)
+@options.json_option
+def rotate(*, directory: Path, as_json: bool) -> None:
+    """Replace an agent's signing key, with the old key's agreement.
+
+    Makes a new signing key, a new TLS key and a request that the old key has signed too. The old keys
+    serve until the new certificate is installed; finish or give up sessions under way before that,
+    because they know the old key. Ledgers and what was spent stay with the directory. If the
+    old key is lost or stolen, let the authority revoke it instead.
+    """
+    from tacit.runtime.certificates import Request
+    from tacit.runtime.identity import rotate_agent
+
+    request = rotate_agent(directory)
+    subject = Request.parse(request.read_bytes(), str(request)).subject
+    notes = [f"Send {request} to the authority, then `tacit keys install` what comes back."]
+    _report("Keys", directory, {**_subject(subject), "request": request}, as_json, notes)
 
 
 RENEWALS = """\b
@@ -202,10 +285,14 @@ def _found(path: Path) -> tuple[str, dict[str, Any], list[str]]:
     from tacit.runtime.certificates import Request, read_certificates
     from tacit.runtime.files import read_public
     from tacit.runtime.identity import NEXT, REQUEST, TLS, Identity, is_authority, load_authority
+    from tacit.runtime.register import opened
 
     if is_authority(path):
-        made = load_authority(path).certificate
-        return "Authority", _certificate(made), _expiry([made])
+        made = load_authority(path)
+        with opened(path, made) as register:
+            names = sorted({entry.name for entry in register.entries})
+        facts = {**_certificate(made.certificate), "signed": names, **_listed(register.revoked)}
+        return "Authority", facts, _expiry([made.certificate])
     if path.is_dir():
         waiting = (path / NEXT).exists()
         note = [f"{path / REQUEST} waits to be signed."] if waiting else []
@@ -214,6 +301,9 @@ def _found(path: Path) -> tuple[str, dict[str, Any], list[str]]:
             return "Keys", _subject(subject), note
         identity = Identity.load(path)
         facts = {**_certificate(identity.certificate), "authority": identity.authority.fingerprint}
+        if identity.revoked(identity.certificate):
+            note.append(f"The certificate of {identity.name} is revoked: it cannot join.")
+        facts |= _listed(identity.revocations)
         return "Keys", facts, note + _expiry([identity.certificate, identity.authority])
     data = read_public(path)
     if b"CERTIFICATE REQUEST" in data:
@@ -231,6 +321,18 @@ def _expiry(certificates: list[Certificate]) -> list[str]:
         for made in certificates
         if (made.expires - now).days < min(14, (made.expires - made.begins).days / 3)
     ]
+
+
+def _list(found: Revocations) -> dict[str, Any]:
+    return {"number": found.number, "made": found.made.isoformat(), "revoked": _names(found)}
+
+
+def _listed(found: Revocations | None) -> dict[str, Any]:
+    return {} if found is None else {"list": found.number, "revoked": _names(found)}
+
+
+def _names(found: Revocations) -> list[str]:
+    return sorted({entry.name or f"certificate {entry.serial:x}" for entry in found.entries})
 
 
 def _subject(subject: Subject) -> dict[str, Any]:
@@ -256,6 +358,11 @@ _MEANING = {
     "fingerprint": "SHA-256",
     "authority": "its SHA-256",
     "request": "to be signed",
+    "signed": "whom it has signed for",
+    "list": "number of the newest list of revoked certificates",
+    "number": "of the list; it only rises",
+    "made": "",
+    "revoked": "who no longer counts",
 }
 
 
@@ -266,8 +373,9 @@ def _report(
         output.print_json({"path": path, **facts})
         return
     shown = {name: value for name, value in facts.items() if name in _MEANING and value != []}
-    if "expires" in shown:
-        shown["expires"] = f"{datetime.fromisoformat(shown['expires']):%Y-%m-%d %H:%M} UTC"
+    for date in ("expires", "made"):
+        if date in shown:
+            shown[date] = f"{datetime.fromisoformat(shown[date]):%Y-%m-%d %H:%M} UTC"
     rows = [
         (name, ", ".join(value) if isinstance(value, list) else str(value), _MEANING[name])
         for name, value in shown.items()

@@ -45,6 +45,10 @@ _HOST = re.compile(
 _URI = re.compile(r"tacit:agent:([A-Za-z0-9._-]{1,64}):([A-Za-z0-9_-]{43})")
 _PROOF = re.compile(rb"-----BEGIN TACIT PROOF-----\s+([A-Za-z0-9+/=\s]{1,200})-----END TACIT PROOF-----")
 _PROOF_OF = b"tacit certificate request 1\0"
+_ROTATION = re.compile(
+    rb"-----BEGIN TACIT ROTATION-----\s+([A-Za-z0-9+/=\s]{1,300})-----END TACIT ROTATION-----"
+)
+_ROTATION_OF = b"tacit key rotation 1\0"
 _LONGEST = 36_500
 
 
@@ -100,6 +104,14 @@ def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: st
     return Subject(about[0][1], key_bytes(about[0][2]), tuple(hosts))
 
 
+def subject_of(uri: str) -> tuple[str, bytes]:
+    """Read name and signing key from a URI as certificates have it."""
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise InputError(f"must be like tacit:agent:NAME:KEY, got {uri!r}.")
+    return found[1], key_bytes(found[2])
+
+
 def _require_shown(authority: x509.Certificate, what: str) -> None:
     """Refuse an authority whose name could be taken for more than a name where it is shown."""
     names = [n.value for n in authority.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
@@ -132,6 +144,11 @@ class Certificate:
     def name(self) -> str:
         """The agent's or the authority's name."""
         return str(self.document.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+
+    @property
+    def serial(self) -> int:
+        """The number that its authority gave it; lists of revoked certificates have it."""
+        return self.document.serial_number
 
     @property
     def begins(self) -> datetime:
@@ -182,10 +199,21 @@ class Request:
 
     subject: Subject
     tls_key: EllipticCurvePublicKey = field(repr=False)
+    replaces: bytes | None = None
+    """The signing key that this one replaces; that key has signed for it."""
 
     @staticmethod
-    def make(subject: Subject, tls: EllipticCurvePrivateKey, signing: Ed25519PrivateKey) -> bytes:
-        """Return a request as a file's content: public, and signed with both keys."""
+    def make(
+        subject: Subject,
+        tls: EllipticCurvePrivateKey,
+        signing: Ed25519PrivateKey,
+        *,
+        old: Ed25519PrivateKey | None = None,
+    ) -> bytes:
+        """Return a request as a file's content: public, and signed with both keys.
+
+        With `old` that key also signs that the new one takes its place.
+        """
         request = (
             x509.CertificateSigningRequestBuilder()
             .subject_name(subject.x509_name())
@@ -193,9 +221,11 @@ class Request:
             .sign(tls, hashes.SHA256())
         )
         proof = signing.sign(_PROOF_OF + request.public_bytes(Encoding.DER))
-        text = base64.encodebytes(proof)
-        begin, end = b"-----BEGIN TACIT PROOF-----\n", b"-----END TACIT PROOF-----\n"
-        return request.public_bytes(Encoding.PEM) + begin + text + end
+        data = request.public_bytes(Encoding.PEM) + _armoured(b"PROOF", proof)
+        if old is not None:
+            before = old.public_key().public_bytes_raw()
+            data += _armoured(b"ROTATION", before + old.sign(_rotation(subject, before)))
+        return data
 
     @classmethod
     def parse(cls, data: bytes, what: str) -> Request:
@@ -212,7 +242,31 @@ class Request:
         subject = _subject(request, what)
         if not sound or not _proved(subject, request, data):
             refuse(what, "does not prove that its sender holds the keys in it")
-        return cls(subject, key)
+        return cls(subject, key, _replaced(subject, data, what))
+
+
+def _armoured(name: bytes, data: bytes) -> bytes:
+    head, tail = b"-----BEGIN TACIT " + name + b"-----\n", b"-----END TACIT " + name + b"-----\n"
+    return head + base64.encodebytes(data) + tail
+
+
+def _rotation(subject: Subject, old: bytes) -> bytes:
+    """Return what an old key signs for the new one; a name has no zero byte, so it ends at the first."""
+    return _ROTATION_OF + subject.name.encode("ascii") + b"\0" + old + subject.public_key
+
+
+def _replaced(subject: Subject, data: bytes, what: str) -> bytes | None:
+    """Return the key that a request says it replaces, if that key has signed for it."""
+    if b"BEGIN TACIT ROTATION" not in data:
+        return None
+    found = _ROTATION.search(data)
+    try:
+        signed = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
+        old, signature = signed[:32], signed[32:]
+        Ed25519PublicKey.from_public_bytes(old).verify(signature, _rotation(subject, old))
+    except (ValueError, InvalidSignature):
+        refuse(what, "does not prove that the old key agrees to be replaced")
+    return old
 
 
 def _proved(subject: Subject, request: x509.CertificateSigningRequest, data: bytes) -> bool:

@@ -12,6 +12,7 @@ from tacit.protocol.roster import Member
 from tacit.runtime.certificates import Certificate, Request, Subject, read_certificates
 from tacit.runtime.files import read_public
 from tacit.runtime.keys import key_bytes
+from tacit.runtime.revocation import Revocations
 
 COORDINATOR = "coordinator"
 """Who has this name is no agent but the coordinator."""
@@ -30,7 +31,8 @@ def read_roster(path: str | Path) -> Roster:
     """Read a roster from a directory of certificates (or requests), or from lines of `NAME KEY`.
 
     From a directory agents come in the order of their names, numbers in names counted as numbers; from
-    a list in its own order. All certificates must be of one authority.
+    a list in its own order. All certificates must be of one authority, and must count today. A list of
+    revoked certificates (`*.crl`) in the directory is heeded.
     """
     path = Path(path)
     subjects = _from_directory(path) if path.is_dir() else _from_lines(path)
@@ -78,6 +80,7 @@ def _from_directory(path: Path) -> list[tuple[str, bytes, str]]:
     files = sorted(file for file in path.iterdir() if file.suffix in (".crt", ".pem") and file.is_file())
     authority: Certificate | None = None
     found: list[tuple[Subject, str]] = []
+    certified: list[tuple[Certificate, str]] = []
     for file in files:
         data, where = read_public(file), str(file)
         if b"CERTIFICATE REQUEST" in data:
@@ -88,12 +91,37 @@ def _from_directory(path: Path) -> list[tuple[str, bytes, str]]:
             continue  # an authority's own
         if len(chain) != 2 or not chain[0].issued_by(chain[1]):
             raise FileError(f"{where} must be what `tacit keys sign` gives back, and is not.")
+        chain[0].require_current(f"{where}: the certificate of {chain[0].name}")
         if authority is not None and not authority.same_key(chain[1]):
             raise FileError(f"{where} is signed by another authority than the files before: use one for all.")
         authority = chain[1]
         found.append((chain[0].subject, where))
+        certified.append((chain[0], where))
+    _require_not_revoked(path, certified, found, authority)
     found.sort(key=lambda pair: _natural(pair[0].name))
     return [(subject.name, subject.public_key, where) for subject, where in found]
+
+
+def _require_not_revoked(
+    path: Path,
+    certified: list[tuple[Certificate, str]],
+    found: list[tuple[Subject, str]],
+    authority: Certificate | None,
+) -> None:
+    """Refuse whom a list in the same directory says is out."""
+    for file in sorted(path.glob("*.crl")):
+        if authority is None:
+            raise FileError(f"{file} cannot be checked without a certificate of its authority beside it.")
+        revoked = Revocations.parse(read_public(file), authority, str(file))
+        for certificate, where in certified:
+            if (entry := revoked.entry(certificate)) is not None:
+                raise FileError(
+                    f"{where}: the certificate of {certificate.name} was revoked on "
+                    f"{entry.since:%Y-%m-%d %H:%M} UTC ({file}): take it out of the roster."
+                )
+        for subject, where in found:
+            if revoked.revokes_key(subject.public_key):
+                raise FileError(f"{where}: the key of {subject.name} was revoked ({file}): take it out.")
 
 
 def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
