@@ -72,7 +72,7 @@ def test_a_signed_end_cannot_be_moved_to_an_earlier_round(played, tmp_path):
     first = next(k for k, line in enumerate(whole) if line.get("round") == 1)
     cut = verify(save(tmp_path / "b.jsonl", [*whole[:first], whole[-1]]))
     assert cut.rounds == 1
-    assert names(cut) == {"missing-round"}
+    assert names(cut) == {"missing-round", "unfinished"}
     stop = line_of(game.codec.open(game.codec.seal(COORDINATOR, Stop(1, Reason.OPERATOR), sign)))
     moved = verify(save(tmp_path / "c.jsonl", [*whole[:-1], stop]))
     assert names(moved) == {"out-of-order", "after-the-end"}
@@ -171,6 +171,18 @@ def test_a_session_cannot_end_and_go_on(played, tmp_path):
     assert verify(short).word == verify(long).word == "sound"
     for several in ([short, long], [long, short]):
         assert names(verify(several)) == {"after-the-end"}
+
+
+def test_a_cancellation_does_not_let_others_choose_where_a_session_ended(played, tmp_path):
+    """It is signed as an end at 0, is handed out as a file, and could be put beside any part of a session."""
+    game = played(rounds=4)
+    stop = game.codec.seal(COORDINATOR, Stop(0, Reason.OPERATOR), game.keys[-1].sign)
+    first = header(game.session, COORDINATOR)
+    cancelled = save(tmp_path / "c.jsonl", [first, line_of(game.codec.open(stop))])
+    whole = write(tmp_path / "whole.jsonl", game)
+    part = write(tmp_path / "part.jsonl", game, records=game.kept[COORDINATOR][:2])
+    assert verify([whole, cancelled]).word == "sound"
+    assert names(verify([part, cancelled])) == {"unfinished"}
 
 
 def test_nothing_is_not_sound(played, tmp_path):

@@ -185,9 +185,11 @@ class Checker:
                 self.lacks(t, COORDINATOR, absent)
             else:
                 self._recompute(message, used, reports, None)
-        if self._stops and self.rounds > min(self._stops):
-            self.found("after-the-end", round=min(self._stops))
-        if not (running or self._stops) and self.rounds < self.session.rounds:
+        # A cancellation is signed as a stop at 0, whatever the round is: it says nothing about rounds.
+        end = min(filter(None, self._stops), default=self.rounds)
+        if self.rounds > end:
+            self.found("after-the-end", round=end)
+        if not (running or self.rounds in self._stops) and self.rounds < self.session.rounds:
             self.found("unfinished", round=self.rounds)
 
     def _finish_graph(self, *, running: bool) -> None:
