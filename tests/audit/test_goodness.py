@@ -15,11 +15,25 @@ SERVER = ClientServer(PAPER, agents=3)
 ODD = 1e-9
 
 
-def made(r, update=None):
-    """Noise as given, everyone present in every round."""
+def made(r, step=0.0):
+    """Noise as given, everyone present in every round; on a lattice of so large a step."""
     _runs, slots, columns = r.shape
     updates = np.broadcast_to(np.arange(slots)[None, :, None], (1, slots, columns)).copy()
-    return Noise(r, np.full(r.shape, np.nan), updates, np.arange(columns), np.ones(slots, bool))
+    ones, nan = np.ones((1, slots, columns)), np.full(r.shape, np.nan)
+    whole = np.rint(r / step).astype(np.int64) if step else None
+    return Noise(
+        r=r,
+        size=np.abs(r if whole is None else whole * step),
+        pull=nan,
+        state=nan,
+        scale=ones,
+        update=updates,
+        agent=np.arange(columns),
+        exact=np.ones(slots, bool),
+        step=step * ones,
+        drawn=whole,
+        sent=whole,
+    )
 
 
 def good(seed=0, shape=(500, 6, 3)):
@@ -31,22 +45,31 @@ def worst(found):
 
 
 NOISE = [tests.scale, tests.shape, tests.tails, tests.missing]
-PROPERTIES = [*NOISE, tests.predictable, tests.reuse, tests.repeats]
+PROPERTIES = [*NOISE, tests.predictable, tests.dependence, tests.reuse, tests.repeats]
+WHOLE = [tests.missing, tests.grain, tests.distinct, tests.reuse, tests.repeats]
 
 
 @pytest.mark.parametrize("look", [*PROPERTIES, guessable], ids=lambda f: f.__name__)
 def test_declared_noise_is_not_odd(look):
-    for seed in range(5):
+    for seed in range(3):
         assert worst(look(made(good(seed)))) > 1e-5
 
 
-def test_probabilities_are_what_they_claim_to_be():
+@pytest.mark.parametrize("look", [*WHOLE, guessable], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("bits", [3, 8, 14, 20, 30])
+def test_declared_noise_is_not_odd_on_any_lattice(look, bits):
+    assert worst(look(made(good(bits), step=2.0**-bits))) > 1e-5
+
+
+@pytest.mark.parametrize("samples", [60, pytest.param(2000, marks=pytest.mark.long)])
+def test_probabilities_are_what_they_claim_to_be(samples):
     """Over many samples, no property is odder than 5 % more often than 5 % of the time."""
-    counts = {look.__name__: 0 for look in PROPERTIES}
+    looks = [*PROPERTIES, tests.grain, tests.distinct]
+    counts = {look.__name__: 0 for look in looks}
     asked = dict.fromkeys(counts, 0)
-    for seed in range(150):
-        noise = made(good(seed, (60, 4, 2)))
-        for look in PROPERTIES:
+    for seed in range(samples):
+        noise = made(good(seed, (60, 4, 2)), step=2.0 ** -(6 + seed % 20))
+        for look in looks:
             p = [oddity.p_value for oddity in look(noise)]
             counts[look.__name__] += int(p[seed % len(p)] <= 0.05)  # one per sample: they are independent
             asked[look.__name__] += 1
@@ -91,6 +114,50 @@ def sizes_follow(r):
     return np.sign(r) * np.where(chain(r.shape, 0.54) > 0, np.abs(r) + np.log(2), small)
 
 
+def sign_from_size(r):
+    """The sign is the one of whether another agent's last draw was large."""
+    changed = r.copy()
+    large = np.abs(r[:, :-1, 0]) > np.log(2)
+    changed[:, 1:, 1] = np.abs(r[:, 1:, 1]) * np.where(large, 1, -1)
+    return changed
+
+
+def function_of(r, column, lag):
+    """Draws of agent 2 have sizes that follow from other draws, and the right law each."""
+    changed = r.copy()
+    u = np.exp(-np.abs(r[:, : r.shape[1] - lag, column]))
+    changed[:, lag:, 2] = np.sign(r[:, lag:, 2]) * -np.log(np.maximum(7 * u % 1, 1e-300))
+    return changed
+
+
+def function_of_another(r):
+    return function_of(r, 0, 0)
+
+
+def function_of_another_before(r):
+    return function_of(r, 1, 1)
+
+
+def function_of_another_long_before(r):
+    return function_of(r, 1, 3)
+
+
+def correlated(r):
+    return np.where(np.random.default_rng(1).random(r.shape) < 0.3, np.abs(r) * np.sign(r[:, :, :1]), r)
+
+
+def late_scale(r):
+    changed = r.copy()
+    changed[:, -1] *= 0.85
+    return changed
+
+
+def one_in_many_sessions_repeat(r):
+    changed = r.copy()
+    changed[len(r) // 2 :] = r[: len(r) - len(r) // 2]
+    return changed
+
+
 def each_session_twice(r):
     return r.repeat(2, axis=0)[: len(r)]
 
@@ -126,14 +193,65 @@ BUGS = [
     (tests.reuse, shared_by_two),
     (tests.reuse, used_again_later),
     (tests.repeats, some_sessions_repeat),
+    (tests.repeats, one_in_many_sessions_repeat),
+    (tests.scale, late_scale),
+    (tests.predictable, correlated),
+    (tests.predictable, sign_from_size),
+    (tests.dependence, function_of_another),
+    (tests.dependence, function_of_another_before),
+    (tests.dependence, function_of_another_long_before),
 ]
 
 
 @pytest.mark.parametrize(("look", "bug"), BUGS, ids=lambda f: f.__name__)
 def test_each_bug_is_odd(look, bug):
-    r = good(3, (2000, 6, 3)) if look in (tests.tails, tests.predictable, tests.shape) else good(3)
+    large = (tests.scale, tests.tails, tests.predictable, tests.shape)
+    r = good(3, (2000, 6, 3)) if look in large else good(3)
     assert worst(look(made(bug(r)))) < ODD
     assert worst(look(made(r))) > 1e-5
+
+
+def coarser_lattice(r):
+    return np.rint(r * 2.0**6) * 2.0**-6
+
+
+def few_values(r):
+    """From uniform numbers of 16 bits."""
+    u = (np.floor(2.0**16 * np.random.default_rng(1).random(r.shape)) + 0.5) * 2.0**-16
+    return np.sign(u - 0.5) * -np.log(1 - 2 * np.abs(u - 0.5))
+
+
+def odd_only(r):
+    step = 2.0**-20
+    return (2 * np.rint(r / step / 2) + 1) * step
+
+
+WHOLE_BUGS = [
+    (tests.grain, coarser_lattice),
+    (tests.grain, odd_only),
+    (tests.distinct, coarser_lattice),
+    (tests.distinct, few_values),
+    (tests.reuse, used_again_later),
+    (tests.repeats, some_sessions_repeat),
+    (tests.missing, one_in_a_thousand_bare),
+]
+
+
+@pytest.mark.parametrize(("look", "bug"), WHOLE_BUGS, ids=lambda f: f.__name__)
+def test_each_bug_is_odd_on_a_lattice(look, bug):
+    r, step = good(3, (2000, 6, 3)), 2.0**-20
+    assert worst(look(made(bug(r), step=step))) < ODD
+    assert worst(look(made(r, step=step))) > 1e-5
+
+
+@pytest.mark.parametrize("bits", [8, 12])
+def test_what_happens_every_time_is_odd_on_a_coarse_lattice_too(bits):
+    step = 2.0**-bits
+    reused, twice = good(3), good(3)
+    reused[:, 4, 1] = -reused[:, 0, 0]
+    twice[7] = twice[300]
+    assert worst(tests.reuse(made(reused, step=step))) < ODD
+    assert worst(tests.repeats(made(twice, step=step))) < ODD
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -212,3 +330,51 @@ def test_late_rounds_that_doubles_cannot_resolve_are_left_out_of_equality():
     assert noise.exact[0]
     assert not noise.exact[-1]
     assert noise.flat.shape[1] < 16
+
+
+# ---------------------------------------------------------------- lattices
+
+
+def lattice_noise(bits, seed, runs=300, seedable=True):
+    values = np.array([1.1, 2.3, 4.7])
+    return noise_of(Deployed(SERVER, 0, 20, bits=bits, seedable=seedable)(values, 4, runs, seed), values)
+
+
+@pytest.mark.parametrize("bits", [8, 9, 12, 16, 20, 40])
+def test_a_right_mechanism_is_not_odd_on_a_lattice_of_few_bits(bits):
+    """Deployed, in whole numbers; and rounded, from half a bit to many."""
+    assert all(oddity.p_value > 1e-6 for oddity in tests.oddities(lattice_noise(bits, 5)))
+    values = np.array([1.1, 2.3, 4.7])
+    rounded = noise_of(Simulated(SERVER, bits=bits - 8)(values, 4, 1000, 5), values)
+    assert all(oddity.p_value > 1e-6 for oddity in tests.oddities(rounded))
+
+
+def test_exact_noise_is_not_odd_on_the_finest_lattice():
+    """Fifty-one bits: noise in steps does not fit a double."""
+    noise = lattice_noise(51, 0, runs=150, seedable=False)
+    assert np.abs(noise.drawn).max() > 2**53
+    assert all(oddity.p_value > 1e-9 for oddity in tests.oddities(noise))
+
+
+@pytest.mark.parametrize("bits", [8, 12])
+def test_noise_on_a_lattice_is_spread_to_the_exact_law(bits):
+    """The smallest and the largest of cells: each has the mass of the continuous law."""
+    r = np.concatenate([lattice_noise(bits, seed).r.reshape(-1) for seed in range(3)])
+    n = len(r)
+    for v in (2.0**-bits / 3, 2.0**-bits, 0.5, 2.0):
+        assert binom.cdf(np.sum(np.abs(r) > v), n, np.exp(-v)) > 1e-6
+        assert binom.sf(np.sum(np.abs(r) > v) - 1, n, np.exp(-v)) > 1e-6
+    assert binom.cdf(min(np.sum(r > 0), np.sum(r < 0)), n, 0.5) > 1e-6
+
+
+@pytest.mark.long
+def test_no_lattice_makes_a_right_mechanism_odd():
+    """All of them, with many seeds: the smallest of all probabilities is what chance makes it."""
+    lowest = []
+    for bits in range(8, 45, 2):
+        for seed in range(20):
+            found = [oddity.p_value for oddity in tests.oddities(lattice_noise(bits, 100 + seed, runs=500))]
+            lowest.append(min(found) * len(found))
+    counts = np.array(lowest)
+    for rate in (0.5, 0.1, 0.01):
+        assert binom.sf(np.sum(counts <= rate) - 1, len(counts), rate) > 1e-6

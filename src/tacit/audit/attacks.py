@@ -7,12 +7,15 @@ only as many digits as its larger part (Haney, Desfontaines, Hartman, Shrestha, 
 wrong θ, and one message can decide what noise was to hide. Both attacks know the implementation,
 as an adversary does, and rule out starts under which a message could not have been sent.
 
+Logarithms of C libraries differ in the last bit of some numbers in a thousand, also with the CPU they
+run on. The attacks use one that does not, so the same messages give the same decisions on every
+machine. Where a sampler's logarithm was another, both starts are usually ruled out: no decision.
+
 Messages on a lattice that does not depend on θ leave neither attack anything to work with.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
@@ -21,35 +24,23 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.audit.likelihood import Mask, counted, states
+from tacit.audit.likelihood import Mask, counted, nearest_steps, residuals, states
+from tacit.audit.portable import numpy_noise, textbook_noise
 from tacit.audit.transcript import AgentTranscripts
 
 Sampler: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """From uniform numbers and scales to noise."""
 Attack: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray], Mask]
 """From messages, hypothetical states and scales: whether such a message could have been sent."""
+Decision: TypeAlias = Callable[[AgentTranscripts, npt.ArrayLike, npt.ArrayLike], IntArray]
+"""From transcripts and two starts: +1 for the first, −1 for the second, 0 for neither."""
 
 _UNIT = 2.0**-53  # generators make uniform numbers that are whole multiples of this
-_OFFSETS = range(-4, 5)
+# Which u lead to x is known up to the rounding of x, η and exp: at most 6 steps where it is checked.
+_OFFSETS = range(-8, 9)
+# A bit is zero by chance half of the time: 24 more in one of two hypotheses are rare.
+_MOST_ZEROS, _FEWEST_ZEROS = 40, 24
 _FAR_FINER = -2000  # an exponent below that of any double
-
-
-def _log(u: FloatArray) -> FloatArray:
-    """Logarithms of the C library, as samplers use; numpy's own may differ in the last bit."""
-    return np.array([math.log(v) for v in u.tolist()])
-
-
-def numpy_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
-    """What ``rng.laplace(0, scale)`` makes of a uniform number, to the last bit."""
-    upper = u >= 0.5
-    noise = scale * _log(np.where(upper, 2.0 - u - u, u + u))
-    return np.where(upper, 0.0 - noise, 0.0 + noise)
-
-
-def textbook_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
-    """−scale·sgn(u − ½)·log(1 − 2|u − ½|), as textbooks invert the distribution, to the last bit."""
-    centred = u - 0.5
-    return -scale * np.sign(centred) * _log(1 - 2 * np.abs(centred))
 
 
 def reachable(x: FloatArray, state: FloatArray, scale: FloatArray, sampler: Sampler = numpy_noise) -> Mask:
@@ -120,3 +111,22 @@ def decide(attack: Attack, view: AgentTranscripts, theta: npt.ArrayLike, other: 
         fits = attack(view.x, states(view, start), scale).reshape(*view.x.shape[:2], -1)
         decision += sign * np.all(fits.all(axis=2) | ~told, axis=1)
     return decision
+
+
+def coarser(view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
+    """Name the start under which the noise is on a coarser lattice, as `decide` does; 0 where in doubt.
+
+    Counts how many low bits of the noise, in steps of the declared lattice, are zero. A sum of noise on a
+    coarse lattice and a state that is not on it leaves the low bits of the state in the message.
+    """
+    if view.exponent is None:
+        return np.zeros(len(view.x), np.int64)
+    told = counted(view) & (view.scales > 0)
+    step = view.exponent.reshape(*view.exponent.shape, *(1,) * (view.x.ndim - 2))
+    zeros = []
+    for start in (theta, other):
+        drawn = nearest_steps(residuals(view, start), step).astype(np.float64)
+        low = np.minimum(last_bit(drawn), _MOST_ZEROS).reshape(*view.x.shape[:2], -1).sum(axis=2)
+        zeros.append(np.sum(low, axis=1, where=told))
+    gap = zeros[0] - zeros[1]
+    return np.where(np.abs(gap) >= _FEWEST_ZEROS, np.sign(gap), 0)

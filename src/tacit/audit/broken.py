@@ -1,24 +1,29 @@
 """Mechanisms with one known bug each: an auditor that has never caught anything is untested.
 
 Each declares the mechanism it is given and does something else. They are data: what is wrong, whom
-it harms, and how to build one. All but `floating-point` send numbers on the lattice, so that
+it harms, and how to build one. All but `floating-point` send numbers on the declared lattice, so that
 nothing but the one bug can give them away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.audit.subjects import Simulated, laplace
+from tacit.audit import portable
+from tacit.audit.portable import laplace
+from tacit.audit.subjects import Moment, Simulated, Unit, rounded
 from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
 
 RAW_EVERY = 4
 SEED_BASE = 1000
+COARSER = 16  # bits
+_STRETCH = 5.0
+_SWING = 0.4
 
 
 @dataclass(frozen=True)
@@ -68,16 +73,56 @@ def _seeded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     return np.stack([np.random.default_rng(first + run).laplace(size=shape[1:]) for run in range(shape[0])])
 
 
-def _two_agents(mechanism: Mechanism) -> Simulated:
-    if mechanism.n < 2:
-        raise ParameterError("noise can be reused by another agent only where there is one: take 2 agents.")
-    return Simulated(mechanism, name="reused-noise", unit=_shared)
+def _after_neighbour(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Each draw has the right law, but its size follows from the last draw of the agent before."""
+    uniform = portable.uniform(rng, shape)
+    for slot in range(1, shape[1]):
+        before = _STRETCH * np.roll(uniform[:, slot - 1], 1, axis=1)
+        uniform[:, slot] = np.maximum(before - np.floor(before), 2.0**-53)
+    signs = np.where(rng.random(shape) < 0.5, -1.0, 1.0)
+    return -signs * portable.log(uniform)
 
 
-def _fading_only(mechanism: Mechanism) -> Simulated:
-    if mechanism.one_shot:
-        raise ParameterError("one-shot noise is drawn once: messages after it have none to leave out.")
-    return Simulated(mechanism, name="raw-state", unit=_sometimes_raw)
+def _single(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Invert uniform numbers of 24 bits, as single precision has them."""
+    u = np.floor(portable.uniform(rng, shape) * 2.0**24) * 2.0**-24 + 2.0**-25
+    return portable.numpy_noise(u, np.ones(()))
+
+
+def _coarse(now: Moment) -> FloatArray:
+    grid = now.step * 2.0**COARSER
+    return np.rint(now.state / now.step) * now.step + np.rint(now.noise / grid) * grid
+
+
+def _marked(now: Moment) -> FloatArray:
+    """Let the lowest bit say in which half of its whole number the start is."""
+    bit = np.floor(2 * now.start) % 2
+    whole = (now.state + now.noise) / now.step
+    return np.asarray((2 * np.rint((whole - bit) / 2) + bit) * now.step)
+
+
+def _swinging(now: Moment) -> FloatArray:
+    return rounded(replace(now, noise=now.noise * (1 + _SWING * np.sign(now.pull))))
+
+
+def _two_agents(name: str, unit: Unit) -> Callable[[Mechanism], Simulated]:
+    def build(mechanism: Mechanism) -> Simulated:
+        if mechanism.n < 2:
+            raise ParameterError(
+                "noise can depend on another agent's only where there is one: take 2 agents."
+            )
+        return Simulated(mechanism, name=name, unit=unit)
+
+    return build
+
+
+def _fading_only(build: Callable[[Mechanism], Simulated]) -> Callable[[Mechanism], Simulated]:
+    def checked(mechanism: Mechanism) -> Simulated:
+        if mechanism.one_shot:
+            raise ParameterError("this bug is in the noise of later messages, and one-shot noise has none.")
+        return build(mechanism)
+
+    return checked
 
 
 def _mixing(name: str, share: float) -> Callable[[Mechanism], Simulated]:
@@ -128,13 +173,13 @@ BROKEN: dict[str, Broken] = {
             "reused-noise",
             "agent 1 uses the noise of agent 0",
             "the difference of two messages has no noise at all",
-            _two_agents,
+            _two_agents("reused-noise", _shared),
         ),
         Broken(
             "raw-state",
             f"every {RAW_EVERY}th message is the state without noise",
             "that message gives the initial value away",
-            _fading_only,
+            _fading_only(lambda m: Simulated(m, name="raw-state", unit=_sometimes_raw)),
         ),
         Broken(
             "larger-mixing",
@@ -153,6 +198,36 @@ BROKEN: dict[str, Broken] = {
             "noise comes from a seeded generator, and the seed counts sessions",
             "whoever tries the seeds knows all the noise",
             lambda m: Simulated(m, name="guessable-seed", unit=_seeded),
+        ),
+        Broken(
+            "coarse-lattice",
+            f"noise is on a lattice 2^{COARSER} times coarser than declared, the state is not rounded to it",
+            "the low bits of every message are those of the state: they tell two starts apart",
+            lambda m: Simulated(m, name="coarse-lattice", say=_coarse),
+        ),
+        Broken(
+            "marked-bit",
+            "the lowest bit of every message is a bit of the start",
+            "one message tells which bit",
+            lambda m: Simulated(m, name="marked-bit", say=_marked),
+        ),
+        Broken(
+            "single-precision",
+            "noise comes from uniform numbers of 24 bits",
+            "few messages are possible for each start, and others for another",
+            lambda m: Simulated(m, name="single-precision", unit=_single),
+        ),
+        Broken(
+            "follows-neighbour",
+            "the size of an agent's noise follows from another agent's draw a round before",
+            "whoever knows the other's start knows the size of the noise: two starts are told apart",
+            _fading_only(_two_agents("follows-neighbour", _after_neighbour)),
+        ),
+        Broken(
+            "follows-feedback",
+            "noise is larger after feedback above the state, and smaller after feedback below it",
+            "the loss is higher than promised whenever feedback pulls down",
+            _fading_only(lambda m: Simulated(m, name="follows-feedback", say=_swinging)),
         ),
     )
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tacit.audit.known import require_known
 from tacit.audit.transcript import Transcripts, Wholes
 from tacit.mechanism import Mechanism
 from tacit.mechanism.lattice import Lattice
@@ -25,6 +26,8 @@ class Deployed:
     mechanism : Mechanism
     low, high : float
         The declared range of values; the auditor's must be in it.
+    bits : int
+        How much finer than its noise a message is.
     seedable : bool
         Take noise that follows from the seed instead, for tests that must repeat. NOT private.
     """
@@ -32,13 +35,17 @@ class Deployed:
     mechanism: Mechanism
     low: float
     high: float
+    bits: int = 40
     seedable: bool = False
     name: str = field(default="lattice mechanism", init=False)
     low_bits: bool = field(default=True, init=False)
 
+    def __post_init__(self) -> None:
+        require_known(self.mechanism)
+
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
         """Run so many sessions from the same values; the seed counts only where `seedable`."""
-        lattice = Lattice.fitting(self.mechanism.parameters, rounds, self.low, self.high)
+        lattice = Lattice.fitting(self.mechanism.parameters, rounds, self.low, self.high, bits=self.bits)
         most = max(1, _CHUNK // (rounds * int(np.size(values))))
         parts = []
         for start in range(0, runs, most):

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
-from tacit.audit.attacks import ATTACKS, decide
+from tacit.audit.attacks import ATTACKS, Decision, coarser, decide
 from tacit.audit.goodness import Oddity, oddities
+from tacit.audit.known import require_known
 from tacit.audit.law import loss_law
 from tacit.audit.learned import LEARNED, rows
 from tacit.audit.likelihood import log_likelihood_ratios
@@ -26,6 +28,7 @@ from tacit.audit.plan import (
     Plan,
     best_distance,
     default_rounds,
+    default_starts,
     group_note,
     messages,
     promises,
@@ -34,8 +37,8 @@ from tacit.audit.plan import (
 )
 from tacit.audit.report import Curve, Finding, Report
 from tacit.audit.residual import join, noise_of
-from tacit.audit.rules import rules
-from tacit.audit.seeds import COMMON, guessable
+from tacit.audit.rules import NO_LATTICE, rules
+from tacit.audit.seeds import guessable
 from tacit.audit.subjects import Subject
 from tacit.audit.testers import LossBound, coin, judge, rule_from_law, tally
 from tacit.audit.transcript import Transcripts
@@ -77,7 +80,7 @@ def examine(
     transcripts: int = 20_000,
     failure_probability: float = 1e-6,
     seed: int = 0,
-    seeds: Sequence[int] = COMMON,
+    seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Audit a mechanism by running it: every tester, one verdict.
@@ -91,9 +94,10 @@ def examine(
     agent : int, optional
         Whose start is varied; by default the one with the largest ε.
     values : one per agent, optional
-        The first start; zeros by default. In the second, the agent's is `distance` higher.
+        The first start; by default between 0 and `distance`, and on no grid. In the second, the
+        agent's is `distance` higher.
     distance : float, optional
-        By default the power of two at which the tester should see most of the promised loss. The
+        By default one at which the tester should see most of the promised loss, and on no grid. The
         promise is for every distance, and small ones drown in chance.
     adjacency : float
         The report also states the loss for this.
@@ -106,7 +110,7 @@ def examine(
     seed : int
         For the tester's coins and for subjects that can be seeded.
     seeds : sequence of int
-        Seeds that the noise may not come from.
+        Seeds that the noise may not come from; by default those that people use.
     progress : function, optional
 
     Returns
@@ -127,11 +131,11 @@ def examine(
     if not 0 < failure_probability < 1:
         raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
     tell = progress or (lambda _share, _what: None)
-    declared = subject if isinstance(subject, Mechanism) else subject.mechanism
+    declared = require_known(subject if isinstance(subject, Mechanism) else subject.mechanism)
     whose = weakest(declared) if agent is None else agent
     if not 0 <= whose < declared.n:
         raise ParameterError(f"agent must be a number from 0 to {declared.n - 1}, got {whose}.")
-    start = as_states(np.zeros(declared.n) if values is None else values, declared.n)
+    start = None if values is None else as_states(values, declared.n)
     mechanism, members = stand_in(declared, whose) if isinstance(subject, Mechanism) else (declared, None)
     place = members.index(whose) if members else whose
     length = default_rounds(mechanism.parameters, place) if rounds is None else rounds
@@ -140,7 +144,9 @@ def examine(
         mechanism, place, require_adjacency(apart), adjacency, length, transcripts, failure_probability
     )
     if members:
-        made, start = replace(made, notes=group_note(members, declared)), start[members]
+        made = replace(made, notes=group_note(members, declared))
+        start = start if start is None else start[members]
+    start = default_starts(mechanism.n, apart) if start is None else start
     running = subject if not isinstance(subject, Mechanism) else _deployed(made, start)
     return judge_evidence(
         _run(running, made, start, seed, tell), seeds=seeds, progress=tell, subject=running.name
@@ -177,7 +183,9 @@ def _sessions(
     return Transcripts.join(parts)
 
 
-def judge_evidence(evidence: Evidence, *, seeds: Sequence[int], progress: Progress, subject: str) -> Report:
+def judge_evidence(
+    evidence: Evidence, *, seeds: Sequence[int] | None, progress: Progress, subject: str
+) -> Report:
     """Run every tester on transcripts from two known starts."""
     made = evidence.plan
     quarter = made.failure_probability / 4
@@ -235,19 +243,26 @@ def _learned(evidence: Evidence, share: float) -> Iterator[Finding]:
 
 
 def _low_bits(evidence: Evidence, share: float) -> Iterator[Finding]:
-    """The attacks on floating point, on whole sessions."""
+    """The attacks on floating point and on coarse lattices, on whole sessions."""
     made = evidence.plan
     promised = promises(evidence.first, made.agent, made.distance)[-1]
     starts = evidence.values[made.agent], evidence.others[made.agent]
-    for name, attack in ATTACKS.items():
+    ways: dict[str, Decision] = {
+        **{name: partial(decide, attack) for name, attack in ATTACKS.items()},
+        "coarser lattice": coarser,
+    }
+    for name, way in ways.items():
         if not evidence.low_bits:
             yield Finding(f"low bits: {name}", "skipped", _REAL_NUMBERS)
             continue
-        first, second = (decide(attack, t.of(made.agent), *starts) for t in (evidence.first, evidence.second))
-        yield _loss_finding(f"low bits: {name}", tally(first, second, share / len(ATTACKS)), promised)
+        if way is coarser and evidence.first.exponent is None:
+            yield Finding(f"low bits: {name}", "skipped", NO_LATTICE)
+            continue
+        first, second = (way(t.of(made.agent), *starts) for t in (evidence.first, evidence.second))
+        yield _loss_finding(f"low bits: {name}", tally(first, second, share / len(ways)), promised)
 
 
-def _goodness(evidence: Evidence, share: float, seeds: Sequence[int]) -> list[Finding]:
+def _goodness(evidence: Evidence, share: float, seeds: Sequence[int] | None) -> list[Finding]:
     """The noise against its declaration."""
     noise = join([noise_of(evidence.first, evidence.values), noise_of(evidence.second, evidence.others)])
     return goodness_findings([*oddities(noise), *guessable(noise, seeds)], share)

@@ -1,26 +1,40 @@
 """Is the noise what was declared? Tests with exact false-alarm rates.
 
 Every test states a probability, computed or bounded without asymptotics, that noise as declared
-would look at least this odd. The noise is standard Laplace after division by its scale, symmetric
-given everything before it, and continuous for all purposes (docs/proofs/audit.md).
+would look at least this odd. The noise is standard Laplace after division by its scale, and independent
+of everything before it. On a lattice `residual` makes it so, and tests of equality and of low bits count
+with the atoms (docs/proofs/audit.md, section 3).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
 from scipy.stats import binom, chi2
 
-from tacit.arrays import FloatArray
+from tacit.arrays import FloatArray, IntArray
 from tacit.audit.residual import TOLERANCE, Noise
 
 _TAILS = (0.05, 0.3, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 _TINY = 1e-9  # no declared noise is that small in a sample of less than 10^8
-_MOST_PAIRS = 45
+_LAGS = 4  # how far back draws are looked for that predict a draw
+_MOST_COLUMNS = 24  # agents and components that are compared with each other
 _MOST_NUMBERS = 8_000_000  # looked at by the tests that sort
+_MOST_PLACES = 120  # draws of a session that are compared with each other
+_NEAR = 1 / 32  # of the way round: how near predicted sizes must be to count as the same
+_DIVISORS, _BITS = 24, 4  # powers of two that draws are divided by; low bits that must be balanced
+_MOST_SESSIONS = 5000  # put in order for each column
+_CHUNK = 2_000_000  # coins that are multiplied at once
+SURE = 1e-12
+"""Probability below which a coincidence is proof."""
+
+# What is predicted of a draw, and what predicts it. Each is a fair coin, independent of the others.
+_COINS = {"sign": "signs", "size": "sizes", "size, finer": "sizes"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,9 @@ def oddities(noise: Noise) -> Iterator[Oddity]:
     yield from tails(noise)
     yield from missing(noise)
     yield from predictable(noise)
+    yield from dependence(noise)
+    yield from grain(noise)
+    yield from distinct(noise)
     yield from reuse(noise)
     yield from repeats(noise)
 
@@ -88,61 +105,169 @@ def tails(noise: Noise) -> Iterator[Oddity]:
 
 
 def missing(noise: Noise) -> Iterator[Oddity]:
-    """Messages without noise: |r| < 10^−9 has probability 10^−9."""
+    """Messages without noise: |η| < 10^−9 scales, or half a step, has at most this probability and a step."""
+    step = np.broadcast_to(noise.step, (len(noise.step), *noise.r.shape[1:]))
     for slot in range(noise.r.shape[1]):
-        size = np.abs(_finite(noise.r[:, slot]))
-        if len(size):
-            bare = int(np.sum(size < _TINY))
-            p = float(binom.sf(bare - 1, len(size), _TINY + 2.0**-40))
-            yield Oddity("missing noise", f"message {slot}", p, f"{bare:,} of {len(size):,} have none")
+        size = noise.size[:, slot]
+        told = int(np.sum(np.isfinite(size)))
+        if told:
+            bare = int(np.sum(size < _TINY + step[:, slot] / 2))
+            p = float(binom.sf(bare - 1, told, min(1.0, _TINY + step[:, slot].max())))
+            yield Oddity("missing noise", f"message {slot}", p, f"{bare:,} of {told:,} have none")
 
 
 def predictable(noise: Noise) -> Iterator[Oddity]:
-    """Signs and sizes must be fair coins given the past and the others: agreements are binomial ½."""
-    r, past = noise.r, _previous(noise.r)
-    yield from _agreements("signs", "with the agent’s move before", np.sign(r), np.sign(noise.pull))
-    # a wrong mixing shows in the direction of the last move, whatever else is right
-    large, before = np.sign(np.abs(r) - np.log(2)), np.sign(np.abs(past) - np.log(2))
-    yield from _agreements("signs", "with the message before", np.sign(r), np.sign(past))
-    yield from _agreements("sizes", "with the message before", large, before)
-    other = np.roll(r, 1, axis=0)[1:]
-    yield from _agreements("signs", "with the session before", np.sign(r[1:]), np.sign(other))
-    yield from _agreements("sizes", "with the session before", large[1:], np.sign(np.abs(other) - np.log(2)))
-    for i, j in _pairs(r.shape[2]):
-        where = f"of columns {i} and {j}"
-        yield from _agreements("signs", where, np.sign(r[:, :, i]), np.sign(r[:, :, j]))
-        yield from _agreements("sizes", where, large[:, :, i], large[:, :, j])
+    """Signs and sizes must be fair coins given the past and the others: agreements are binomial ½.
+
+    What predicts may be anything that was known before: only the coin that is predicted must be fair.
+    """
+    few = slice(0, _MOST_COLUMNS)
+    coins, names = _coins(noise.r[:, :, few]), _names(noise)[few]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pull, far = np.sign(noise.pull), np.sign(np.abs(noise.pull / noise.scale) - 1)
+        # a wrong mixing shows in the direction of the last move, whatever else is right
+        known = {"move before": pull, "length of the move before": far, "state": np.sign(noise.state)}
+    for what, sign in known.items():
+        said = np.nan_to_num(sign[:, :, few]).astype(np.int8)[None]
+        yield from _own(f"with the {what}", coins, said, names)
+    past = _coins(_previous(noise.r[:, :, few]))
+    before = {"with the message before": (coins, past)}
+    for lag in range(2, min(_LAGS + 1, coins.shape[2])):
+        before[f"with {lag} messages before"] = coins[:, :, lag:], coins[:, :, :-lag]
+    before["with the session before"] = coins[:, 1:], coins[:, :-1]
+    for where, (now, then) in before.items():
+        yield from _own(where, now, then, names)
+        yield from _across(where, now, then, names, ~np.eye(len(names), dtype=np.bool_))
+    yield from _across(
+        "at once", coins, coins, names, np.triu(np.ones((len(names), len(names)), np.bool_), 1)
+    )
+
+
+def dependence(noise: Noise) -> Iterator[Oddity]:
+    """Sizes must not be a function of others, of the past or of feedback, whatever the function.
+
+    Sessions are put in order of what may predict a size. Neighbours then have nearly the same, so a smooth
+    function makes sizes nearly the same too: e^−|r|, which is uniform, differs by less than 1/32 (round the
+    circle) in 1/16 of all pairs, whatever the order is.
+    """
+    columns = min(noise.r.shape[2], _MOST_COLUMNS // 4)
+    u, names = np.exp(-np.abs(noise.r[:_MOST_SESSIONS, :, :columns])), _names(noise)
+    slots = u.shape[1]
+    for lag in range(min(_LAGS + 1, slots)):
+        pairs = [(i, j) for i in range(columns) for j in range(columns) if lag or i < j]
+        where = f"{lag} messages before" if lag else "at once"
+        yield from _followed(where, u, u, pairs, lag=lag, names=names)
+    move = noise.pull[:_MOST_SESSIONS, :, :columns]
+    own = [(i, i) for i in range(columns)]
+    yield from _followed("with the move before", u, move, own, lag=0, names=names)
+
+
+def grain(noise: Noise) -> Iterator[Oddity]:
+    """Whole numbers of steps must be divisible by 2^j, and have a low bit set, no more often than by chance.
+
+    Noise on a coarser lattice than declared leaves the low bits of a message to the state. A class modulo
+    2^j has a probability of at most 2^−j plus a step, whatever the state is.
+    """
+    if noise.drawn is None or noise.sent is None:
+        return
+    names = _names(noise)
+    for what, whole in (("noise", noise.drawn), ("message", noise.sent)):
+        asked = 0
+        worst = 1.0, "", ""
+        for column in range(whole.shape[2]):
+            told = np.isfinite(noise.r[:, :, column])
+            values, n = whole[:, :, column][told], int(told.sum())
+            step = float(noise.step[:, :, column].max(initial=0.0))
+            for share, count, seen in _low_bits(values):
+                asked += 1
+                p = float(binom.sf(count - 1, n, min(1.0, share + step)))
+                if p < worst[0]:
+                    worst = p, f"{names[column]}: {what} {seen}", f"{count:,} of {n:,}"
+        if asked:
+            yield Oddity("grain", worst[1] or what, min(1.0, asked * worst[0]), worst[2] or "nothing odd")
+
+
+def _low_bits(values: IntArray) -> Iterator[tuple[float, int, str]]:
+    """Share, count and name of everything that is looked at in the low bits of whole numbers."""
+    lowest = values & -values
+    for j in range(1, _DIVISORS + 1):
+        yield 2.0**-j, int(np.sum((lowest == 0) | (lowest >= 1 << j))), f"divisible by 2^{j}"
+    for j in range(_BITS):
+        ones = int(np.sum((values >> j) & 1))
+        yield 0.5, ones, f"with bit {j} set"
+        yield 0.5, len(values) - ones, f"with bit {j} not set"
+
+
+def distinct(noise: Noise) -> Iterator[Oddity]:
+    """Draws of one message must take many values: few mean a coarse lattice or a poor source.
+
+    Given all draws before, the i-th equals one of them with probability at most (i−1)·step/2. The number of
+    such draws is then binomially bounded (Hoeffding 1956: unequal chances make a tail lighter).
+    """
+    if noise.drawn is None:
+        return
+    draws = again = 0
+    mean = 0.0
+    for slot in range(noise.r.shape[1]):
+        told = np.isfinite(noise.r[:, slot])
+        values = noise.drawn[:, slot][told]
+        n, step = len(values), float(noise.step[:, slot].max(initial=0.0))
+        draws, again = draws + n, again + n - len(np.unique(values))
+        mean += float(np.minimum(1.0, np.arange(n) * step / 2).sum())
+    if draws:
+        p = float(binom.sf(again - 1, draws, mean / draws)) if again - 1 >= mean else 1.0
+        yield Oddity("distinct", "within a message", p, f"{again:,} of {draws:,} draws had occurred before")
 
 
 def reuse(noise: Noise) -> Iterator[Oddity]:
-    """Two equal draws in one session: each pair has probability `TOLERANCE` or less."""
-    flat = _few(noise.flat)
-    if flat.shape[1] < 2:
+    """Two equal draws in one session: rare in any place, and rarer at the same two places every time."""
+    flat, near = _few(noise.flat), TOLERANCE + noise.widest
+    width = flat.shape[1]
+    if width < 2:
         return
+    same = _same(noise)
     ordered = np.sort(flat, axis=1)  # NaN last
-    hit = np.any(np.diff(ordered, axis=1) <= TOLERANCE, axis=1)
-    pairs = flat.shape[1] * (flat.shape[1] - 1) / 2
+    hit = np.any(np.diff(ordered, axis=1) <= near, axis=1)
     sessions = int(hit.sum())
-    p = float(binom.sf(sessions - 1, len(flat), min(1.0, pairs * _same())))
+    p = float(binom.sf(sessions - 1, len(flat), min(1.0, width * (width - 1) / 2 * same)))
     yield Oddity("reuse", "within a session", p, f"{sessions:,} of {len(flat):,} sessions use a draw twice")
+    places = np.ascontiguousarray(flat[:, :_MOST_PLACES].T)
+    most = max(
+        int(np.sum(np.abs(places[i + 1 :] - places[i]) <= near, axis=1).max()) for i in range(len(places) - 1)
+    )
+    pairs = len(places) * (len(places) - 1) / 2
+    p = min(1.0, pairs * float(binom.sf(most - 1, len(flat), min(1.0, same))))
+    yield Oddity("reuse", "at two places", p, f"{most:,} of {len(flat):,} sessions use one draw at both")
 
 
 def repeats(noise: Noise) -> Iterator[Oddity]:
-    """Two sessions with two equal draws at the same places: the source repeats itself."""
-    flat = _few(noise.flat)
+    """Two sessions with more equal draws at the same places than chance makes: a source repeats itself."""
+    flat, near = _few(noise.flat), TOLERANCE + noise.widest
     runs, width = flat.shape
     if width < 2 or runs < 2:
         return
+    same = _same(noise)
+    pairs = runs * (runs - 1) / 2
+    # expected number of pairs of sessions with so many equal draws: a bound on the probability of one
+    needed = 2
+    while needed < width and _expected(pairs, width, needed, same) > SURE:
+        needed += 1
     found: set[tuple[int, int]] = set()
     for column in range(width):
-        order = np.argsort(flat[:, column])
-        near = np.flatnonzero(np.diff(flat[order, column]) <= TOLERANCE)
-        a, b = order[near], order[near + 1]
-        same = np.sum(np.abs(flat[a] - flat[b]) <= TOLERANCE, axis=1) >= 2
-        found.update(zip(a[same].tolist(), b[same].tolist(), strict=True))
-    # expected number of such pairs: a bound on the probability of one
-    p = min(1.0, runs * (runs - 1) / 2 * width * (width - 1) / 2 * _same() ** 2) if found else 1.0
+        # where draws are often equal, those of the next places bring equal sessions together
+        keys = [flat[:, (column + k) % width] for k in (2, 1, 0)]
+        order = np.lexsort(keys)
+        close = np.flatnonzero(np.diff(flat[order, column]) <= near)
+        a, b = order[close], order[close + 1]
+        equal = np.sum(np.abs(flat[a] - flat[b]) <= near, axis=1) >= needed
+        found.update(zip(a[equal].tolist(), b[equal].tolist(), strict=True))
+    p = min(1.0, _expected(pairs, width, needed, same)) if found else 1.0
     yield Oddity("repeats", "between sessions", p, f"{len(found):,} pairs of sessions share draws")
+
+
+def _expected(pairs: float, width: int, needed: int, same: float) -> float:
+    choices = gammaln(width + 1) - gammaln(needed + 1) - gammaln(width - needed + 1)
+    return math.exp(min(math.log(pairs) + choices + needed * math.log(same), 1.0))
 
 
 def _groups(noise: Noise) -> Iterator[tuple[str, FloatArray]]:
@@ -160,13 +285,94 @@ def _groups(noise: Noise) -> Iterator[tuple[str, FloatArray]]:
             yield f"agent {agent}", r
 
 
-def _agreements(test: str, place: str, one: FloatArray, other: FloatArray) -> Iterator[Oddity]:
-    product = one * other
-    known = product[np.isfinite(product) & (product != 0)]
-    if len(known):
-        agree, n = int(np.sum(known > 0)), len(known)
-        p = _both_sides(binom.cdf(agree, n, 0.5), binom.sf(agree - 1, n, 0.5))
-        yield Oddity(test, place, p, f"{agree / n:.4f} agree")
+def _coins(r: FloatArray) -> IntArray:
+    """Return the sign of a draw, whether it is large, and one bit more of its size: (3, …) of ±1; 0 unknown.
+
+    e^−|r| is uniform: its first two binary digits are the two coins about the size.
+    """
+    u = np.exp(-np.abs(np.nan_to_num(r)))
+    known = np.isfinite(r)
+    pair = np.minimum(np.floor(4 * u), 3).astype(np.int8)
+    coins = np.stack([np.where(r > 0, 1, -1), np.where(pair < 2, 1, -1), np.where(pair % 2 == 0, 1, -1)])
+    return np.where(known, coins, 0).astype(np.int8)
+
+
+def _own(where: str, coins: IntArray, said: IntArray, names: list[str]) -> Iterator[Oddity]:
+    """How often coins agree with what may predict them in their own column, and in all columns together."""
+    total, count = _products("pni,qni->pqi", coins, said)
+    total, count = (np.concatenate([z, z.sum(axis=2, keepdims=True)], axis=2) for z in (total, count))
+    places = [[f"{name} {where}" for name in [*names, "everyone"]]] * len(said)
+    yield from _oddest(total, count, places)
+
+
+def _across(
+    where: str, coins: IntArray, said: IntArray, names: list[str], pairs: npt.NDArray[np.bool_]
+) -> Iterator[Oddity]:
+    """The same for coins of one column and what may predict them in another, for some pairs of columns."""
+    total, count = _products("pni,qnj->pqij", coins, said)
+    some = np.argwhere(pairs)
+    total, count = (z[:, :, some[:, 0], some[:, 1]] for z in (total, count))
+    places = [[f"{names[i]} {where}, {coin} of {names[j]}" for i, j in some] for coin in _COINS]
+    yield from _oddest(total, count, places)
+
+
+def _products(how: str, coins: IntArray, said: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Sums of products of coins, and of how many were known: whole numbers, exact in doubles."""
+    n = coins.shape[-1]
+    total = count = np.zeros(1)
+    a, b = (z.reshape(len(z), -1, n) for z in (coins, said))
+    for begin in range(0, a.shape[1], _CHUNK // n):
+        one, two = (z[:, begin : begin + _CHUNK // n].astype(np.float64) for z in (a, b))
+        total = total + np.einsum(how, one, two, optimize=True)
+        count = count + np.einsum(how, np.abs(one), np.abs(two), optimize=True)
+    return total, count
+
+
+def _oddest(total: FloatArray, count: FloatArray, places: list[list[str]]) -> Iterator[Oddity]:
+    """The oddest agreement of each kind, with a probability that pays for all that were asked."""
+    agree = (total + count) / 2
+    p = np.minimum(1.0, 2 * np.minimum(binom.cdf(agree, count, 0.5), binom.sf(agree - 1, count, 0.5)))
+    for test in dict.fromkeys(_COINS.values()):
+        kind = [i for i, of in enumerate(_COINS.values()) if of == test]
+        asked = int(np.sum(count[kind] > 0))
+        if asked:
+            own = np.where(count[kind] > 0, p[kind], 2.0)
+            at = np.unravel_index(int(np.argmin(own)), own.shape)
+            seen = f"{agree[kind][at] / count[kind][at]:.4f} agree"
+            yield Oddity(test, places[at[1]][at[2]], min(1.0, asked * float(own[at])), seen)
+
+
+def _followed(
+    where: str, u: FloatArray, by: FloatArray, pairs: list[tuple[int, int]], *, lag: int, names: list[str]
+) -> Iterator[Oddity]:
+    """Count nearly equal sizes of sessions that are neighbours in what may predict them."""
+    near, asked = dict.fromkeys(pairs, 0), dict.fromkeys(pairs, 0)
+    orders: dict[tuple[int, int], IntArray] = {}
+    for i, j in pairs:
+        for slot in range(lag, u.shape[1]):
+            if np.isnan(by[:, slot - lag, j]).all():
+                continue
+            if (slot, j) not in orders:
+                orders[slot, j] = np.argsort(by[:, slot - lag, j], kind="stable")
+            size = u[orders[slot, j], slot, i]
+            # pairs that do not overlap: given the order and the past, their differences are independent
+            apart = np.abs(size[1::2] - size[: len(size) // 2 * 2 : 2])
+            near[i, j] += int(np.sum((apart < _NEAR) | (apart > 1 - _NEAR)))
+            asked[i, j] += int(np.sum(np.isfinite(apart)))
+    odd = {pair: float(binom.sf(near[pair] - 1, asked[pair], 2 * _NEAR)) for pair in pairs if asked[pair]}
+    if odd:
+        i, j = worst = min(odd, key=odd.__getitem__)
+        place = f"{names[i]} {where}" if i == j else f"{names[i]} and {names[j]} {where}"
+        seen = f"{near[worst] / asked[worst]:.4f} nearly the same instead of {2 * _NEAR:g}"
+        yield Oddity("dependence", place, min(1.0, len(odd) * odd[worst]), seen)
+
+
+def _names(noise: Noise) -> list[str]:
+    """Say whose each column is."""
+    agents = noise.agent.tolist()
+    if len(set(agents)) == len(agents):
+        return [f"agent {agent}" for agent in agents]
+    return [f"agent {agent}, component {agents[:i].count(agent)}" for i, agent in enumerate(agents)]
 
 
 def _previous(r: FloatArray) -> FloatArray:
@@ -177,15 +383,13 @@ def _previous(r: FloatArray) -> FloatArray:
     return past
 
 
-def _pairs(columns: int) -> list[tuple[int, int]]:
-    """All pairs of columns, or neighbours where there are too many."""
-    pairs = list(combinations(range(min(columns, _MOST_PAIRS)), 2))
-    return pairs if len(pairs) <= _MOST_PAIRS else [(i, i + 1) for i in range(min(columns - 1, _MOST_PAIRS))]
+def _same(noise: Noise) -> float:
+    """Bound P(two sizes differ by at most the tolerance and a step).
 
-
-def _same() -> float:
-    """P(two standard draws are within the tolerance, up to sign); a lattice adds its step."""
-    return TOLERANCE + 2.0**-39
+    Given one of them, at most 2·(tolerance + step)/step + 1 atoms of the other are that near, and none has
+    more than a step.
+    """
+    return 2 * TOLERANCE + 3 * noise.widest
 
 
 def _few(flat: FloatArray) -> FloatArray:

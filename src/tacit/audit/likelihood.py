@@ -16,7 +16,7 @@ from tacit.arrays import FloatArray
 from tacit.audit.transcript import AgentTranscripts, Wholes
 from tacit.errors import StateError
 from tacit.mechanism.lattice import LatticeAgent
-from tacit.mechanism.whole import nearest_shift
+from tacit.mechanism.whole import WholeArray, nearest_shift
 
 Mask = npt.NDArray[np.bool_]
 
@@ -55,28 +55,42 @@ def residuals(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
     """
     if view.wholes is None:
         return view.x - states(view, theta)
-    return np.where(np.isnan(view.x), np.nan, _lattice_residuals(view, view.wholes, theta))
+    draws, step = lattice_draws(view, view.wholes, theta)
+    return np.where(np.isnan(view.x), np.nan, np.ldexp(draws.astype(np.float64), step))
 
 
-def _lattice_residuals(view: AgentTranscripts, wholes: Wholes, theta: npt.ArrayLike) -> FloatArray:
-    """Follow the hypothetical state on the state lattice, as the agent does."""
+def lattice_draws(
+    view: AgentTranscripts, wholes: Wholes, theta: npt.ArrayLike
+) -> tuple[WholeArray, npt.NDArray[np.int64]]:
+    """Return the whole numbers that must have been drawn, and the exponents of their steps.
+
+    Follows the hypothetical state on the state lattice, as the agent does.
+    """
     agent = LatticeAgent(wholes.lattice, view.sigma, view.c, view.q)
     start = _as_start(view, theta)
     rows = start if start.shape == (len(view.x), *view.x.shape[2:]) else start[None]
     state = np.stack([np.asarray(wholes.lattice.start(row), dtype=object) for row in rows])
     state = np.array(np.broadcast_to(state, (len(view.x), *view.x.shape[2:])))
-    eta = np.empty(view.x.shape)
+    draws, steps = np.empty(view.x.shape, dtype=object), np.empty(view.x.shape, dtype=np.int64)
     update = np.broadcast_to(view.update, view.x.shape[:2])
     for slot in range(view.x.shape[1]):
         for u in np.unique(update[:, slot]).tolist():
             now = update[:, slot] == u
-            step = agent.message_exponent(u)
+            steps[now, slot] = step = agent.message_exponent(u)
             rounded = nearest_shift(state[now], step - wholes.lattice.state_exponent)
-            eta[now, slot] = np.ldexp((wholes.x[now, slot] - rounded).astype(np.float64), step)
+            draws[now, slot] = wholes.x[now, slot] - rounded
         if slot + 1 < view.x.shape[1]:
             heard = update[:, slot + 1] > update[:, slot]
             state[heard] = agent.update(state[heard], wholes.y[heard, view.rounds_of[slot]])
-    return eta
+    return draws, steps
+
+
+def nearest_steps(eta: FloatArray, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return noise in whole steps of 2^exponent, ties up; 0 for NaN.
+
+    Ties to even would make all draws even where a state is half a step off the lattice.
+    """
+    return np.floor(np.nan_to_num(np.ldexp(eta, -exponent)) + 0.5).astype(np.int64)
 
 
 def counted(view: AgentTranscripts) -> Mask:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
 from tacit.audit.law import loss_law
-from tacit.audit.learned import LEARNED
+from tacit.audit.learned import LEARNED, learn
 from tacit.audit.likelihood import log_likelihood_ratio
 from tacit.audit.subjects import Subject
 from tacit.audit.testers import LossBound, coin, judge, loss_bound, rule_from_law, rule_from_sample
@@ -116,7 +116,7 @@ def learn_and_judge(first: FloatArray, second: FloatArray, failure_probability: 
 def learned_bound(name: str, first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
     """Fit one score on one half of the rows, and judge it on the other."""
     (a, x), (b, y) = ((z[: len(z) // 2], z[len(z) // 2 :]) for z in (first, second))
-    score = LEARNED[name](a, b)
+    score = learn(name, a, b)
     rule = rule_from_sample(score(a), score(b), len(x) + len(y), failure_probability)
     return judge(rule, score(x), score(y), failure_probability)
 

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.audit.law import loss_law
 from tacit.audit.report import Curve, Finding, Report
-from tacit.audit.testers import loss_bound, rule_from_law
+from tacit.audit.testers import DECIMALS, loss_bound, rule_from_law
 from tacit.audit.transcript import Transcripts
 from tacit.errors import ParameterError
 from tacit.graph import Graph
@@ -26,6 +26,8 @@ GROUP = 3
 
 _ALMOST_ALL = 0.9999  # of the loss of an endless run
 _MOST_ROUNDS, _UNBOUNDED_ROUNDS, _ONE_SHOT_ROUNDS = 40, 20, 4
+_OFF_GRID = math.sqrt(5) / 2
+_GOLDEN = (math.sqrt(5) - 1) / 2
 _LARGEST_LOSS = 7.0  # more cannot be proved from some ten thousand sessions
 
 
@@ -92,19 +94,32 @@ def default_rounds(parameters: Parameters, agent: int) -> int:
 def best_distance(
     parameters: Parameters, rounds: int, agent: int, transcripts: int, failure_probability: float
 ) -> float:
-    """Return the power of two at which the optimal tester should prove the largest share of the loss."""
+    """Return the distance at which the optimal tester should prove the largest share of the loss.
+
+    One of √5/2 times the powers of two: starts that far apart differ modulo every grid.
+    """
     per_unit = own_epsilon(parameters, rounds, agent)
+    lowest, highest = (math.frexp(loss / per_unit)[1] for loss in (0.25, _LARGEST_LOSS))
     best, most = 0.0, 0.0
-    for exponent in range(
-        math.floor(math.log2(0.25 / per_unit)), math.ceil(math.log2(_LARGEST_LOSS / per_unit))
-    ):
-        law = loss_law(parameters, rounds, 2.0**exponent, agent=agent, points=2**12)
+    for exponent in range(lowest - 1, highest):
+        distance = math.ldexp(_OFF_GRID, exponent)
+        law = loss_law(parameters, rounds, distance, agent=agent, points=2**12)
         rule = rule_from_law(law, transcripts, failure_probability)
         right, wrong = float(law.tail(rule.high)[0]), float(law.other_tail(rule.high)[1])
         share = loss_bound(transcripts * right, transcripts * (right + wrong), failure_probability) / law.most
-        if share > most:
-            best, most = 2.0**exponent, share
-    return best or 2.0 ** math.ceil(math.log2(1 / per_unit))
+        if round(share, DECIMALS) > round(most, DECIMALS):
+            best, most = distance, share
+    return best or math.ldexp(_OFF_GRID, math.frexp(1 / per_unit)[1])
+
+
+def default_starts(n: int, distance: float) -> FloatArray:
+    """Return starts between 0 and the distance that no grid favours: multiples of the golden ratio.
+
+    A mechanism that forgets to round a start to its grid leaves a trace in the low bits of every message.
+    Starts that are on the grid, such as 0 and powers of two, would hide it.
+    """
+    turns = np.arange(1, n + 1) * _GOLDEN
+    return np.asarray(distance * (turns - np.floor(turns)))
 
 
 def promises(transcripts: Transcripts, agent: int, distance: float) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ from tacit.audit.reconstruction import reconstruct
 from tacit.audit.report import Finding, Report
 from tacit.audit.residual import noise_of
 from tacit.audit.rules import rules
-from tacit.audit.seeds import COMMON, guessable
+from tacit.audit.seeds import guessable
 from tacit.audit.testers import coin_for
 from tacit.audit.transcript import Transcripts
 from tacit.errors import FileError, ParameterError
@@ -30,7 +30,7 @@ def examine_folder(
     adjacency: float = 1.0,
     failure_probability: float = 1e-6,
     seed: int = 0,
-    seeds: Sequence[int] = COMMON,
+    seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Audit a folder of recorded transcripts (`tacit.audit.files` describes them).
@@ -85,7 +85,7 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
     values: FloatArray | None,
     adjacency: float,
     failure_probability: float,
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None,
     tell: Progress,
 ) -> Report:
     """Rules for everyone; the noise too where the values are known."""

@@ -2,6 +2,10 @@
 
 With known starts the noise of every message follows from the transcript. Divided by its declared
 scale it is standard Laplace, independent of everything before: what goodness tests are about.
+
+On a lattice the noise is a whole number of steps, so its law has atoms. The auditor spreads every atom
+over its cell by drawing from the Laplace law within the cell. The result is standard Laplace *exactly*,
+however coarse the lattice is (docs/proofs/audit.md, section 3). Tests of equality use the noise as it was.
 """
 
 from __future__ import annotations
@@ -12,11 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states
-from tacit.audit.likelihood import counted, residuals, states
-from tacit.audit.transcript import Transcripts
+from tacit.audit.likelihood import counted, lattice_draws, nearest_steps, residuals, states
+from tacit.audit.transcript import AgentTranscripts, Transcripts
+from tacit.mechanism.whole import cut
 
 TOLERANCE = 1e-11
-"""Two standardised draws this close count as the same; on a lattice neighbours are 2^−40 apart."""
+"""Two standardised draws this close count as the same; on a lattice its step is added."""
+
+_RESOLVED = 2.0**-24  # of its scale: noise that doubles know less well is not tested
+_LOW = 2**32 - 1  # only low bits of messages are looked at
+_MOST = 2**62  # draws beyond are as odd as this one
+_OWN = (0x7AC17, 0x5B3EAD)  # makes the streams of this module differ from everyone's
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,72 +36,155 @@ class Noise:
     Attributes
     ----------
     r : array, shape (runs, slots, columns)
-        η/(c q^u); NaN where nothing new was said.
-    pull : array, shape (runs, slots, columns)
+        η/(c q^u), spread over lattice cells: standard Laplace. NaN where nothing new was said.
+    size : array like `r`
+        |η|/(c q^u) as it was.
+    pull : array like `r`
         y − θ at the agent's last update: where it moved to. NaN before the first.
-    update : int array, shape (1 or runs, slots, columns)
+    state : array like `r`
+        θ, what the noise was added to.
+    scale : array, shape (1 or runs, slots, columns)
+        c q^u.
+    update : int array like `scale`
     agent : int array, shape (columns,)
     exact : bool array, shape (slots,)
         Where the arithmetic resolves `TOLERANCE`.
+    step : array like `scale`
+        Of the lattice, divided by the scale of the noise; 0 where there is no lattice.
+    drawn, sent : int array like `r`, or None without a lattice
+        Noise and message in steps of the lattice; of the message the lowest 32 bits. 0 where `r` is NaN.
     """
 
     r: FloatArray
+    size: FloatArray
     pull: FloatArray
+    state: FloatArray
+    scale: FloatArray
     update: IntArray
     agent: IntArray
     exact: npt.NDArray[np.bool_]
+    step: FloatArray
+    drawn: IntArray | None = None
+    sent: IntArray | None = None
 
     @property
     def flat(self) -> FloatArray:
-        """Return |r| where it is exact, one row per session."""
-        return np.abs(self.r[:, self.exact].reshape(len(self.r), -1))
+        """Return sizes where they are exact, one row per session."""
+        return self.size[:, self.exact].reshape(len(self.r), -1)
+
+    @property
+    def widest(self) -> float:
+        """The coarsest step, among those of exact slots."""
+        return float(self.step[:, self.exact].max(initial=0.0))
 
 
 def noise_of(transcripts: Transcripts, values: npt.ArrayLike) -> Noise:
     """Return the standardised noise of sessions that all ran from these values."""
     theta = as_states(values, transcripts.mechanism.n)
-    parts = [_of_agent(transcripts, agent, start) for agent, start in enumerate(theta)]
+    rng = np.random.default_rng([*_OWN, transcripts.runs, *transcripts.x.shape[1:]])
+    parts = [_of_agent(transcripts.of(agent), start, rng) for agent, start in enumerate(theta)]
     components = transcripts.components or 1
-    update = np.repeat(transcripts.update, components, axis=2)
+    whole = transcripts.exponent is not None
+
+    def together(name: str) -> FloatArray:
+        return np.concatenate([part[name] for part in parts], axis=2)
+
     return Noise(
-        r=np.concatenate([part[0] for part in parts], axis=2),
-        pull=np.concatenate([part[1] for part in parts], axis=2),
-        update=update,
+        **{name: together(name) for name in ("r", "size", "pull", "state", "scale", "step")},
+        update=np.repeat(transcripts.update, components, axis=2),
         agent=np.repeat(np.arange(len(theta)), components),
-        exact=np.all([part[2] for part in parts], axis=0),
+        exact=np.all([part["exact"] for part in parts], axis=0),
+        drawn=together("drawn").astype(np.int64) if whole else None,
+        sent=together("sent").astype(np.int64) if whole else None,
     )
 
 
 def join(parts: list[Noise]) -> Noise:
     """Put the noise of sessions from several starts together."""
     first = parts[0]
-    shared = all(p.update.shape[0] == 1 and np.array_equal(p.update, first.update) for p in parts)
-    updates = [np.broadcast_to(p.update, p.r.shape) for p in parts]
+
+    def shared(name: str) -> npt.NDArray[np.generic]:
+        arrays = [getattr(part, name) for part in parts]
+        if all(len(a) == 1 and np.array_equal(a, arrays[0]) for a in arrays):
+            return arrays[0]  # type: ignore[no-any-return]
+        return np.concatenate([np.broadcast_to(a, p.r.shape) for a, p in zip(arrays, parts, strict=True)])
+
+    def whole(name: str) -> IntArray | None:
+        return None if first.drawn is None else np.concatenate([getattr(part, name) for part in parts])
+
     return Noise(
-        np.concatenate([p.r for p in parts]),
-        np.concatenate([p.pull for p in parts]),
-        first.update if shared else np.concatenate(updates),
-        first.agent,
-        np.all([p.exact for p in parts], axis=0),
+        **{
+            name: np.concatenate([getattr(p, name) for p in parts]) for name in ("r", "size", "pull", "state")
+        },
+        **{name: shared(name) for name in ("scale", "update", "step")},  # type: ignore[arg-type]
+        agent=first.agent,
+        exact=np.all([p.exact for p in parts], axis=0),
+        drawn=whole("drawn"),
+        sent=whole("sent"),
     )
 
 
 def _of_agent(
-    transcripts: Transcripts, agent: int, theta: FloatArray
-) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Return r and pull with a column per component, and where r is exact."""
-    view = transcripts.of(agent)
-    told = counted(view)[..., None]
-    scale = view.scales[..., None]
+    view: AgentTranscripts, theta: FloatArray, rng: np.random.Generator
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Return one agent's part of `Noise`, with a column per component."""
     shape = (*view.x.shape[:2], -1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r = np.where(told, residuals(view, theta).reshape(shape) / scale, np.nan)
+    columns = view.x[0, 0].size
     path = states(view, theta).reshape(shape)
+    scale = np.repeat(view.scales[..., None], columns, axis=2)
+    exponent = None if view.exponent is None else np.repeat(view.exponent[..., None], columns, axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rounding = 2.0**-50 * np.nanmax(np.abs(view.x), initial=0) / np.min(scale, axis=(0, 2))
+        exact = np.ones(len(rounding), np.bool_) if view.wholes is not None else rounding < TOLERANCE / 4
+        known = exact | (rounding < _RESOLVED)
+        drawn = None if view.wholes is None else lattice_draws(view, view.wholes, theta)
+        eta = residuals(view, theta) if drawn is None else np.ldexp(drawn[0].astype(np.float64), drawn[1])
+        r = np.where(counted(view)[..., None] & known[:, None], eta.reshape(shape) / scale, np.nan)
+        step = np.zeros_like(scale) if exponent is None else np.ldexp(1 / scale, exponent)
+    told = np.isfinite(r)
+    r = np.where(told, r, np.nan)
+    step = np.where(np.isfinite(step), step, 0.0)
+    part = {"size": np.abs(r), "pull": _pulls(view, path), "state": path, "scale": scale, "step": step}
+    if exponent is None:
+        return {**part, "r": r, "exact": exact}
+    if view.wholes is not None and drawn is not None:
+        whole = cut(drawn[0].reshape(shape), _MOST).astype(np.int64)  # type: ignore[union-attr]
+        said = (view.wholes.x.reshape(shape) & _LOW).astype(np.int64)
+        spread = _spread_whole(r, step, rng)
+    else:
+        whole = nearest_steps(eta.reshape(shape), exponent)
+        said = np.nan_to_num(np.fmod(np.ldexp(view.x.reshape(shape), -exponent), _LOW + 1)).astype(np.int64)
+        spread = _spread_rounded(r, step, rng)
+    whole, said = (np.where(told, z, 0) for z in (whole, said))
+    return {**part, "r": spread, "exact": exact, "drawn": whole, "sent": said}
+
+
+def _pulls(view: AgentTranscripts, path: FloatArray) -> FloatArray:
+    """Where each update moved the agent to, beside the message after it."""
     pull = np.full(path.shape, np.nan)
     heard = view.y[:, view.rounds_of[:-1]].reshape(len(path), path.shape[1] - 1, -1)
     moved = (np.diff(view.update, axis=1) > 0)[..., None]
     pull[:, 1:] = np.where(moved, heard - path[:, :-1], np.nan)
-    with np.errstate(divide="ignore"):
-        rounding = 2.0**-50 * np.nanmax(np.abs(view.x), initial=0) / np.min(scale, axis=(0, 2))
-    exact = np.ones_like(rounding, dtype=bool) if view.wholes is not None else rounding < TOLERANCE / 4
-    return r, pull, exact
+    return pull
+
+
+def _spread_whole(r: FloatArray, step: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Spread discrete Laplace noise, k steps with P(|k| > m) = 2e^{−(m+1)·step}/(1 + e^{−step}).
+
+    A size in the cell of |k| = m has a survival probability between those of m and of m − 1.
+    """
+    place, side = rng.random((2, *r.shape))
+    cell = -np.expm1(-step)  # 1 − e^{−step}
+    centre = -np.log1p(-place * np.tanh(step / 2))
+    other = np.abs(r) + np.log1p(-cell / 2) - np.log1p(-place * cell)
+    return np.asarray(np.where(r == 0, np.where(side < 0.5, -centre, centre), np.sign(r) * other))
+
+
+def _spread_rounded(r: FloatArray, step: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Spread r = x − θ, where x is θ + Laplace noise rounded to a step: the noise was within half a step."""
+    place, side = rng.random((2, *r.shape))
+    low, high = np.abs(r) - step / 2, np.abs(r) + step / 2
+    left, right = (-np.expm1(-np.maximum(end, 0)) for end in (-low, high))  # masses on both sides of 0
+    across = np.where(side * (left + right) < left, np.log1p(-place * left), -np.log1p(-place * right))
+    beyond = low - np.log1p(place * np.expm1(-step))
+    return np.asarray(np.where(r < 0, -1.0, 1.0) * np.where(low < 0, across, beyond))

@@ -14,6 +14,8 @@ from tacit.audit.report import Finding
 from tacit.audit.transcript import AgentTranscripts, Transcripts
 from tacit.mechanism.lattice import LatticeAgent
 
+NO_LATTICE = "no lattice is declared"
+"""Why a test of the lattice was skipped."""
 _ROUNDING = 1e-9  # relative: float messages are checked up to it
 
 
@@ -48,7 +50,7 @@ def _on_lattice(views: list[AgentTranscripts]) -> Finding:
     """Messages are whole multiples of the step that follows the noise, which the agent declares."""
     test, off = "on the lattice", 0
     if views[0].exponent is None:
-        return Finding(test, "skipped", "no lattice is declared")
+        return Finding(test, "skipped", NO_LATTICE)
     for view in views:
         assert view.exponent is not None
         step = view.exponent.reshape(*view.exponent.shape, *(1,) * (view.x.ndim - 2))

@@ -7,15 +7,16 @@ may be chance.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.audit.attacks import textbook_noise
-from tacit.audit.goodness import Oddity
+from tacit.audit.goodness import SURE, Oddity
 from tacit.audit.residual import TOLERANCE, Noise
 
 COMMON: tuple[int, ...] = (
@@ -39,14 +40,19 @@ def _modern(seed: int) -> FloatArray:
     return np.random.default_rng(seed).laplace(size=_DRAWS)
 
 
+_LEGACY, _LOCK = np.random.RandomState(0), Lock()  # made once: that takes ten times as long as seeding
+
+
 def _legacy(seed: int) -> FloatArray:
-    return np.random.RandomState(seed % 2**32).laplace(size=_DRAWS)
+    with _LOCK:
+        _LEGACY.seed(seed % 2**32)
+        return _LEGACY.laplace(size=_DRAWS)
 
 
 def _python(seed: int) -> FloatArray:
     source = random.Random(seed)
-    u = np.array([max(source.random(), 2.0**-53) for _ in range(_DRAWS)])
-    return textbook_noise(u, np.ones(_DRAWS))
+    centred = [max(source.random(), 2.0**-53) - 0.5 for _ in range(_DRAWS)]
+    return np.array([-math.copysign(1, u) * math.log(max(1 - 2 * abs(u), 2.0**-53)) for u in centred])
 
 
 GENERATORS: dict[str, Callable[[int], FloatArray]] = {
@@ -56,8 +62,12 @@ GENERATORS: dict[str, Callable[[int], FloatArray]] = {
 }
 
 
-def guessable(noise: Noise, seeds: Sequence[int] = COMMON) -> Iterator[Oddity]:
-    """Look for the first draws of every seed among the first draws of the sessions."""
+def guessable(noise: Noise, seeds: Sequence[int] | None = None) -> Iterator[Oddity]:
+    """Look for the first draws of every seed among the first draws of the sessions.
+
+    On a coarse lattice more of a seed's draws must occur; on a very coarse one no number is proof.
+    """
+    seeds = COMMON if seeds is None else seeds
     flat = noise.flat
     width = flat.shape[1]
     first = min(width, int(np.sum(noise.exact[:2])) * noise.r.shape[2])
@@ -65,12 +75,21 @@ def guessable(noise: Noise, seeds: Sequence[int] = COMMON) -> Iterator[Oddity]:
         return
     few = flat[: max(1, _FIRST // first)]
     table = few[:, :first].reshape(-1)
-    order = np.argsort(table)
+    order = np.argsort(table, kind="stable")
+    reach = TOLERANCE + noise.widest / 2
+    near = 2 * reach + noise.widest  # bounds the probability that a draw is within reach
+    chance = [_chance(len(seeds), table.size, width, near, needed) for needed in range(2, _DRAWS + 1)]
+    needed = next((i for i, p in enumerate(chance, 2) if p <= SURE), None)
+    if needed is None:
+        yield Oddity(
+            "guessable seed", "any generator", 1.0, "the lattice is too coarse to know a seed's draws"
+        )
+        return
     for name in GENERATORS:
         drawn = np.stack([_first_draws(name, seed) for seed in seeds])
-        runs, which = _matches(table, order, drawn)
-        sessions = _confirmed(few, runs // first, drawn[which])
-        p = _chance(len(seeds), table.size, width) if len(sessions) else 1.0
+        runs, which = _matches(table, order, drawn, reach)
+        sessions = _confirmed(few, runs // first, drawn[which], reach, needed)
+        p = chance[needed - 2] if len(sessions) else 1.0
         seen = f"{len(sessions):,} of {len(few):,} sessions use one of {len(seeds):,} common seeds"
         yield Oddity("guessable seed", name, p, seen)
 
@@ -81,11 +100,13 @@ def _first_draws(generator: str, seed: int) -> FloatArray:
     return np.abs(GENERATORS[generator](seed))
 
 
-def _matches(table: FloatArray, order: IntArray, drawn: FloatArray) -> tuple[IntArray, IntArray]:
+def _matches(
+    table: FloatArray, order: IntArray, drawn: FloatArray, reach: float
+) -> tuple[IntArray, IntArray]:
     """Places in the table that equal a seed's draw, and the seeds they belong to."""
     ordered, wanted = table[order], drawn.reshape(-1)
-    low = np.searchsorted(ordered, wanted - TOLERANCE)
-    high = np.searchsorted(ordered, wanted + TOLERANCE, side="right")
+    low = np.searchsorted(ordered, wanted - reach)
+    high = np.searchsorted(ordered, wanted + reach, side="right")
     hits = np.flatnonzero(high > low)
     places = [order[low[h] : high[h]] for h in hits]
     owners = [np.full(len(p), h // drawn.shape[1]) for h, p in zip(hits.tolist(), places, strict=True)]
@@ -93,18 +114,17 @@ def _matches(table: FloatArray, order: IntArray, drawn: FloatArray) -> tuple[Int
     return np.concatenate([empty, *places]), np.concatenate([empty, *owners])
 
 
-def _confirmed(flat: FloatArray, runs: IntArray, drawn: FloatArray) -> set[int]:
-    """Sessions in which at least two draws of the matching seed occur."""
+def _confirmed(flat: FloatArray, runs: IntArray, drawn: FloatArray, reach: float, needed: int) -> set[int]:
+    """Sessions in which enough draws of the matching seed occur."""
     sessions = set()
     for run, draws in zip(runs.tolist(), drawn, strict=True):
         if run not in sessions:
-            near = np.abs(flat[run][:, None] - draws) <= TOLERANCE
-            if np.sum(near.any(axis=0)) >= 2:
+            near = np.abs(flat[run][:, None] - draws) <= reach
+            if np.sum(near.any(axis=0)) >= needed:
                 sessions.add(run)
     return sessions
 
 
-def _chance(seeds: int, table: int, width: int) -> float:
-    """Expected number of sessions with two draws of a seed by chance; a draw is near with ≤ 2·TOLERANCE."""
-    near = 2 * TOLERANCE + 2.0**-39
-    return min(1.0, seeds * _DRAWS * table * near * _DRAWS * width * near)
+def _chance(seeds: int, table: int, width: int, near: float, needed: int) -> float:
+    """Expected number of sessions with so many draws of a seed by chance: bounds the probability of one."""
+    return min(1.0, seeds * _DRAWS * table * near * (_DRAWS * width * near) ** (needed - 1))

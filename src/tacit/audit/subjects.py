@@ -2,7 +2,8 @@
 
 `Simulated` plays a mechanism many times at once. Its noise is not private, but its messages are
 rounded to the lattice that follows the noise, as deployed ones are, so that testers of low bits
-find nothing in them but what was put there. The mechanisms with known bugs are made of it.
+find nothing in them but what was put there. The mechanisms with known bugs are made of it. The same
+seed gives the same transcripts on every machine.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
+from tacit.audit.known import require_known
+from tacit.audit.portable import laplace, scales
 from tacit.audit.transcript import Transcripts
 from tacit.mechanism import Mechanism, OneShot
 from tacit.theory.finite_precision import message_step
@@ -53,9 +56,43 @@ class Subject(Protocol):
         ...
 
 
-def laplace(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Draw Laplace noise of scale 1."""
-    return rng.laplace(size=shape)
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What agents know when they make a message; arrays of shape (runs, n) or (runs, n, k).
+
+    Attributes
+    ----------
+    start : array
+        The private starts, without the axis of runs.
+    state : array
+        What noise is added to.
+    noise : array
+        Drawn for this message, at its scale.
+    pull : array
+        Where the last feedback was from the state before it; 0 at first.
+    step : array
+        Of the message lattice.
+    """
+
+    start: FloatArray
+    state: FloatArray
+    noise: FloatArray
+    pull: FloatArray
+    step: FloatArray
+
+
+Say: TypeAlias = Callable[[Moment], FloatArray]
+"""Makes the messages."""
+
+
+def rounded(now: Moment) -> FloatArray:
+    """The sum of state and noise to the nearest step of the lattice."""
+    return np.rint((now.state + now.noise) / now.step) * now.step
+
+
+def unrounded(now: Moment) -> FloatArray:
+    """The sum in doubles."""
+    return now.state + now.noise
 
 
 @dataclass(frozen=True)
@@ -77,7 +114,11 @@ class Simulated:
     by_round : bool
         Let the noise fade with the round instead of with the agent's own updates.
     lattice : bool
-        Round messages to the lattice that follows the noise.
+        Declare the lattice that follows the noise, and round messages to it.
+    say : function, optional
+        Makes messages from states and noise in another way.
+    bits : int
+        How much finer than its noise a message is.
     """
 
     mechanism: Mechanism
@@ -88,7 +129,12 @@ class Simulated:
     retries: Literal["none", "repeat", "redraw"] = "none"
     by_round: bool = False
     lattice: bool = True
+    say: Say | None = None
+    bits: int = 40
     low_bits: bool = field(default=True)
+
+    def __post_init__(self) -> None:
+        require_known(self.mechanism)
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
         """Play so many sessions from the same values."""
@@ -104,24 +150,26 @@ class Simulated:
             yield min(most, runs - start)
 
     def _play(self, values: FloatArray, rounds: int, runs: int, rng: np.random.Generator) -> Transcripts:
+        say = self.say or (rounded if self.lattice else unrounded)
         slots = _slots(rounds, self.retries != "none")
         away = _away(rounds, self.mechanism.n, self.misses)
         tail = values.shape[1:]
         unit = self.unit(rng, (runs, len(slots), *values.shape))
-        table = np.broadcast_to(self._scales(rounds).T, (self.mechanism.n, rounds)).T
+        table = self._scales(rounds)
         theta = np.broadcast_to(values, (runs, *values.shape))
-        shadow, heard = theta, np.zeros(self.mechanism.n, np.int64)
+        shadow, heard, pull = theta, np.zeros(self.mechanism.n, np.int64), np.zeros_like(theta)
         x, y = np.full(unit.shape, np.nan), []
         update, steps = np.empty((2, len(slots), self.mechanism.n), np.int64)
         for slot, t in enumerate(slots):
             scale = table[np.full_like(heard, t) if self.by_round else heard, np.arange(len(heard))]
-            update[slot], steps[slot] = heard, _exponents(table[heard, np.arange(len(heard))])
+            update[slot], steps[slot] = heard, self._exponents(table[heard, np.arange(len(heard))])
             again = slot > 0 and slots[slot - 1] == t
             if again and self.retries == "repeat":
                 x[:, slot] = x[:, slot - 1]
             else:
                 eta = unit[:, slot] * per_agent_columns(scale, values.ndim)
-                x[:, slot] = self._on_lattice(shadow + eta, steps[slot], tail)
+                step = np.ldexp(1.0, steps[slot]).reshape(-1, *(1,) * len(tail))
+                x[:, slot] = say(Moment(values, shadow, eta, pull, step))
                 x[:, slot, away[t]] = np.nan
             if slot + 1 < len(slots) and slots[slot + 1] == t:
                 continue
@@ -131,20 +179,23 @@ class Simulated:
             spoken = (
                 self._update(x[:, slot], y[-1]) if isinstance(self.mechanism.parameters, OneShot) else after
             )
+            pull = np.where(here, _as_columns(y[-1], theta) - theta, pull)
             theta, shadow = np.where(here, after, theta), np.where(here, spoken, shadow)
             heard = heard + ~away[t]
         exponent = steps[None] if self.lattice else None
         return Transcripts(self.mechanism, x, np.stack(y, axis=1), np.array(slots), update[None], exponent)
 
     def _scales(self, rounds: int) -> FloatArray:
-        scales = self.mechanism.parameters.scales(rounds)
-        return scales if scales.ndim == 2 else scales[:, None]
+        """Laplace scale of each agent's update, of shape (rounds, n)."""
+        n, own, updates = self.mechanism.n, self.mechanism.parameters, np.arange(rounds)
+        c, q = (np.broadcast_to(getattr(own, name, np.nan), n).tolist() for name in ("c", "q"))
+        one_shot = self.mechanism.one_shot
+        return np.stack([scales(c[i], None if one_shot else q[i], updates) for i in range(n)], axis=1)
 
-    def _on_lattice(self, x: FloatArray, exponent: IntArray, tail: tuple[int, ...]) -> FloatArray:
-        if not self.lattice:
-            return x
-        step = np.ldexp(1.0, exponent).reshape(-1, *(1,) * len(tail))
-        return np.rint(x / step) * step
+    def _exponents(self, scale: FloatArray) -> IntArray:
+        """Return log2 of the message lattice's step, for each agent."""
+        steps = [message_step(s, 2.0**_FINEST, self.bits) if s > 0 else 2.0**_FINEST for s in scale.tolist()]
+        return np.frexp(steps)[1].astype(np.int64) - 1
 
     def _feedback(self, x: FloatArray, here: npt.NDArray[np.bool_]) -> FloatArray:
         """Return the mean over those who spoke; (runs, …) from a server, (runs, n, …) on a graph."""
@@ -159,7 +210,12 @@ class Simulated:
         declared = np.asarray(self.mechanism.parameters.sigma)
         sigma = declared if self.sigma is None else np.asarray(self.sigma)
         sigma = per_agent_columns(sigma, theta.ndim - 1) if sigma.ndim else sigma
-        return (1 - sigma) * theta + sigma * (y if y.ndim == theta.ndim else y[:, None])
+        return (1 - sigma) * theta + sigma * _as_columns(y, theta)
+
+
+def _as_columns(y: FloatArray, theta: FloatArray) -> FloatArray:
+    """Feedback beside the states: a server's is for everyone."""
+    return y if y.ndim == theta.ndim else y[:, None]
 
 
 def _slots(rounds: int, retries: bool) -> list[int]:
@@ -171,9 +227,3 @@ def _away(rounds: int, n: int, misses: bool) -> npt.NDArray[np.bool_]:
     """Who is away in which round: everyone once in a while, nobody when everyone else is."""
     t, i = np.arange(rounds)[:, None], np.arange(n)
     return np.asarray((t + i) % max(3, n) == 1) & (misses and n > 1)
-
-
-def _exponents(scale: FloatArray) -> IntArray:
-    """Return log2 of the message lattice's step, for each agent."""
-    finest = 2.0**_FINEST
-    return np.array([int(np.log2(message_step(s, finest))) if s > 0 else _FINEST for s in scale.tolist()])

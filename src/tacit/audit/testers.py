@@ -22,6 +22,8 @@ from tacit.audit.law import LossLaw
 from tacit.errors import ParameterError, StateError
 
 _FEWEST = 100  # sessions; fewer prove nothing
+DECIMALS = 9
+"""Of what is compared to find the best: the digits beyond depend on the machine."""
 _ATOM = 1e-9  # the ratio has atoms: a threshold just below one must not lose it to rounding
 
 
@@ -132,7 +134,7 @@ def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) ->
     right, wrong = law.tail(threshold)[0], law.other_tail(threshold)[1]
     # by symmetry as many transcripts are beyond −threshold, and as many of them are named rightly
     proved = _loss_bounds(transcripts * right, transcripts * (right + wrong), failure_probability)
-    best = float(threshold[int(np.argmax(proved))]) - _ATOM * law.most
+    best = float(threshold[int(np.argmax(np.round(proved, DECIMALS)))]) - _ATOM * law.most
     return Rule(-best, best) if best > 0 else Rule(-_ATOM * law.most, _ATOM * law.most)
 
 
@@ -154,5 +156,5 @@ def rule_from_sample(
     grow = transcripts / len(both)
     correct, guesses = over[0] + under[1], over[0] + over[1] + under[0] + under[1]
     proved = _loss_bounds(np.asarray(grow * correct), np.asarray(grow * guesses), failure_probability)
-    best = int(np.argmax(proved))
+    best = int(np.argmax(np.round(proved, DECIMALS)))
     return Rule(float(low[best]), float(high[best]))

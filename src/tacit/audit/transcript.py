@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, frozen, require_finite
+from tacit.audit.known import require_known
+from tacit.audit.portable import powers, scales
 from tacit.errors import StateError
 from tacit.mechanism import ClientServer, Execution, Fading, Mechanism
 from tacit.mechanism.lattice import Lattice
@@ -68,6 +70,7 @@ class Transcripts:
     wholes: Wholes | None = None
 
     def __post_init__(self) -> None:
+        require_known(self.mechanism)
         _check(self)
         for array in (self.x, self.y, self.rounds_of, self.update, self.exponent):
             if array is not None:
@@ -215,14 +218,12 @@ class AgentTranscripts:
     @property
     def scales(self) -> FloatArray:
         """Laplace scale of each slot's message, shaped like `update`: c·q^u (0 after one-shot noise)."""
-        if self.q is None:
-            return np.where(self.update == 0, self.c, 0.0)
-        return np.asarray(self.c * self.q ** self.update.astype(np.float64))
+        return scales(self.c, self.q, self.update)
 
     @property
     def fades(self) -> FloatArray:
         """By how much a difference of starts has faded at each slot: (1−σ)^u, eq:upd."""
-        return np.asarray((1 - self.sigma) ** self.update.astype(np.float64))
+        return powers(1 - self.sigma, self.update)
 
 
 def _own(value: float | FloatArray, agent: int) -> float:

@@ -26,7 +26,8 @@ ALARM = 1
 # The names of tacit.audit.BROKEN: help must not load it. A test holds the two together.
 BUGS = (
     "redraw", "fades-by-round", "low-scale", "gaussian", "floating-point", "reused-noise", "raw-state",
-    "larger-mixing", "smaller-mixing", "guessable-seed",
+    "larger-mixing", "smaller-mixing", "guessable-seed", "coarse-lattice", "marked-bit", "single-precision",
+    "follows-neighbour", "follows-feedback",
 )  # fmt: skip
 
 _PAPER = {"agents": 3, "mixing": 0.8, "noise": 10.0, "decay": 0.6}
