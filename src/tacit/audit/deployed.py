@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tacit.audit.known import require_known
 from tacit.audit.transcript import Transcripts, Wholes
 from tacit.mechanism import Mechanism
 from tacit.mechanism.lattice import Lattice
@@ -39,9 +38,6 @@ class Deployed:
     seedable: bool = False
     name: str = field(default="lattice mechanism", init=False)
     low_bits: bool = field(default=True, init=False)
-
-    def __post_init__(self) -> None:
-        require_known(self.mechanism)
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
         """Run so many sessions from the same values; the seed counts only where `seedable`."""

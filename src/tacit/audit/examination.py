@@ -19,7 +19,6 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, as_states
 from tacit.audit.attacks import ATTACKS, Decision, coarser, decide
 from tacit.audit.goodness import Oddity, oddities
-from tacit.audit.known import require_known
 from tacit.audit.law import loss_law
 from tacit.audit.learned import LEARNED, rows
 from tacit.audit.likelihood import log_likelihood_ratios
@@ -131,7 +130,7 @@ def examine(
     if not 0 < failure_probability < 1:
         raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
     tell = progress or (lambda _share, _what: None)
-    declared = require_known(subject if isinstance(subject, Mechanism) else subject.mechanism)
+    declared = subject if isinstance(subject, Mechanism) else subject.mechanism
     whose = weakest(declared) if agent is None else agent
     if not 0 <= whose < declared.n:
         raise ParameterError(f"agent must be a number from 0 to {declared.n - 1}, got {whose}.")

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from scipy.signal import fftconvolve
 
 from tacit.arrays import FloatArray
-from tacit.audit.known import require_known_parameters
 from tacit.errors import ParameterError
 from tacit.mechanism import OneShot, Parameters
+from tacit.mechanism.parameters import require_known
 from tacit.theory.privacy import require_adjacency
 
 Enclosure: TypeAlias = tuple[FloatArray, FloatArray]
@@ -86,7 +86,7 @@ def loss_law(
 
 def message_costs(parameters: Parameters, rounds: int, distance: float, *, agent: int = 0) -> FloatArray:
     """a_t = d·(1−σ)^t/(c q^t): the most that message t can add to the ratio (Lemma 1)."""
-    require_known_parameters(parameters)
+    require_known(parameters)
     own = {name: v[agent] if isinstance(v, np.ndarray) else v for name, v in vars(parameters).items()}
     if isinstance(parameters, OneShot):
         return np.array([distance / own["c"]])

@@ -15,8 +15,9 @@ from tacit.audit.testers import DECIMALS, loss_bound, rule_from_law
 from tacit.audit.transcript import Transcripts
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, Parameters
+from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot, Parameters
 from tacit.mechanism.lattice import LatticeAgent
+from tacit.mechanism.parameters import require_known
 from tacit.noise.accounting import account
 from tacit.theory.privacy import epsilons
 from tacit.theory.rounding import product_up
@@ -82,7 +83,8 @@ def weakest(mechanism: Mechanism) -> int:
 
 def default_rounds(parameters: Parameters, agent: int) -> int:
     """Rounds until almost all of the loss of an endless run has been promised, within reason."""
-    if not isinstance(parameters, Fading):
+    require_known(parameters)
+    if isinstance(parameters, OneShot):
         return _ONE_SHOT_ROUNDS
     try:
         aim = _ALMOST_ALL * own_epsilon(parameters, None, agent)

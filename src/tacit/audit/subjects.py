@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
-from tacit.audit.known import require_known
 from tacit.audit.portable import laplace, scales
 from tacit.audit.transcript import Transcripts
 from tacit.mechanism import Mechanism, OneShot
@@ -132,9 +131,6 @@ class Simulated:
     say: Say | None = None
     bits: int = 40
     low_bits: bool = field(default=True)
-
-    def __post_init__(self) -> None:
-        require_known(self.mechanism)
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
         """Play so many sessions from the same values."""

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, frozen, require_finite
-from tacit.audit.known import require_known
 from tacit.audit.portable import powers, scales
 from tacit.errors import StateError
 from tacit.mechanism import ClientServer, Execution, Fading, Mechanism
@@ -70,7 +69,6 @@ class Transcripts:
     wholes: Wholes | None = None
 
     def __post_init__(self) -> None:
-        require_known(self.mechanism)
         _check(self)
         for array in (self.x, self.y, self.rounds_of, self.update, self.exponent):
             if array is not None:
