@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tacit.cli.notices import sentence
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.noise.accounting import horizon
 from tacit.protocol.agent import Agent
@@ -17,6 +18,7 @@ from tacit.protocol.effects import (
     Equivocated,
     FellSilent,
     Finished,
+    Forgotten,
     Halt,
     Heard,
     Joined,
@@ -31,6 +33,7 @@ from tacit.protocol.effects import (
     Tick,
     Updated,
     Waiting,
+    Weighed,
 )
 from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH, MOST_EVIDENCE
 from tacit.protocol.messages import (
@@ -480,7 +483,6 @@ def test_evidence_is_bounded():
     [
         (Refusal.WRONG_ROUND, Ask(6)),
         (Refusal.NOT_FOR_ME, None),
-        (Refusal.LATE, Ask(0)),
     ],
 )
 def test_what_is_not_for_it_is_refused(alone, state_of, reason, body):
@@ -491,6 +493,30 @@ def test_what_is_not_for_it_is_refused(alone, state_of, reason, body):
     assert [n.reason for n in step.notices] == [reason]
     assert step.messages == step.records == ()
     assert state_of(alone.agent) == before
+
+
+def test_a_coordinator_that_asks_for_a_past_round_is_shown_what_it_signed(alone):
+    """Its ledger is lost, whether the agent is in the middle or at the end, or was started again."""
+    alone(Start())
+    alone.feed(0)
+    alone.feed(1)
+    newest = alone.records[-1].heard[0]
+    for _ in range(2):
+        step = alone.hear(Ask(0))
+        assert step.notices == (Refused(Refusal.LATE, COORDINATOR), Forgotten(2, 0))
+        assert [send.frame for send in step.messages] == [newest]
+        assert step.records == ()
+        alone.again()(Start())
+
+
+def test_at_the_end_it_says_what_weight_its_start_has(alone):
+    """It never spoke: nothing of its start is in what it hears."""
+    alone(Start())
+    for t in range(6):
+        step = alone.feed(t, used=(1, 2))
+    weighed = [notice for notice in step.notices if isinstance(notice, Weighed)]
+    assert weighed == [Weighed(0.0, pytest.approx(1 / 3), 0, 6)]
+    assert "hardly counts" in sentence(weighed[0], alone.session)
 
 
 # ---- the end ----------------------------------------------------------------------------------------
@@ -511,7 +537,6 @@ def test_it_says_when_it_is_done_and_again_when_the_coordinator_has_not_heard(al
     assert step.notices[-1] == Finished(6)
     assert alone.agent.wake is None
     assert alone.says(alone.feed(5)) == [done]
-    assert alone.says(alone.hear(Ask(3))) == [done]
     assert alone.says(alone(Joined(COORDINATOR))) == [done]
     assert alone.hear(Stop(6, Reason.OPERATOR)) == Step()
     assert alone(Halt()) == Step()

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError, StateError
+from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, combined, digest
 from tacit.protocol.coordinator import Coordinator
 from tacit.protocol.effects import (
@@ -182,14 +182,53 @@ def test_without_the_quorum_it_waits_and_says_for_whom(server):
     assert server.report(0).records[0].used == (0, 2)  # the deadline has passed: the quorum closes it
 
 
-def test_who_leaves_is_not_waited_for(server):
+def test_whoever_is_lost_by_the_network_is_waited_for_until_the_deadline(server):
     server.begin()
-    server.report(0)
-    server.report(1)
-    server.report(2)
-    assert server.machine.missing == (3,)
-    assert server(Left(3)).records[0].used == (0, 1, 2)
+    for i in range(3):
+        server.report(i)
+    assert server(Left(3)) == Step()
+    assert server.tick(29).records == ()
+    server(Joined(3))
+    assert server.report(3).records[0].used == (0, 1, 2, 3)  # back in time
+
+
+def test_a_round_names_whom_it_went_without_now_and_later(server):
+    server.begin()
+    for i in range(3):
+        server.report(i)
+    server(Left(3))
+    (closed,) = (n for n in server.tick(31).notices if isinstance(n, RoundClosed))
+    assert closed == RoundClosed(0, (0, 1, 2), (3,))
     assert server.machine.present == {0, 1, 2}
+    for i in range(3):
+        step = server.report(i)  # it is not waited for again, but still named
+    assert RoundClosed(1, (0, 1, 2), (3,)) in step.notices
+
+
+def test_before_round_0_whoever_is_lost_is_not_present(server):
+    server(Start())
+    server.hear(0, Present(0))
+    server(Left(0))
+    for i in (1, 2, 3):
+        server.hear(i, Present(0))
+    assert server.machine.phase is P.GATHERING
+    server.hear(0, Present(0))
+    assert server.machine.phase is P.COLLECTING
+
+
+def test_feedback_of_its_own_key_that_its_ledger_does_not_have_ends_it(server):
+    """An agent shows it: the proof that this ledger is not the newest, which no agent could forge."""
+    server.begin()
+    for _ in range(2):
+        for i in range(4):
+            server.report(i)
+    first, second = (r.frame for r in server.records if isinstance(r, Closed))
+    assert server(Heard(first)).notices == (Refused(Refusal.REPLAY, COORDINATOR),)
+    for known in ([], server.records[:1], server.records[:2]):
+        old = Coordinator.resume(server.session, known, sign=known_key(COORDINATOR).sign)
+        old.handle(Start())
+        with pytest.raises(LedgerError, match=r"signed feedback of round 1 of session .* not the newest"):
+            old.handle(Heard(second))
 
 
 def test_leaving_below_the_quorum_does_not_close(server):
@@ -297,9 +336,12 @@ def test_a_coordinator_with_an_old_ledger_is_found_out(server, state_of):
     before = state_of(server.machine)
     for body, update in ((Present(2), 2), (Ask(2), 2), (Done(3, bytes(32)), 3), (Stop(2, Reason.CAP), 2)):
         step = server.hear(1, body)
+        assert server.says(step) == [(1, Ask(1))]  # it answers with what this key has signed, if it can
         assert step.notices == (Refused(Refusal.AHEAD, 1), LostHistory(1, update))
     assert server.report(1, u=2).notices == (Refused(Refusal.AHEAD, 1), LostHistory(1, 2))
-    assert state_of(server.machine) == before
+    after = state_of(server.machine)
+    assert after.pop("_answered").total() == before.pop("_answered").total() + 5
+    assert after == before
 
 
 def test_a_report_that_comes_from_another_history_is_refused(server, state_of):

@@ -189,10 +189,16 @@ def test_alone_it_waits_and_says_for_whom(middle):
     assert middle.report(2, 0).records[0].used == (1, 2)
 
 
-def test_who_leaves_is_not_waited_for(middle):
+def test_whoever_is_lost_by_the_network_is_waited_for_until_the_deadline(middle):
     middle.begin()
     middle.report(2, 0)
-    assert middle(Left(0)).records[0].used == (1, 2)
+    assert middle(Left(0)) == Step()
+    assert middle.tick(29).records == ()
+    step = middle.tick(2)
+    assert step.records[0].used == (1, 2)
+    assert RoundClosed(0, (1, 2), (0,)) in step.notices
+    middle.noise(1)
+    assert RoundClosed(1, (1, 2), (0,)) in middle.report(2, 1).notices  # not waited for again, but named
 
 
 def test_what_is_missing_is_asked_for_again_and_again(middle):

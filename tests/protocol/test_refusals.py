@@ -126,8 +126,12 @@ def test_refused_counted_told_and_nothing_changes(reason, state_of):
     step = machine.handle(event(digest))
     assert machine.refused - counted == {reason: 1}
     assert [n.reason for n in step.notices if isinstance(n, Refused)] == [reason]
-    assert step.messages == ()
     after = state_of(machine)
+    if reason in (Refusal.LATE, Refusal.AHEAD):  # one of the two has lost its history: it is told, not often
+        assert len(step.messages) == 1
+        assert sum(after.pop("_answered").values()) == sum(before.pop("_answered").values()) + 1
+    else:
+        assert step.messages == ()
     if reason is Refusal.EQUIVOCATION:  # what is kept is the evidence, and nothing else
         assert len(step.records) == 1
         assert len(after.pop("_evidence")) == len(before.pop("_evidence")) + 1

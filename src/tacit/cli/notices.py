@@ -12,6 +12,7 @@ from tacit.protocol.effects import (
     Disputed,
     Equivocated,
     FellSilent,
+    Forgotten,
     LostHistory,
     Notice,
     Quiet,
@@ -20,6 +21,7 @@ from tacit.protocol.effects import (
     Stopped,
     Updated,
     Waiting,
+    Weighed,
 )
 from tacit.protocol.messages import COORDINATOR, Reason
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
 
 _MOST_NAMES = 5
+_HARDLY = 0.1  # of its share: below this an agent is told that it hardly counts
 
 
 def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
@@ -41,7 +44,7 @@ def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
     return None
 
 
-def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
+def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, PLR0912
     """Return a line for what people should know; None for the rest. One case for each kind."""
     name = session.member_name
     match notice:
@@ -63,6 +66,17 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911
             )
         case LostHistory():
             return f"{name(notice.who)} knows of {notice.update} rounds: this ledger is not the newest."
+        case Forgotten():
+            return (
+                f"The coordinator asks for round {notice.asked}, and {notice.round} are made: it has lost "
+                "its ledger. The session can go on only with that ledger."
+            )
+        case Weighed() if notice.weight < _HARDLY * notice.share:
+            return (
+                f"Your value hardly counts in the result: its weight is {output.near(notice.weight)}, and "
+                f"its share would be {output.near(notice.share)}. Your messages were used in "
+                f"{notice.times} of {notice.rounds} rounds."
+            )
         case Equivocated():
             return f"{name(notice.sender)} signed two different messages for round {notice.round}."
         case Disputed():

@@ -16,10 +16,13 @@ from tacit.protocol.effects import (
     Behind,
     Disputed,
     Finished,
+    Forgotten,
     Refused,
     Updated,
     Waiting,
+    Weighed,
 )
+from tacit.protocol.influence import Influence
 from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -39,6 +42,7 @@ from tacit.protocol.speaker import Speaker
 from tacit.protocol.table_agent import AGENT
 from tacit.protocol.tables import AgentPhase, On, Table
 from tacit.protocol.voice import Voice
+from tacit.theory.accuracy import weights
 
 
 @final
@@ -55,6 +59,8 @@ class Agent(Speaker):
         self._open = -1  # the newest round known to be open
         self._asked = -BATCH  # the round from which feedback was asked for last
         self._kept: dict[int, Message] = {}  # feedback from the own round on, at most AHEAD
+        self._influence = Influence.of(session, number)
+        self._newest: bytes | None = None  # the feedback that this agent has moved by last
         self._applied: list[bytes] = []  # digests of the feedback of all rounds before
         self._claim: Message | None = None  # the newest feedback that names a message not made here
         self.disputed: int | None = None
@@ -63,7 +69,9 @@ class Agent(Speaker):
     def _replay(self, record: Record) -> None:
         super()._replay(record)
         if isinstance(record, Moved):
-            self._applied.append(digest(record.heard[0]))
+            feedback = self.codec.read(record.heard[0], own=True)
+            assert isinstance(feedback, Message)
+            self._apply(feedback)
         elif isinstance(record, Evidence) and record.first_digest == digest(record.second):
             self.disputed, self._stopped = record.round, True
 
@@ -80,7 +88,7 @@ class Agent(Speaker):
                 return self._sorted_feedback(message, body)
             case Ask():
                 if body.round < u:
-                    return On.PAST, Refused(Refusal.LATE, COORDINATOR)
+                    return On.FORGOTTEN, body.round
                 return On.ASKED, body.round
             case Stop():
                 return On.STOP, body
@@ -242,12 +250,27 @@ class Agent(Speaker):
         body = message.body
         assert isinstance(body, Feedback)
         self._records.append(self.voice.move(message.numbers, [message.frame], ()))
-        self._applied.append(message.digest)
+        self._apply(message)
         self._notices.append(Updated(t, body.count))
         if t + 1 < self.session.rounds:
             self._ask_for_missed()
         self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
+
+    def _apply(self, feedback: Message) -> None:
+        """Take note of feedback that this agent has moved by."""
+        body = feedback.body
+        assert isinstance(body, Feedback)
+        self._applied.append(feedback.digest)
+        self._newest = feedback.frame
+        self._influence.hear(body.used, body.count)
+
+    def _remind(self, asked: int) -> None:
+        """The coordinator has forgotten rounds: show it what its own key has signed."""
+        self._refuse(Refused(Refusal.LATE, COORDINATOR))
+        if self._newest is not None and self._may_answer(COORDINATOR):
+            self._send(COORDINATOR, self._newest)
+            self._notices.append(Forgotten(self.voice.update, asked))
 
     def _dispute(self, _: Any) -> None:
         """Keep feedback that names a message not made here, and say nothing more.
@@ -276,6 +299,9 @@ class Agent(Speaker):
 
     def _finish(self, _: Any) -> None:
         self._record_end()
+        found = self._influence
+        share = float(weights(self.session.mechanism)[self.number])
+        self._notices.append(Weighed(found.weight, share, found.used, self.session.rounds))
         self._notices.append(Finished(self.session.rounds))
         self._rest()
         self._say(COORDINATOR, Done(self.session.rounds, self._heard))

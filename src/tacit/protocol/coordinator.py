@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self, final
 
-from tacit.errors import ParameterError, StateError
+from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, as_numbers, combined, digest
 from tacit.protocol.effects import (
     Finished,
@@ -52,8 +52,8 @@ class Coordinator(Machine):
     round : int
         The round that is open, or would be.
     present : set of int
-        Who is waited for. An agent becomes present by a valid signature, and absent when the network
-        loses it or when it misses a deadline, until it is heard again.
+        Who is waited for. An agent becomes present by a valid signature, and absent when it misses a
+        deadline, until it is heard again. A lost connection is not leaving, once round 0 has begun.
     silent : set of int
         Who has said that it will not speak any more.
     """
@@ -131,6 +131,19 @@ class Coordinator(Machine):
         if self.phase is CoordinatorPhase.IDLE and self.round == self.session.rounds:
             return On.COMPLETE
         return On.EXPIRED
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        """Go no further where this key has signed feedback that the ledger does not have."""
+        body = message.body
+        if not isinstance(body, Feedback):
+            return super()._sorted_own(message)
+        if body.round >= self.round or digest(self._feedback[body.round]) != message.digest:
+            raise LedgerError(
+                f"the coordinator's key has signed feedback of round {body.round} of session "
+                f"{self.session.name}, and this ledger does not have it: it is not the newest, or another "
+                "process uses the key. Go on with the right ledger; without it the session is lost."
+            )
+        return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
 
     def _sorted_message(self, message: Message) -> tuple[On, Any]:
         body, t = message.body, self.round
@@ -316,6 +329,8 @@ class Coordinator(Machine):
         update = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
         self._refuse(Refused(Refusal.AHEAD, message.sender))
         self._notices.append(LostHistory(message.sender, update))
+        if self._may_answer(message.sender):
+            self._say(message.sender, Ask(self.round))  # it answers with what this key has signed, if it can
 
     # ---- rounds -------------------------------------------------------------------------------------
 
@@ -335,7 +350,8 @@ class Coordinator(Machine):
         frame = self.codec.seal(COORDINATOR, body, self._sign)
         self._records.append(Closed(self.round, frame, used, tuple(report.frame for report in reports)))
         self._send(None, frame)
-        self._notices.append(RoundClosed(self.round, used, self.missing))
+        without = (i for i in range(self.session.n) if i not in self._reports and i not in self.silent)
+        self._notices.append(RoundClosed(self.round, used, tuple(without)))
         self.present -= self._awaited
         self._past.append({report.sender: report.digest for report in reports})
         self._last = {(report.sender, self.round): report.frame for report in reports}

@@ -55,7 +55,7 @@ class Joined:
 @final
 @dataclass(frozen=True)
 class Left:
-    """The network no longer sees this agent (or the coordinator)."""
+    """The connection to this agent (or the coordinator) is lost. That is not leaving: deadlines decide."""
 
     who: int
 
@@ -176,7 +176,7 @@ class RoundOpened:
 @final
 @dataclass(frozen=True)
 class RoundClosed:
-    """A round is over: whose messages were used, and who of those present was not waited for."""
+    """A round is over: whose messages were used, and whom it went without though they may still speak."""
 
     round: int
     used: tuple[int, ...]
@@ -212,6 +212,29 @@ class LostHistory:
 
     who: int
     update: int
+
+
+@final
+@dataclass(frozen=True)
+class Forgotten:
+    """The coordinator asks for round `asked`, which is over: `round` rounds are made. Its ledger is lost."""
+
+    round: int
+    asked: int
+
+
+@final
+@dataclass(frozen=True)
+class Weighed:
+    """All rounds are made: the weight of this agent's start in the last feedback, and its fair share.
+
+    Both follow from what everyone can see: in how many rounds (`times`) a message of it was used, and when.
+    """
+
+    weight: float
+    share: float
+    times: int
+    rounds: int
 
 
 @final
@@ -269,6 +292,8 @@ Notice: TypeAlias = (
     | Waiting
     | Behind
     | LostHistory
+    | Forgotten
+    | Weighed
     | Equivocated
     | Disputed
     | Quiet

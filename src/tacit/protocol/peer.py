@@ -49,8 +49,8 @@ class Peer(Speaker):
     Attributes
     ----------
     live : set of int
-        The neighbours that are waited for. One becomes live by a valid signature, and is not when the
-        network loses it or when it misses a deadline, until it is heard again.
+        The neighbours that are waited for. One becomes live by a valid signature, and is not when it misses
+        a deadline, until it is heard again. A lost connection is not leaving, once round 0 has begun.
     done : set of int
         The neighbours that have made all their updates.
     """
@@ -329,6 +329,7 @@ class Peer(Speaker):
     def _move(self, _: Any) -> None:
         """Phases (ii) to (iv): the mean of the closed neighbourhood's messages, recorded with whose."""
         t, missing = self.voice.update, self.missing
+        without = tuple(sorted(filter(self._lacks, self._neighbours)))
         used = self._kept.pop(t, {})
         if self.voice.said is not None:
             own = self.codec.read(self.voice.said, own=True)
@@ -342,7 +343,7 @@ class Peer(Speaker):
         self._past.append({m.sender: m.digest for m in messages})
         self._last = {(m.sender, t): m.frame for m in messages}
         self.live -= set(missing)
-        self._notices += [RoundClosed(t, whose, missing), Updated(t, len(whose))]
+        self._notices += [RoundClosed(t, whose, without), Updated(t, len(whose))]
 
     # ---- time ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ def _agent() -> Table:
     P = AgentPhase
     starts = (On.START, On.OVER, On.ENDED)
     inner = (On.TURN, On.SAID, On.CAPPED, On.READY, On.MOVE, On.FORKED, On.MISNAMED, On.LAST)
-    heard = (On.FEEDBACK, On.ASKED, On.STOP, On.NOISE, On.PAST, On.CONTRADICTED)
+    heard = (On.FEEDBACK, On.ASKED, On.STOP, On.NOISE, On.PAST, On.FORGOTTEN, On.CONTRADICTED)
     outer = (*starts, *heard, On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.REFUSED)
 
     def quiet(phase: AgentPhase) -> dict[tuple[On, ...], Row]:
@@ -28,6 +28,7 @@ def _agent() -> Table:
             (On.NOISE,): Row("take_noise", phase),
             (On.JOINED,): Row("say_again", phase),
             (On.PAST,): Row("refuse", phase),
+            (On.FORGOTTEN,): Row("remind", phase),
             (On.CONTRADICTED,): Row("accuse", phase),
         }
 
@@ -88,6 +89,7 @@ def _agent() -> Table:
             P.FINISHED: quiet(P.FINISHED)
             | {
                 (On.PAST, On.JOINED): Row("say_done", P.FINISHED),
+                (On.FORGOTTEN,): Row("remind", P.FINISHED),
                 (On.CONTRADICTED,): Row("accuse", P.FINISHED),
                 (On.STOP, On.HALT, On.EXPIRED): Row("ignore", P.FINISHED),
                 (On.NOISE,): Row("misplaced", P.FINISHED),
@@ -95,7 +97,7 @@ def _agent() -> Table:
             },
             P.STOPPED: quiet(P.STOPPED)
             | {
-                (On.FEEDBACK, On.ASKED, On.PAST, On.JOINED): Row("say_stopped", P.STOPPED),
+                (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): Row("say_stopped", P.STOPPED),
                 (On.CONTRADICTED,): Row("accuse", P.STOPPED),
                 (On.STOP, On.HALT, On.EXPIRED): Row("ignore", P.STOPPED),
                 (On.NOISE,): Row("misplaced", P.STOPPED),

@@ -21,7 +21,7 @@ def _coordinator() -> Table:
         return {
             starts: Row("misplaced", phase),
             (On.TICK,): Row("tick", phase),
-            (On.LEFT,): Row("left", phase),
+            (On.LEFT,): Row("ignore", phase),  # the deadline decides
             (On.HALT,): Row("halt", P.STOPPED),
             (On.EXPIRED,): Row("expire", P.STOPPED),
             (On.QUIET,): Row("note_quiet", phase),
@@ -62,6 +62,7 @@ def _coordinator() -> Table:
                 (On.PRESENT, On.ASKED): Row("arrived", P.GATHERING),
                 (On.REPORT,): Row("early", P.GATHERING),
                 (On.JOINED,): Row("ignore", P.GATHERING),
+                (On.LEFT,): Row("left", P.GATHERING),
                 (On.ENOUGH,): Row("open_first", P.COLLECTING),
                 (On.RESUMED,): Row("reopen", P.COLLECTING),
                 (On.COMPLETE,): Row("serve_again", P.SERVING),

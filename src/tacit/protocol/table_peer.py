@@ -24,7 +24,7 @@ def _peer() -> Table:
         return {
             starts: Row("misplaced", phase),
             (On.TICK,): Row("tick", phase),
-            (On.LEFT,): Row("left", phase),
+            (On.LEFT,): Row("ignore", phase),  # the deadline decides
             (On.JOINED,): Row("greet", phase),
             (On.ASKED,): Row("answer", phase),
             (On.PAST,): Row("refuse", phase),
@@ -71,6 +71,7 @@ def _peer() -> Table:
             },
             P.GATHERING: running(P.GATHERING)
             | {
+                (On.LEFT,): Row("left", P.GATHERING),
                 (On.ENOUGH,): Row("ignore", P.CHOOSING),
                 without(On.ENOUGH): Row("impossible", P.GATHERING),
             },

@@ -42,6 +42,7 @@ class On(_Name):
     PAST = "heard before or too late"
     CONTRADICTED = "contradiction signed"
     LOST = "someone is ahead"
+    FORGOTTEN = "asked for a past round"
     REFUSED = "refused"
     # What follows from the state alone, at once.
     ENOUGH = "enough are present"

@@ -96,6 +96,8 @@ class Coordinator(Member):
 
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
+        # With another ledger it would forget rounds that agents have made.
+        self.identity.bind(self.session.id, ledger.identity)
         self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
         return Node(
             self.session.id,
@@ -152,11 +154,4 @@ def _websockets(
     from tacit.runtime.websocket_transport import WebsocketTransport
 
     ends = [listen] if isinstance(listen, str) else listen
-    return WebsocketTransport(
-        member.session,
-        COORDINATOR,
-        member.identity.tls,
-        listen=ends,
-        trouble=trouble,
-        revoked=member.identity.revoked,
-    )
+    return WebsocketTransport(member.session, COORDINATOR, member.identity.tls, listen=ends, trouble=trouble)

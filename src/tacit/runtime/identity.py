@@ -136,7 +136,8 @@ class Identity:
         if _known(self._bound(session)) not in (None, b"", ledger.hex().encode() + b"\n"):
             raise LedgerError(
                 f"{self.name} has begun this session with another ledger: use that one. If it is lost, so is "
-                "the session for this key: noise drawn again for what was said would give the value away."
+                "the session for this key: what was said would be forgotten, and an agent's noise drawn "
+                "again for it would give the value away."
             )
 
     def _bound(self, session: bytes) -> Path:

@@ -1,0 +1,60 @@
+"""How much of one agent's start is in the feedback, from public facts: whose messages were used.
+
+Every state is a linear function of all starts and noise (docs/proofs/happened.md). Here only the coefficient
+of one agent's start is followed, forward in time. `tacit.theory.happened` finds all coefficients at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+
+
+@final
+@dataclass
+class Influence:
+    """The weight of one agent's start in the feedback of a server. Make one with `of`.
+
+    Attributes
+    ----------
+    weight : float
+        In the last feedback.
+    used : int
+        In how many rounds a message of this agent was used.
+    """
+
+    number: int
+    mixing: tuple[float, ...]
+    """One for all, or one for each agent."""
+    states: tuple[float, ...]
+    """The coefficient in the own state and in all others', or in each agent's."""
+    weight: float = 0.0
+    used: int = 0
+
+    @classmethod
+    def of(cls, session: Session, number: int) -> Self:
+        """Return how an agent begins: its own state is its start, all others have nothing of it."""
+        if isinstance(session.mixing, float):
+            # All mix alike, so all others have the same coefficient in every round: two are enough.
+            return cls(number, (session.mixing,), (1.0, 0.0))
+        return cls(number, session.mixing, tuple(float(i == number) for i in range(session.n)))
+
+    def hear(self, used: bytes, count: int) -> None:
+        """Take the next round's feedback: whose messages it is the mean of (a bit each), and how many."""
+        mine = used[self.number // 8] >> self.number % 8 & 1
+        self.used += mine
+        if len(self.mixing) == 1:
+            (sigma,), (own, others) = self.mixing, self.states
+            y = (mine * own + (count - mine) * others) / count
+            self.states = own + sigma * (y - own), others + sigma * (y - others)
+        else:
+            states = np.array(self.states)
+            bits = np.unpackbits(np.frombuffer(used, dtype=np.uint8), bitorder="little")[: states.size]
+            y = float(bits @ states) / count
+            self.states = tuple((states + np.array(self.mixing) * (y - states)).tolist())
+        self.weight = y
