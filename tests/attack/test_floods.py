@@ -30,7 +30,7 @@ def test_what_waits_is_bounded_in_bytes_and_not_only_in_number():
 
 
 def test_a_log_is_not_filled_by_refusals(played, tmp_path):
-    log = Log(played(rounds=4).session, tmp_path / "log")
+    log = Log(played(rounds=4).session, tmp_path / "log", COORDINATOR)
     for _ in range(10_000):
         log.notice(Refused(Refusal.BAD_SIGNATURE))
         log.notice(LostHistory(1, 3))

@@ -38,7 +38,7 @@ class Tap:
 
     def __init__(self, play, port):
         self.frames, self._play, self._port = [], play, port
-        self._up, self._down = {}, {}
+        self._up, self._down, self._cut = {}, {}, set()
         self._loop, self._ready, self._over = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
         self._thread.start()
@@ -63,6 +63,8 @@ class Tap:
     async def _reach(self, agent, request):
         """Connect to the coordinator as the agent that has just come."""
         agent.name = request.path.rpartition("/")[2]
+        if agent.name in self._cut:
+            return agent.respond(503, "the link is cut")
         quiet = {"compression": None, "ping_interval": None, "max_size": None, "proxy": None}
         try:
             agent.coordinator = await connect(
@@ -84,6 +86,16 @@ class Tap:
             await sink.close()
 
         await asyncio.gather(carry(agent, agent.coordinator), carry(agent.coordinator, agent))
+
+    def cut(self, name):
+        """Lose an agent's connection, and let it make no other."""
+        self._cut.add(name)
+        for end in (self._up.pop(name), self._down.pop(name)):
+            self._loop.call_soon_threadsafe(end.transport.abort)
+
+    def heal(self, name):
+        """Let an agent connect again."""
+        self._cut.discard(name)
 
     def put(self, name, frame, *, up):
         """Send a frame to the coordinator as an agent, or to the agent as the coordinator."""

@@ -1,5 +1,6 @@
 """Strangers, impostors and noise at a live session: refused, counted by reason, and nobody is disturbed."""
 
+import asyncio
 import json
 import random
 import re
@@ -7,8 +8,10 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 import urllib.request
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,10 +21,13 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Spoke
 from tacit.protocol.roster import COORDINATOR as SERVER
+from tacit.protocol.session import Deadlines
 from tacit.runtime.certificates import Request
 from tacit.runtime.identity import bundle, install, load_authority, new_agent, provision
 from tacit.runtime.ledger import Ledger
+from tacit.runtime.limits import require_files
 from tacit.runtime.probe import require_endpoint
+from tacit.runtime.session import write_session
 
 FRAMES = 3000  # over the network; a hundred thousand are in tests/protocol
 
@@ -215,3 +221,193 @@ def test_of_two_that_begin_at_once_with_one_key_the_first_message_counts(crew):
     assert verdict.equivocators == (("agent-2",) if both_spoke else ())
     assert {f.name for f in verdict.findings if f.wrong} == ({"equivocation"} if both_spoke else set())
     assert verdict.means == made.session.rounds
+
+
+# ---- without a certificate, or with one of somebody else ------------------------------------------------
+
+
+class Flood:
+    """Opens so many plain connections a second to a port and leaves them open for a while."""
+
+    def __init__(self, address, per_second):
+        self.where, self.opened, self._held = require_endpoint(address), 0, []
+        self._pause, self._over = 1 / per_second, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._over.wait(self._pause):
+            with suppress(OSError):  # it is not there yet, or any longer
+                self._held.append(socket.create_connection(self.where, timeout=5))
+                self.opened += 1
+            for old in self._held[:-300]:
+                old.close()
+            del self._held[:-300]
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        for one in self._held:
+            one.close()
+
+
+def test_a_flood_of_plain_connections_keeps_nobody_out(crew):
+    """A hundred a second, before and while 20 agents come, and until they have finished."""
+    made = crew(agents=20, rounds=10, together=10, pace=0.2)
+    with Flood(made.addresses[COORDINATOR], per_second=100) as flood:
+        made.run.start(COORDINATOR)
+        made.until(lambda: flood.opened > 50)
+        for unit in made.agents:
+            made.run.start(unit)
+        made.ended()
+        assert flood.opened > 100
+    made.require_sound()
+    assert all(len(names) == 20 for names in made.result(COORDINATOR)["used"])
+    told = [event["text"] for event in made.events(COORDINATOR, "trouble")]
+    assert 0 < len(told) < 40  # of hundreds, and it says what they were
+
+
+def test_a_coordinator_that_waits_lives_through_idle_connections(crew):
+    """1,200 of them, and it may have 1,024 files: it drops the oldest, and the agents come in."""
+    made = crew(agents=3, rounds=4, pace=0.0)
+    usual = made.run.command
+    made.run.command = lambda unit: (
+        ["sh", "-c", 'ulimit -n 1024 && exec "$@"', "sh", *usual(unit)]
+        if unit == COORDINATOR
+        else usual(unit)
+    )
+    made.run.start(COORDINATOR)
+    where = require_endpoint(made.addresses[COORDINATOR])
+    made.until(lambda: _listens(where))
+    require_files(1300, "1,200 connections")
+    idle = []
+    try:
+        idle += (socket.create_connection(where, timeout=10) for _ in range(1200))
+        assert made.run.running == [COORDINATOR]
+        for unit in made.agents:
+            made.run.start(unit)
+        made.ended()
+    finally:
+        for one in idle:
+            one.close()
+    made.require_sound()
+
+
+def _listens(where):
+    with suppress(OSError), socket.create_connection(where, timeout=5):
+        return True
+    return False
+
+
+def test_a_certificate_outside_the_roster_takes_no_place_not_even_a_killed_agents(crew):
+    """72 connections at once, again and again; meanwhile an agent is killed and comes back."""
+    made = crew(agents=3, rounds=14, pace=0.1)
+    made.run.start_all()
+    made.until(lambda: made.rounds() >= 2)
+    host, port = require_endpoint(made.addresses[COORDINATOR])
+    tls = made.keys["tap"].tls
+    context = ssl.create_default_context(cafile=tls.authority)
+    context.load_cert_chain(tls.certificate)
+    path = f"/tacit/1/{made.session.name}/{made.session.id.hex()}"
+
+    async def ask(name):
+        reader, writer = await asyncio.open_connection(host, port, ssl=context)
+        writer.write(f"GET {path}/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def storm():
+        names = ["tap", "agent-1"] * 36
+        return await asyncio.gather(*map(ask, names))
+
+    made.run.kill("agent-1")
+    for answer in asyncio.run(storm()):
+        assert b" 403 " in answer
+        assert b"tap is not on the roster" in answer or b"is for tap, not for agent-1" in answer
+    made.run.start("agent-1")
+    made.ended()
+    made.require_sound()
+    assert "agent-1" in made.result(COORDINATOR)["used"][-1]
+
+
+def test_a_session_file_with_other_contents_is_named_on_both_sides(crew):
+    """The same name and another number of rounds: both ids are told, and the agent ends."""
+    made = crew(agents=2, rounds=4)
+    theirs = replace(made.session, rounds=5)
+    write_session(theirs, made.folder / "other.toml", addresses=made.addresses)
+    usual, file = made.run.command, str(made.folder / "session.toml")
+    made.run.command = lambda unit: [
+        str(made.folder / "other.toml") if word == file and unit == "agent-0" else word
+        for word in usual(unit)
+    ]
+    made.run.start(COORDINATOR)
+    made.run.start("agent-0")
+    assert made.run.processes["agent-0"].wait(made.wait) == 2
+    told = made.until(lambda: made.events(COORDINATOR, "trouble"))[-1]
+    for text in (made.said("agent-0").splitlines()[-1], told["text"]):
+        assert "session files differ" in text
+        assert made.session.id.hex()[:16] in text
+        assert theirs.id.hex()[:16] in text
+    assert (told["session"], told["id"], told["member"]) == ("test", made.session.id.hex()[:16], COORDINATOR)
+
+
+# ---- lost and found ---------------------------------------------------------------------------------
+
+
+def test_a_lost_connection_is_not_leaving(crew):
+    """The coordinator sees it go at once, and the round waits for it all the same."""
+    made = crew(agents=3, rounds=8, pace=0.1, deadlines=Deadlines(round=60.0, start=60.0, repeat=0.3))
+    made.with_options(COORDINATOR, "--status", "0")
+    tap = made.start_tapped()
+    try:
+        made.until(lambda: made.rounds() >= 2)
+        tap.cut("agent-1")
+
+        def seen():
+            found = json.loads(page(made, COORDINATOR, "status"))
+            return found if len(found["connected"]) == 2 else None
+
+        found = made.until(seen)
+        assert found["connected"] == ["agent-0", "agent-2"]
+        made.until(lambda: made.events("agent-1", "trouble"))
+        tap.heal("agent-1")
+        made.ended()
+    finally:
+        tap.close()
+    made.require_sound()
+    assert all(len(names) == 3 for names in made.result(COORDINATOR)["used"])
+    assert [line["missing"] for line in made.events(COORDINATOR, "round-closed")] == [[]] * 8
+
+
+def test_without_its_ledger_a_coordinator_ends_and_both_sides_say_so(crew):
+    """First it knows by itself; then, with keys that do not know either, its agents prove it."""
+    made = crew(agents=2, rounds=40, pace=0.1)
+    made.with_options("agent-0", "--status", "0")
+    made.run.start_all()
+    made.until(lambda: made.rounds() >= 2)
+    made.run.kill(COORDINATOR)
+
+    def shown():
+        found = json.loads(page(made, "agent-0", "status"))
+        return found if found["phase"] == "disconnected" and found["trouble"] else None
+
+    found = made.until(shown)  # not "running" any longer
+    assert "nobody listens there" in found["trouble"]
+    assert found["connected"] == []
+    assert found["certificate_expires"] > found["heard"]
+    for path in made.folder.glob("coordinator.ledger*"):
+        path.unlink()
+    made.run.start(COORDINATOR)
+    assert made.run.processes[COORDINATOR].wait(made.wait) == 4
+    assert "has begun this session with another ledger" in made.said(COORDINATOR)
+    shutil.rmtree(made.folder / "keys" / COORDINATOR / "sessions")
+    for path in made.folder.glob("coordinator.ledger*"):
+        path.unlink()
+    made.run.start(COORDINATOR)
+    assert made.run.processes[COORDINATOR].wait(made.wait) == 4
+    assert "this ledger does not have it: it is not the newest" in made.said(COORDINATOR)
+    made.until(lambda: any(made.events(name, "forgotten") for name in made.names))

@@ -76,24 +76,13 @@ def command(
         failure_probability=None if math.isnan(failure_probability) else failure_probability,
         **asked,
     )
-    warning = _warning(answer)
     if as_json:
-        output.print_json({**answer.as_dict(), "warning": warning})
+        output.print_json(answer.as_dict())
     else:
-        _print(answer, asked, warning)
+        _print(answer, asked)
 
 
-def _warning(answer: Design) -> str | None:
-    """Warn of a radius that is a large part of the range, where --spread or --adjacency said what that is."""
-    from tacit.theory.advice import wide_radius
-
-    source, default = click.get_current_context().get_parameter_source, click.core.ParameterSource.DEFAULT
-    if source("spread") is default and source("adjacency") is default:
-        return None
-    return wide_radius(answer.promise.radius, answer.promise.spread)
-
-
-def _print(answer: Design, asked: dict[str, Any], warning: str | None) -> None:
+def _print(answer: Design, asked: dict[str, Any]) -> None:
     from tacit.cli.promises import accuracy_rows, agreement_rows, describe_size, privacy_rows
 
     made = answer.promise
@@ -108,7 +97,7 @@ def _print(answer: Design, asked: dict[str, Any], warning: str | None) -> None:
         ],
     }
     title = f"{describe_size(made.mechanism)}; answered: {answer.answered}"
-    output.print_report(title, sections, [*([warning] if warning else []), *answer.notes()])
+    output.print_report(title, sections, answer.notes())
 
 
 def _parameters(answer: Design, free: bool) -> list[output.Row]:

@@ -92,8 +92,15 @@ class Log:
     Nothing private is in notices, so nothing private is here.
     """
 
-    def __init__(self, session: Session, path: Path | None) -> None:
+    def __init__(self, session: Session, path: Path | None, who: int) -> None:
         self._session = session
+        # Many members may log to one place: every line says whose it is.
+        self._whose = {
+            "session": session.name,
+            "id": session.id.hex()[:16],
+            "member": session.member_name(who),
+        }
+        self._without: tuple[int, ...] = ()
         self._often: Counter[Hashable] = Counter()
         self._file: IO[str] | None = None
         if path is not None:
@@ -117,8 +124,17 @@ class Log:
         if self._bar is not None:
             if (done := progress(notice, self._session)) is not None:
                 self._bar.update(self._bar.task_ids[0], completed=done[0], description=done[1])
-            if (line := sentence(notice, self._session)) is not None:
+            if not self._known(notice) and (line := sentence(notice, self._session)) is not None:
                 self._bar.console.print(line, markup=False, highlight=False)
+
+    def _known(self, notice: Notice) -> bool:
+        """Whether people know already: a round went without the same agents as the one before."""
+        from tacit.protocol.effects import RoundClosed
+
+        if not isinstance(notice, RoundClosed):
+            return False
+        known, self._without = self._without == notice.missing, notice.missing
+        return known
 
     def say(self, event: str, text: str) -> None:
         """Tell of something else in one sentence."""
@@ -127,7 +143,7 @@ class Log:
             self._bar.console.print(text, markup=False, highlight=False)
 
     def _write(self, what: dict[str, Any]) -> None:
-        line = json.dumps({"time": round(time.time(), 3)} | what, ensure_ascii=False)
+        line = json.dumps({"time": round(time.time(), 3)} | self._whose | what, ensure_ascii=False)
         if self._file is not None:
             try:
                 self._file.write(line + "\n")
@@ -213,7 +229,7 @@ def drive(
     _leave_no_core()
     with exits(), ExitStack() as stack:
         given.require_apart()
-        log = Log(session, given.log)
+        log = Log(session, given.log, who)
         stack.callback(log.close)
         takers: list[Taker] = []
         if given.transcript is not None:
@@ -244,7 +260,9 @@ async def _driven(status: Status, given: Options, make: Any, takers: list[Taker]
                 status.notice(notice)
                 log.notice(notice)
 
-        member = await stack.enter_async_context(make(takers, watch, log))
+        made: Any = make(takers, watch, log)
+        status.watch_network(made.network)
+        member = await stack.enter_async_context(made)
         try:
             async with asyncio.timeout(given.timeout):
                 return await member.result()

@@ -83,6 +83,7 @@ def _table(found: dict[str, Any]) -> Any:
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("phase", str(found["phase"])), ("round", f"{found['round']} of {found['rounds']}")]
+    rows += _network(found, time.time())
     if found.get("present") is not None:
         rows.append(("present", f"{found['present']} of {found.get('agents')}"))
     if found.get("used") is not None:
@@ -102,6 +103,24 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("loss", ", ".join(parts)))
     if found.get("feedback") is not None:
         rows.append(("feedback", _few([output.near(y) for y in found["feedback"]])))
+    return rows
+
+
+def _network(found: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    """Say how the member is connected, if its status does."""
+    rows = []
+    if found.get("connected") is not None:
+        few = _few(found["connected"]) or "nobody"
+        rows.append(("connected to", few))
+    if found.get("heard") is not None:
+        rows.append(("last heard", f"{max(0.0, now - found['heard']):.0f} s ago"))
+    if found.get("certificate_expires") is not None:
+        left = found["certificate_expires"] - now
+        rows.append(
+            ("certificate", f"counts for {left / 86400:.1f} more days" if left > 0 else "has expired")
+        )
+    if found.get("trouble"):
+        rows.append(("trouble", str(found["trouble"])))
     return rows
 
 

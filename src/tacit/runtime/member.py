@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tacit.protocol.messages import Refusal
     from tacit.protocol.records import Record
     from tacit.protocol.session import Session
+    from tacit.runtime.transport import Network, Transport
 
 _NOTICES = 10_000
 """So many notices are kept for whoever iterates; the oldest go first."""
@@ -40,6 +41,8 @@ class Member(ABC):
     Iterate over it for its notices, or give `watch`; `result` waits for the end. Leaving the block before the
     end stops it for now: the same call resumes it from its ledger.
     """
+
+    _transport: Transport
 
     def __init__(
         self,
@@ -93,6 +96,10 @@ class Member(ABC):
                 return
             self._news.clear()
             await self._news.wait()
+
+    def network(self) -> Network:
+        """Return how this member is connected now."""
+        return self._transport.network
 
     def halt(self) -> None:
         """Leave the session for good; a coordinator ends it for all."""

@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -25,6 +25,7 @@ from tacit.protocol.effects import (
     Equivocated,
     FellSilent,
     Finished,
+    Forgotten,
     LostHistory,
     Notice,
     OverCap,
@@ -36,6 +37,7 @@ from tacit.protocol.effects import (
     Stopped,
     Updated,
     Waiting,
+    Weighed,
 )
 from tacit.protocol.messages import COORDINATOR, Message
 from tacit.protocol.records import Closed, Moved, Record
@@ -44,6 +46,8 @@ from tacit.protocol.session import Session
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from prometheus_client.registry import CollectorRegistry
+
+    from tacit.runtime.transport import Network
 
 _MOST_COMPONENTS = 32
 _MOST_EQUIVOCATIONS = 100
@@ -57,7 +61,8 @@ class Snapshot:
     Attributes
     ----------
     phase : str
-        waiting, running, finished, stopped, or refused (the cap).
+        waiting, running, disconnected, finished, stopped, or refused (the cap). Disconnected is who would be
+        waiting or running, and has no connection.
     round, rounds : int
         The round that is open (or the updates an agent has made), and how many there are in all.
     present : int or None
@@ -72,6 +77,16 @@ class Snapshot:
         How often something heard was refused, by reason.
     loss : dict or None
         Of an agent: spent so far, planned for this session, and the owner's cap.
+    weight : dict or None
+        Of an agent, at the end: the weight of its value in the last feedback, and its share.
+    trouble : str or None
+        What is wrong, in one sentence: why there is no connection, for example.
+    connected : list of str or None
+        To whom there is a connection now.
+    heard : float or None
+        When the last frame came in, in seconds since 1970.
+    certificate_expires : float or None
+        When the own certificate expires, in seconds since 1970.
     feedback : list of float or None
         The last feedback, its first components, clamped to the session's range. Public.
     updated : float
@@ -95,6 +110,11 @@ class Snapshot:
     behind: int | None = None
     lost_history: bool = False
     loss: dict[str, float] | None = None
+    weight: dict[str, float] | None = None
+    trouble: str | None = None
+    connected: list[str] | None = None
+    heard: float | None = None
+    certificate_expires: float | None = None
     feedback: list[float] | None = None
     updated: float = 0.0
 
@@ -115,7 +135,8 @@ class Status:
     def __init__(
         self, session: Session, who: int = COORDINATOR, clock: Callable[[], float] = time.time
     ) -> None:
-        self._session, self._codec, self._clock = session, Codec(session), clock
+        self._session, self._codec, self._clock, self._who = session, Codec(session), clock, who
+        self._network: Callable[[], Network] | None = None
         self._refused: Counter[str] = Counter()
         self.snapshot = Snapshot(
             session=session.name,
@@ -126,6 +147,29 @@ class Status:
             rounds=session.rounds,
             updated=clock(),
         )
+
+    def watch_network(self, network: Callable[[], Network]) -> None:
+        """Show from now on how the member is connected; asked whenever someone looks."""
+        self._network = network
+
+    @property
+    def current(self) -> Snapshot:
+        """The snapshot, with the connections as they are now."""
+        if self._network is None:
+            return self.snapshot
+        network, now, shown = self._network(), self._clock(), replace(self.snapshot)
+        shown.connected, shown.heard = self._names(network.connected), network.heard
+        shown.trouble = network.trouble or shown.trouble
+        if network.expires is not None:
+            shown.certificate_expires = network.expires.timestamp()
+            if now >= shown.certificate_expires:
+                when = f"{network.expires:%Y-%m-%d %H:%M} UTC"
+                shown.trouble = f"the certificate expired on {when}: renew it (tacit keys renew)"
+        # A coordinator that waits for its agents is not disconnected: they come to it.
+        alone = ("running",) if self._who == COORDINATOR else ("waiting", "running")
+        if not network.connected and shown.phase in alone:
+            shown.phase = "disconnected"
+        return shown
 
     def update(self, **fields: Any) -> None:
         """Set fields of the snapshot."""
@@ -172,6 +216,10 @@ class Status:
                 return {"quiet": sorted({*now.quiet, *names([notice.who])})}
             case LostHistory():
                 return {"lost_history": True}
+            case Forgotten():
+                return {"trouble": f"the coordinator has lost its ledger: it asks for round {notice.asked}"}
+            case Weighed():
+                return {"weight": {"weight": notice.weight, "share": notice.share}}
             case Finished():
                 return {"phase": "finished", "round": notice.rounds, "late": []}
             case Stopped() | Disputed():
@@ -204,7 +252,7 @@ class Status:
 
     def json(self) -> bytes:
         """Return the snapshot as JSON."""
-        return json.dumps(asdict(self.snapshot), indent=2).encode() + b"\n"
+        return json.dumps(asdict(self.current), indent=2).encode() + b"\n"
 
     def metrics(self) -> bytes:
         """Return the snapshot as Prometheus reads it."""
@@ -216,7 +264,7 @@ class Status:
         """Return a registry of its own with this member's metrics."""
         from prometheus_client.registry import Collector, CollectorRegistry
 
-        made, snapshot = CollectorRegistry(auto_describe=False), self.snapshot
+        made, snapshot = CollectorRegistry(auto_describe=False), self.current
 
         class Collected(Collector):
             def collect(self) -> Iterator[Metric]:
@@ -241,6 +289,15 @@ def _metrics(now: Snapshot) -> Iterator[Metric]:
         "behind_rounds": ("Rounds that others are ahead.", now.behind or 0),
         "lost_history": ("1 if this ledger is not the newest.", int(now.lost_history)),
         "finished": ("1 when all rounds are made.", int(now.phase == "finished")),
+        "connected": (
+            "Members there is a connection to.",
+            None if now.connected is None else len(now.connected),
+        ),
+        "heard_timestamp_seconds": ("When the last frame came in.", now.heard),
+        "certificate_expiry_timestamp_seconds": (
+            "When the own certificate expires.",
+            now.certificate_expires,
+        ),
         "last_event_timestamp_seconds": ("When something last happened.", now.updated),
     }
     loss = now.loss or {}

@@ -110,7 +110,7 @@ def member(port: int, found: dict[str, Any], now: float) -> Member:
         loss=", ".join(parts),
         share=min(float(loss.get("spent", 0.0)) / cap, 1.0) if cap > 0 else None,
         alarms=_alarms(found),
-        silent_for=f"{idle:,.0f} s" if idle >= 10 and found["phase"] == "running" else "",
+        silent_for=f"{idle:,.0f} s" if idle >= 10 and found["phase"] in ("running", "disconnected") else "",
     )
 
 
@@ -119,6 +119,8 @@ def _alarms(found: dict[str, Any]) -> tuple[str, ...]:
     if found.get("equivocations"):
         who = _few(sorted({str(one.get("sender")) for one in found["equivocations"]}))
         alarms.append(f"said two things at once: {who} (tacit verify has the proof)")
+    if found.get("trouble"):
+        alarms.append(str(found["trouble"]))
     if found.get("lost_history"):
         alarms.append("others are ahead of this ledger: it is not the newest")
     if found.get("behind"):

@@ -50,7 +50,6 @@ class Form:
     mixing: str = ""
     adjacency: str = ""
     tolerance: str = ""
-    components: str = "1"
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], **otherwise: Any) -> Self:
@@ -72,7 +71,7 @@ class Form:
 class Wish:
     """A design question; None is left open, or left to the default.
 
-    `unit`, `low`, `high` and `components` are not asked of `tacit design`, which knows adjacency and spread.
+    `unit`, `low` and `high` are for people: the mathematics knows adjacency and spread.
     """
 
     low: float
@@ -90,12 +89,11 @@ class Wish:
     tolerance: float | None = None
     mixing: float | None = None
     true_average: bool = False
-    components: int = 1
 
     def asked(self) -> dict[str, Any]:
         """What `tacit design` has to be told; the graph by its name."""
         usual = Wish(low=self.low, high=self.high, unit=self.unit)
-        names = [f.name for f in fields(self) if f.name not in ("low", "high", "unit", "components")]
+        names = [f.name for f in fields(self) if f.name not in ("low", "high", "unit")]
         return {k: getattr(self, k) for k in names if getattr(self, k) != getattr(usual, k)}
 
 
@@ -167,7 +165,6 @@ def read(form: Form) -> Wish:
     if low is not None and high is not None and not low < high:
         get.wrong["high"] = f"the range must be finite with low < high, got {low:g} to {high:g}."
     said: dict[str, Any] = {"failure_probability": get("probability", failure, form.probability)}
-    said["components"] = get("components", whole, form.components)
     if form.find != "size":
         if form.place == "server":
             said["agents"] = get("agents", whole, form.agents)
@@ -184,6 +181,6 @@ def read(form: Form) -> Wish:
         raise Refused(get.wrong)
     assert low is not None
     assert high is not None
-    if said.setdefault("adjacency", (high - low) * said["components"]) != high - low:
+    if said.setdefault("adjacency", high - low) != high - low:
         said["spread"] = high - low
     return Wish(low=low, high=high, unit=form.unit.strip(), **said)

@@ -13,22 +13,17 @@ from tacit.errors import GraphError, Infeasible, InputError, TacitError
 from tacit.studio import same
 from tacit.studio.form import Form, Refused, Wish, read
 from tacit.studio.graphs import graph
-from tacit.studio.words import near, percent, with_unit
+from tacit.studio.words import guess_rate, near, percent, with_unit
 from tacit.theory import accuracy
-from tacit.theory.advice import right_at_most, strength, wide_radius
 from tacit.theory.design import Design, design
-from tacit.theory.promise import promise
 from tacit.theory.question import Question
 from tacit.theory.rounding import shown_up
-from tacit.theory.vectors import per_component
 
-_LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
+_LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1)}
 """Within these an answer takes less than a second."""
-_TINY = 1e-100
 _FIELDS = {
     "epsilon": "budget", "radius": "radius", "failure probability": "probability", "rounds": "rounds",
     "tolerance": "tolerance", "adjacency": "adjacency", "mixing": "mixing", "agents": "agents",
-    "components": "components",
 }  # fmt: skip
 """Where a sentence of the library belongs, by its first words."""
 
@@ -84,7 +79,6 @@ class Plan:
     plain: str = ""
     quantities: dict[str, tuple[Quantity, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    warning: str = ""
     curve: Curve | None = None
     refusal: str = ""
     ways: tuple[Way, ...] = ()
@@ -129,12 +123,10 @@ def _modest(wish: Wish) -> Wish:
 
 
 def sketch(form: Form) -> Curve | None:
-    """Return the curve alone, at once: for a slider that is being moved.
-
-    None where there is none, or where a field cannot be used: the answer that follows says why.
-    """
+    """Return the curve alone, at once: for a slider that is being moved. None where it takes longer."""
     try:
-        return _curve(_modest(read(form)))
+        wish = _modest(read(form))
+        return None if wish.radius == 0 else _curve(wish)
     except (TacitError, ArithmeticError, MemoryError):
         return None
 
@@ -159,16 +151,11 @@ def _answered(asked: Plan, wish: Wish, found: Design) -> Plan:
         "all": "Possible",
     }[asked.form.find]
     agents = "The one agent ends" if made.mechanism.n == 1 else f"The {made.mechanism.n:,} agents agree"
-    each, every = "", ""
-    if wish.components > 1:
-        each = " in any one component"
-        together = with_unit(shown_up(_radius_of_all(found, wish.components), 4), unit)
-        every = f" In all {wish.components:,} components together they are within {together} as surely."
     plain = (
-        f"{agents} within {with_unit(shown_up(made.radius, 4), unit)} of their {target}{each}, with "
-        f"probability {odds}.{every} Whoever sees everything that is said, and must tell apart two values "
-        f"{with_unit(near(made.adjacency), unit)} apart, is right at most {right_at_most(made.loss)} of the "
-        f"time; a blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
+        f"{agents} within {with_unit(shown_up(made.radius, 4), unit)} of their {target}, with probability "
+        f"{odds}. Whoever sees everything that is said, and must tell apart two values "
+        f"{with_unit(near(made.adjacency), unit)} apart, is right at most {guess_rate(made.loss)} of the "
+        "time; a blind guess is right 50% of the time."
     )
     curve = _curve(wish) if wish.agents is not None or wish.graph is not None else None
     if curve is None:
@@ -180,7 +167,6 @@ def _answered(asked: Plan, wish: Wish, found: Design) -> Plan:
         plain=plain,
         quantities=_quantities(found, wish),
         notes=tuple(found.notes()),
-        warning=wide_radius(made.radius, wish.high - wish.low) or "",
         curve=None if curve is None else replace(curve, point=(made.loss, made.radius)),
     )
 
@@ -190,11 +176,6 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
     per = f"per {unit}" if unit else "per unit of adjacency"
     span = "an endless run" if made.horizon is None else f"{made.horizon:,} rounds"
     misses = f"exact; missed with probability {near(made.failure_probability)}"
-    every = []
-    if wish.components > 1:
-        misses += "; for any one component"
-        meaning = f"the radius for all {wish.components:,} components together"
-        every = [("all components", shown_up(_radius_of_all(found, wish.components)), meaning)]
     wider = f"the paper’s bound, {made.radius_chebyshev / made.radius:.2g} times as wide"
     once = f"noise drawn once: {found.advantage:.3g} times smaller"
     agree = f"until all agree within {with_unit(near(made.tolerance), unit)}"
@@ -210,7 +191,6 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
         ],
         "Accuracy": [
             ("radius", shown_up(made.radius), misses),
-            *every,
             ("Chebyshev", shown_up(made.radius_chebyshev), wider),
             ("one-shot", shown_up(found.baseline.radius), once),
         ],
@@ -220,19 +200,6 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
         ],
     }
     return {section: tuple(Quantity(*row) for row in part) for section, part in rows.items()}
-
-
-def _radius_of_all(found: Design, components: int) -> float:
-    """Return the radius that all components keep together, as a session promises it."""
-    made = found.promise
-    return promise(
-        made.mechanism,
-        adjacency=made.adjacency,
-        failure_probability=per_component(made.failure_probability, components),
-        rounds=made.horizon,
-        tolerance=made.tolerance,
-        spread=made.spread,
-    ).radius
 
 
 def _each(value: float | list[float], *, up: bool = False) -> str:
@@ -265,12 +232,7 @@ def _unit_radii(size: Wish) -> tuple[float, float, float]:
 
 
 def _curve(wish: Wish) -> Curve | None:
-    """Return the curve of a question, or None where it has no size or cannot be drawn."""
     if wish.agents is None and wish.graph is None:
-        return None
-    # A chart has no place for what is not positive, nor for what floating point cannot divide.
-    drawn = [v for v in (wish.loss, wish.epsilon, wish.radius, wish.adjacency) if v is not None]
-    if not all(_TINY < value < 1 / _TINY for value in drawn):
         return None
     # All that the three radii depend on: while other fields change, nothing is computed again.
     size = replace(
@@ -288,7 +250,7 @@ def _curve(wish: Wish) -> Curve | None:
 
 
 def _refused_curve(wish: Wish) -> Curve | None:
-    curve = _curve(wish)
+    curve = _curve(wish) if wish.radius != 0 else None
     return None if curve is None else replace(curve, point=None)
 
 
