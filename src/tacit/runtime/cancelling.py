@@ -1,8 +1,8 @@
 """Cancellations: the coordinator's signed word that a session is over, as a file.
 
-The file holds the very frame that a running coordinator sends (`Stop`), so nothing else can be read into
-it. It is kept in the coordinator's directory of keys, where `tacit coordinate` looks for it, and can be
-given to agents that are not connected.
+The file holds an Ed25519 signature over a text of its own and the session's id. It is no frame of the
+protocol: put into a transcript it means nothing. It is kept in the coordinator's directory of keys, where
+`tacit coordinate` looks for it, and can be given to agents that are not connected.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
 from tacit.errors import FileError, InputError
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, Message, Reason, Stop
 from tacit.runtime.files import private_directory, read_public, write_whole
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tacit.runtime.identity import Identity
 
 FOLDER = "cancelled"
+_SAYS = b"tacit session cancelled 1\0"
 _TEXT = re.compile(
     rb"-----BEGIN TACIT CANCELLATION-----\s+([A-Za-z0-9+/=\s]{1,1000})-----END TACIT CANCELLATION-----\s*"
 )
@@ -48,9 +50,9 @@ def cancel(session: Session, identity: Identity) -> bytes:
     that is started later ends the session at once.
     """
     _require_coordinator(session, identity)
-    frame = Codec(session).seal(COORDINATOR, Stop(0, Reason.OPERATOR), identity.sign)
+    signature = identity.sign(_SAYS + session.id)
     begin, end = b"-----BEGIN TACIT CANCELLATION-----\n", b"-----END TACIT CANCELLATION-----\n"
-    data = begin + base64.encodebytes(frame) + end
+    data = begin + base64.encodebytes(signature) + end
     place = _place(session, identity)
     private_directory(place.parent)
     write_whole(place, data, force=True)
@@ -66,19 +68,13 @@ def require_cancelled(session: Session, path: Path) -> None:
     """Refuse a file that is not this session's cancellation, signed by its coordinator."""
     found = _TEXT.fullmatch(read_public(path))
     try:
-        frame = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
-    except ValueError:
-        frame = b""
-    message = Codec(session).open(frame)
-    if (
-        not isinstance(message, Message)
-        or not isinstance(message.body, Stop)
-        or message.sender != COORDINATOR
-    ):
+        signature = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
+        Ed25519PublicKey.from_public_bytes(session.coordinator or b"").verify(signature, _SAYS + session.id)
+    except (ValueError, InvalidSignature):
         raise FileError(
             f"{path} must be the cancellation of session {session.name}, signed by its coordinator, and is "
             "not: ask the coordinator, or give the session up on your own word, without the file."
-        )
+        ) from None
 
 
 def _place(session: Session, identity: Identity) -> Path:
