@@ -41,7 +41,11 @@ def common_options(command: F) -> F:
     existing = click.Path(exists=True, path_type=Path)
     for option in (
         options.json_option,
-        click.option("--timeout", type=options.NUMBER, help="Stop waiting after so many seconds (exit code 5).  [default: when the session expires]"),
+        click.option(
+            "--timeout",
+            type=options.NUMBER,
+            help="Stop after so many seconds (exit code 5).  [default: when the session expires]",
+        ),
         click.option("--pace", type=options.NUMBER, default=0.0, help="At least so many seconds per round."),
         click.option(
             "--status", type=click.IntRange(0, 65535), help="Show /status and /metrics at this port."
