@@ -67,11 +67,12 @@ def test_the_law_of_a_sum_of_laplace_variables(m):
         assert found == pytest.approx(np.log(density / density[0]), abs=2e-3)
 
 
-def test_the_truth_is_where_they_believe_it_to_be():
+@pytest.mark.parametrize("sessions", [100, pytest.param(2000, marks=pytest.mark.long)])
+def test_the_truth_is_where_they_believe_it_to_be(sessions):
     """Starts drawn from the prior: their place in the belief is uniform."""
     rng, places = np.random.default_rng(12), []
     mechanism = ClientServer(Fading(0.5, 1.0, 0.8), agents=4)
-    for _ in range(400):
+    for _ in range(sessions):
         starts = rng.uniform(0, 4, 4)
         seen = belief(
             session(mechanism, starts, 6, rng),

@@ -9,9 +9,11 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 from tacit.audit import portable
+from tacit.cli import main
 
 
 def test_logarithms_are_those_of_the_c_library_or_the_next_number():
@@ -70,12 +72,12 @@ needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="names of 
 
 
 @needs_x86
-def test_an_audit_prints_the_same_without_what_this_cpu_has():
+def test_an_audit_prints_the_same_without_what_this_cpu_has(monkeypatch):
     words = ("--broken", "floating-point", "--sessions", "1000", "--rounds", "5")
-    as_it_is = printed(words, {})
-    assert as_it_is[0] == 1
-    assert as_it_is[1].startswith("ALARM: floating-point")
-    assert printed(words, {**PLAIN, **LIBRARY}) == as_it_is
+    monkeypatch.setenv("COLUMNS", "110")
+    as_it_is = CliRunner().invoke(main, ["audit", *words])
+    assert as_it_is.stdout.startswith("ALARM: floating-point")
+    assert printed(words, {**PLAIN, **LIBRARY}) == (1, as_it_is.stdout)
 
 
 @needs_x86

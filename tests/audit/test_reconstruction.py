@@ -81,9 +81,10 @@ def test_quantile_inverts_the_distribution():
 
 
 @pytest.mark.parametrize("parameters", [Fading(0.6, 2.0, 0.7), OneShot(0.6, 2.0)])
-def test_intervals_cover_at_their_stated_rate(parameters):
+@pytest.mark.parametrize("runs", [1000, pytest.param(20_000, marks=pytest.mark.long)])
+def test_intervals_cover_at_their_stated_rate(parameters, runs):
     """Starts drawn from the prior: their place in the posterior is uniform, and intervals hold."""
-    runs, prior = 8000, Prior((-3, 0, 4), (1, 3))
+    prior = Prior((-3, 0, 4), (1, 3))
     rng = np.random.default_rng(11)
     starts = np.where(rng.random(runs) < 3 / 15, rng.uniform(-3, 0, runs), rng.uniform(0, 4, runs))
     mechanism = ClientServer(parameters, agents=2)

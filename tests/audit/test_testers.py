@@ -136,13 +136,14 @@ def test_black_box_finds_the_loss_of_what_it_does_not_know():
     assert same.loss == 0
 
 
-def test_what_is_learned_is_not_judged_on_what_it_was_learned_from():
-    """Three hundred columns of nothing, four hundred rows: any score fits them, none may pass for a leak."""
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=pytest.mark.long)])
+def test_what_is_learned_is_not_judged_on_what_it_was_learned_from(seeds):
+    """Two hundred columns of nothing, four hundred rows: any score fits them, none may pass for a leak."""
 
     def nothing(value, count, seed):
-        return np.random.default_rng(seed).normal(size=(count, 300)).round(6)
+        return np.random.default_rng(seed).normal(size=(count, 200)).round(6)
 
-    for seed in range(5):
+    for seed in seeds:
         assert (
             measure_black_box(nothing, 0, 1, transcripts=400, failure_probability=1e-3, seed=seed).loss == 0
         )
