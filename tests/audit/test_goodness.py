@@ -7,7 +7,7 @@ from scipy.stats import binom
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.audit import Deployed, Simulated
 from tacit.audit import goodness as tests
-from tacit.audit.residual import Noise, join, noise_of
+from tacit.audit.residual import Noise, _spread_rounded, _spread_whole, join, noise_of
 from tacit.audit.seeds import GENERATORS, guessable
 
 PAPER = Fading(0.8, 10, 0.6)
@@ -356,23 +356,36 @@ def test_exact_noise_is_not_odd_on_the_finest_lattice():
     assert all(oddity.p_value > 1e-9 for oddity in tests.oddities(noise))
 
 
-@pytest.mark.parametrize("bits", [8, 12])
-def test_noise_on_a_lattice_is_spread_to_the_exact_law(bits):
-    """The smallest and the largest of cells: each has the mass of the continuous law."""
-    r = np.concatenate([lattice_noise(bits, seed).r.reshape(-1) for seed in range(3)])
-    n = len(r)
-    for v in (2.0**-bits / 3, 2.0**-bits, 0.5, 2.0):
-        assert binom.cdf(np.sum(np.abs(r) > v), n, np.exp(-v)) > 1e-6
-        assert binom.sf(np.sum(np.abs(r) > v) - 1, n, np.exp(-v)) > 1e-6
-    assert binom.cdf(min(np.sum(r > 0), np.sum(r < 0)), n, 0.5) > 1e-6
+def discrete_laplace(step, rng, n):
+    """Multiples of a step with P(k) proportional to e^(−|k|·step): a difference of geometric numbers."""
+    up, down = rng.geometric(-np.expm1(-step), (2, n))
+    return step * (up - down)
+
+
+@pytest.mark.parametrize("step", [2.0, 0.5, 0.05])
+@pytest.mark.parametrize("how", ["whole", "rounded"])
+def test_noise_on_a_lattice_is_spread_to_the_exact_law(step, how):
+    """Steps as wide as the noise: what is not spread, or spread evenly, has another law."""
+    rng, n = np.random.default_rng(5), 20_000
+    steps = np.full(n, step)
+    if how == "whole":
+        r = _spread_whole(discrete_laplace(step, rng, n), steps, rng)
+    else:
+        state = 0.3 * step
+        r = _spread_rounded(np.rint((state + rng.laplace(size=n)) / step) * step - state, steps, rng)
+    for v in (step / 3, step / 2, step, 1.7 * step, 1.0, 2.0):
+        for side in (r > v, r < -v):
+            share = np.exp(-v) / 2
+            assert min(binom.cdf(side.sum(), n, share), binom.sf(side.sum() - 1, n, share)) > 1e-6
+    assert min(binom.cdf(np.sum(r > 0), n, 0.5), binom.sf(np.sum(r > 0) - 1, n, 0.5)) > 1e-6
 
 
 @pytest.mark.long
 def test_no_lattice_makes_a_right_mechanism_odd():
     """All of them, with many seeds: the smallest of all probabilities is what chance makes it."""
     lowest = []
-    for bits in range(8, 45, 2):
-        for seed in range(20):
+    for bits in range(8, 45, 3):
+        for seed in range(15):
             found = [oddity.p_value for oddity in tests.oddities(lattice_noise(bits, 100 + seed, runs=500))]
             lowest.append(min(found) * len(found))
     counts = np.array(lowest)
