@@ -236,7 +236,7 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
                 self.wrong |= self.digests.setdefault(m.slot, m.digest) != m.digest
             self.wrong |= m.kind == FEEDBACK and last not in (None, m.body[5])
         rounds = max([*self.feedback, *(t for t, _ in self.means)], default=-1) + 1
-        self.wrong |= rounds > min(filter(None, self.stops), default=rounds)
+        self.wrong |= rounds > min(self.stops, default=rounds)
         self.gap |= rounds == 0 or bool(self.lacking - set(self.means))
         self.gap |= not (self.graph or running or rounds in self.stops) and rounds < self.s.rounds
         word = "unsound" if self.wrong else "unchecked" if self.gap else "sound"

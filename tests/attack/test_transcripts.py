@@ -173,16 +173,15 @@ def test_a_session_cannot_end_and_go_on(played, tmp_path):
         assert names(verify(several)) == {"after-the-end"}
 
 
-def test_a_cancellation_does_not_let_others_choose_where_a_session_ended(played, tmp_path):
-    """It is signed as an end at 0, is handed out as a file, and could be put beside any part of a session."""
+def test_an_end_in_another_file_does_not_let_others_choose_where_a_session_ended(played, tmp_path):
+    """An end that is signed for another round excuses no missing rounds."""
     game = played(rounds=4)
-    stop = game.codec.seal(COORDINATOR, Stop(0, Reason.OPERATOR), game.keys[-1].sign)
-    first = header(game.session, COORDINATOR)
-    cancelled = save(tmp_path / "c.jsonl", [first, line_of(game.codec.open(stop))])
-    whole = write(tmp_path / "whole.jsonl", game)
-    part = write(tmp_path / "part.jsonl", game, records=game.kept[COORDINATOR][:2])
-    assert verify([whole, cancelled]).word == "sound"
-    assert names(verify([part, cancelled])) == {"unfinished"}
+    first, part = header(game.session, COORDINATOR), game.kept[COORDINATOR][:2]
+    part = write(tmp_path / "part.jsonl", game, records=part)
+    for t, found in ((0, {"unfinished", "after-the-end"}), (3, {"missing-round", "unfinished"})):
+        stop = game.codec.seal(COORDINATOR, Stop(t, Reason.OPERATOR), game.keys[-1].sign)
+        end = save(tmp_path / "end.jsonl", [first, line_of(game.codec.open(stop))])
+        assert names(verify([part, end])) == found
 
 
 def test_nothing_is_not_sound(played, tmp_path):

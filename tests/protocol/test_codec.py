@@ -315,3 +315,11 @@ def test_records_are_read_back_and_show_nothing_private():
 
 def test_signatures_are_sixty_four_bytes():
     assert SIGNATURE_BYTES == len(known_key(0).sign(b""))
+
+
+def test_the_length_of_a_frame_does_not_depend_on_its_numbers():
+    """Length is seen by everyone on the wire. It follows from the round alone, which is public."""
+    lengths = set()
+    for x in (0, 1, -1, 127, 128, -(2**40), bound(SESSION.exponent(3, 2)), -bound(SESSION.exponent(3, 2))):
+        lengths.add(len(CODEC.seal(3, report(3, 2, (x, -x)), SIGNS[3])))
+    assert len(lengths) == 1

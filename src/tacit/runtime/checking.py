@@ -185,8 +185,7 @@ class Checker:
                 self.lacks(t, COORDINATOR, absent)
             else:
                 self._recompute(message, used, reports, None)
-        # A cancellation is signed as a stop at 0, whatever the round is: it says nothing about rounds.
-        end = min(filter(None, self._stops), default=self.rounds)
+        end = min(self._stops, default=self.rounds)
         if self.rounds > end:
             self.found("after-the-end", round=end)
         if not (running or self.rounds in self._stops) and self.rounds < self.session.rounds:
