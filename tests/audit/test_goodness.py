@@ -324,6 +324,14 @@ def test_joined_noise_keeps_the_updates_of_each_session():
     assert join([parts[0], parts[0]]).update.shape[0] == 1
 
 
+def test_parts_are_spread_independently():
+    values = np.array([1.1, 2.3, 4.7])
+    seen = Deployed(SERVER, 0, 20, bits=8, seedable=True)(values, 2, 20, 1)
+    one, same, other = (noise_of(seen, values, stream=stream).r for stream in (0, 0, 1))
+    assert np.array_equal(one, same)
+    assert not np.any(one == other)
+
+
 def test_late_rounds_that_doubles_cannot_resolve_are_left_out_of_equality():
     seen = Simulated(ClientServer(Fading(0.9, 1.0, 0.2), agents=2), lattice=False)([1000.0, 0], 8, 20, 1)
     noise = noise_of(seen, [1000.0, 0])

@@ -264,7 +264,8 @@ def _low_bits(evidence: Evidence, share: float) -> Iterator[Finding]:
 
 def _goodness(evidence: Evidence, share: float, seeds: Sequence[int] | None) -> list[Finding]:
     """The noise against its declaration."""
-    noise = join([noise_of(evidence.first, evidence.values), noise_of(evidence.second, evidence.others)])
+    known = ((evidence.first, evidence.values), (evidence.second, evidence.others))
+    noise = join([noise_of(*some, stream=stream) for stream, some in enumerate(known)])
     return goodness_findings([*oddities(noise), *guessable(noise, seeds)], share)
 
 

@@ -78,10 +78,13 @@ class Noise:
         return float(self.step[:, self.exact].max(initial=0.0))
 
 
-def noise_of(transcripts: Transcripts, values: npt.ArrayLike) -> Noise:
-    """Return the standardised noise of sessions that all ran from these values."""
+def noise_of(transcripts: Transcripts, values: npt.ArrayLike, stream: int = 0) -> Noise:
+    """Return the standardised noise of sessions that all ran from these values.
+
+    Noise that is joined must be spread with different streams of the auditor's own randomness.
+    """
     theta = as_states(values, transcripts.mechanism.n)
-    rng = np.random.default_rng([*_OWN, transcripts.runs, *transcripts.x.shape[1:]])
+    rng = np.random.default_rng([*_OWN, stream])
     parts = [_of_agent(transcripts.of(agent), start, rng) for agent, start in enumerate(theta)]
     components = transcripts.components or 1
     whole = transcripts.exponent is not None
