@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from tacit.cli.crew import free_ports
 from tacit.errors import InputError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
@@ -54,9 +55,7 @@ def keys(tmp_path_factory):
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    return free_ports(1)[0]
 
 
 async def gathered(transport, until):
@@ -152,12 +151,7 @@ def test_a_server_and_its_agents_over_tls(keys, port):
 
 def test_peers_hear_their_neighbours_only_and_find_each_other_again(keys):
     async def check():
-        ports = []
-        for _ in range(3):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                ports.append(free.getsockname()[1])
-        ends = [f"wss://127.0.0.1:{p}" for p in ports]
+        ends = [f"wss://127.0.0.1:{port}" for port in free_ports(3)]
 
         def peer(i):
             tls = keys.of[NAMES[i]].tls
@@ -484,12 +478,7 @@ def has_ipv6():
 
 def test_neighbours_that_connect_to_each_other_keep_one_connection(keys):
     async def check():
-        ports = []
-        for _ in range(2):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                ports.append(free.getsockname()[1])
-        ends = [f"wss://127.0.0.1:{p}" for p in ports]
+        ends = [f"wss://127.0.0.1:{port}" for port in free_ports(2)]
         peers = [
             WebsocketTransport(keys.path, i, keys.of[NAMES[i]].tls, listen=[ends[i]], connect=[ends[1 - i]])
             for i in range(2)

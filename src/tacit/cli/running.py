@@ -250,7 +250,15 @@ def _leave_no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
+def _preload(given: Options) -> None:
+    """Import what would be imported later: when files have run out, a module cannot be opened any more."""
+    if given.status is not None:
+        import prometheus_client.core
+        import prometheus_client.registry  # noqa: F401
+
+
 async def _driven(status: Status, given: Options, make: Any, takers: list[Taker], log: Log) -> Any:
+    _preload(given)
     async with AsyncExitStack() as stack:
         watch = log.notice
         if given.status is not None:
