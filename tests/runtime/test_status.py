@@ -3,16 +3,19 @@
 import asyncio
 import dataclasses
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tacit.cli.status import _rows
 from tacit.errors import ParameterError
 from tacit.protocol import effects
 from tacit.protocol.messages import COORDINATOR, Reason, Refusal
 from tacit.protocol.records import Began, Moved
 from tacit.runtime.status import Status
 from tacit.runtime.status_server import StatusServer
+from tacit.runtime.transport import Network
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +163,42 @@ def test_others_cannot_read_it_unless_that_is_meant(status, host):
 def test_ports_are_ports(status):
     with pytest.raises(ParameterError, match="port"):
         StatusServer(status, 70_000)
+
+
+def test_without_a_connection_nobody_is_running(game):
+    """A dead coordinator, and one that never came: the status says so, and why."""
+    status = Status(game.session, 1)
+    status.notice(effects.Spoken(0, 0.5))
+    there = Network(connected=(COORDINATOR,), heard=100.0)
+    gone = Network(heard=100.0, trouble="wss://host:1: nobody listens there (yet).")
+    status.watch_network(lambda: there)
+    assert (status.current.phase, status.current.connected) == ("running", ["coordinator"])
+    status.watch_network(lambda: gone)
+    shown = json.loads(status.json())
+    assert (shown["phase"], shown["connected"], shown["heard"]) == ("disconnected", [], 100.0)
+    assert "nobody listens" in shown["trouble"]
+    assert samples(status)["tacit_connected", None] == 0
+    words = dict(_rows(shown))
+    assert (words["phase"], words["connected to"]) == ("disconnected", "nobody")
+    assert "nobody listens" in words["trouble"]
+    status.notice(effects.Finished(4))
+    assert status.current.phase == "finished"  # whoever is over needs nobody
+
+
+def test_a_coordinator_that_waits_for_its_agents_is_not_disconnected(game):
+    status = Status(game.session, COORDINATOR)
+    status.watch_network(Network)
+    assert status.current.phase == "waiting"
+    status.notice(effects.RoundOpened(0, 4))
+    assert status.current.phase == "disconnected"
+
+
+def test_an_expired_certificate_is_shown_as_trouble(game):
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    status = Status(game.session, 1, clock=now.timestamp)
+    status.watch_network(lambda: Network(connected=(COORDINATOR,), expires=now + timedelta(days=2)))
+    assert status.current.trouble is None
+    status.watch_network(lambda: Network(connected=(COORDINATOR,), expires=now))
+    assert status.current.certificate_expires == now.timestamp()
+    assert "expired on 2030-01-01 00:00 UTC: renew it" in status.current.trouble
+    assert dict(_rows(json.loads(status.json())))["trouble"] == status.current.trouble
