@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.certificates import Request
+from tacit.runtime.certificates import Request, Subject
 from tacit.runtime.identity import Identity, bundle, load_authority
+from tacit.runtime.keys import read_signing_key, tls_key
 from tacit.runtime.member import loaded
 from tacit.runtime.register import REVOKED, SIGNED, opened
 from tacit.runtime.revocation import Revocations, revoked_list
@@ -91,12 +93,7 @@ def test_a_name_keeps_its_key_although_the_certificate_could_not_be_written(read
 
 
 def test_a_key_has_one_name(ready, run, tmp_path):
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    from tacit.runtime.certificates import Subject
-    from tacit.runtime.keys import tls_key
-
-    signing = load_pem_private_key(Path("alice/signing.key").read_bytes(), None)
+    signing = read_signing_key(Path("alice/signing.key").read_bytes(), "key")
     subject = Subject("mallory", signing.public_key().public_bytes_raw(), ())
     Path("m.pem").write_bytes(Request.make(subject, tls_key(), signing))
     assert "belongs to alice, and mallory asks for it" in said(run("keys", "sign", "m.pem", code=2))
@@ -321,3 +318,14 @@ def test_only_the_old_key_can_agree_to_be_replaced(ready, run):
 def test_help_has_examples(run):
     for verb in ("revoke", "rotate"):
         assert f"tacit keys {verb}" in run("keys", verb, "--help").output
+
+
+def test_the_agreement_of_a_key_that_is_not_the_name_s_is_worth_nothing(ready, run):
+    """Mallory asks for the name alice, and a key of Mallory's own agrees to be replaced."""
+    run("keys", "new", "alice", "--out", "mallory")
+    old = read_signing_key(Path("mallory/signing.key").read_bytes(), "key")
+    new = Ed25519PrivateKey.generate()
+    asked = Subject("alice", new.public_key().public_bytes_raw(), ())
+    Path("false.pem").write_bytes(Request.make(asked, tls_key(), new, old=old))
+    assert Request.parse(Path("false.pem").read_bytes(), "r").replaces == old.public_key().public_bytes_raw()
+    assert "alice has another signing key" in said(run("keys", "sign", "false.pem", "--out", "x.crt", code=2))
