@@ -7,18 +7,30 @@ import socket
 import ssl
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import pytest
 
 from tacit.cli.crew import free_ports
-from tacit.errors import InputError
+from tacit.errors import FileError, InputError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.runtime.agent import Agent
 from tacit.runtime.certificates import Request
-from tacit.runtime.identity import Identity, bundle, install, load_authority, provision, renew_agent
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.identity import (
+    Identity,
+    bundle,
+    install,
+    install_revocations,
+    load_authority,
+    provision,
+    renew_agent,
+)
 from tacit.runtime.memory import MemoryNetwork
 from tacit.runtime.probe import require_endpoint, why_not_reached
+from tacit.runtime.revocation import Revoked, revoked_list
 from tacit.runtime.transport import Frame, Inbox, NetworkError, Presence
 from tacit.runtime.websocket_transport import WebsocketTransport, to_dial
 
@@ -420,6 +432,61 @@ def test_revoked_members_are_turned_out_and_not_let_in(keys, port):
             await until(lambda: any(s.startswith("a0 was refused") and "is revoked" in s for s in heard))
             with pytest.raises(NetworkError, match="a0 is revoked"):
                 await gathered(agent, lambda _: False)
+
+    asyncio.run(check())
+
+
+def test_a_new_list_of_the_authority_turns_a_member_out_without_a_restart(keys, tmp_path, port):
+    """The list is put into the coordinator's directory while the session runs."""
+
+    async def check():
+        where, heard = f"wss://127.0.0.1:{port}", []
+        made = provision(tmp_path / "keys", ["coordinator", "a0"], listening=["coordinator"])
+        home, authority = made["coordinator"].directory, load_authority(tmp_path / "keys" / "authority")
+        roster = (Member("a0", made["a0"].public_key),)
+        session = replace(
+            keys.server, coordinator=made["coordinator"].public_key, roster=roster, quorum=1, start=1
+        )
+        server = Coordinator(
+            session, ledger=tmp_path / "l", identity=home, listen=where, trouble=heard.append
+        )._transport
+        agent = Agent(
+            session, 0.5, ledger=tmp_path / "m", identity=made["a0"], cap=9.0, connect=where
+        )._transport
+        async with opened(server, agent):
+            await gathered(server, lambda got: Presence(0, True) in got)
+            gone = Revoked(made["a0"].certificate.serial, datetime.now(UTC), "a0", None)
+            install_revocations(revoked_list(authority, [gone], 1).pem(), home)
+            await gathered(server, lambda got: Presence(0, False) in got)
+            with pytest.raises(NetworkError, match="a0 is revoked"):
+                await gathered(agent, lambda _: False)
+            assert any("certificate of a0 is revoked" in sentence for sentence in heard)
+
+    asyncio.run(check())
+
+
+def test_while_the_list_cannot_be_read_nobody_new_is_let_in(keys, port):
+    async def check():
+        where, heard, known = f"wss://127.0.0.1:{port}", [], [False]
+
+        def revoked(_):
+            if known:
+                return False
+            raise FileError("the list is broken.")
+
+        server = hub(keys, where, trouble=heard.append, revoked=revoked)
+        first, second = (
+            WebsocketTransport(keys.server, i, keys.of[NAMES[i]].tls, connect=[where]) for i in range(2)
+        )
+        async with opened(server, first):
+            await gathered(server, lambda got: Presence(0, True) in got)
+            known.clear()
+            async with opened(second):
+                await until(lambda: any("cannot read its list" in sentence for sentence in heard))
+                await until(lambda: "the list is broken." in heard)
+                assert server.network.connected == (0,)
+                known.append(False)
+                await gathered(server, lambda got: Presence(1, True) in got)
 
     asyncio.run(check())
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
+from tacit.errors import TacitError
 from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.link import Refusal
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
     from tacit.runtime.certificates import Certificate
 
-MALFORMED, FORBIDDEN, OTHER_SESSION, OTHER_CONTENTS, CONNECTED = 400, 403, 404, 409, 423
+MALFORMED, FORBIDDEN, OTHER_SESSION, OTHER_CONTENTS, CONNECTED, UNABLE = 400, 403, 404, 409, 423, 503
 """The HTTP statuses of refusals."""
 _PATH = re.compile(r"/tacit/1/([A-Za-z0-9._-]{1,64})/([0-9a-f]{64})/([A-Za-z0-9._-]{1,64})")
 
@@ -48,7 +49,12 @@ class Admission:
         if path is not None:
             self._require_session(certificate, path)
         who = self._listed(certificate)
-        if self.revoked(certificate):
+        try:
+            revoked = self.revoked(certificate)
+        except TacitError:
+            me = self._session.member_name(self._who)
+            raise Refusal(UNABLE, f"{me} cannot read its list of revoked certificates.") from None
+        if revoked:
             raise Refusal(FORBIDDEN, f"the certificate of {certificate.name} is revoked.")
         return who
 

@@ -260,4 +260,5 @@ def _websockets(member: _Speaker, listen: Ends, connect: Ends, trouble: Callable
         listen=[listen] if isinstance(listen, str) else listen,
         connect=[connect] if isinstance(connect, str) else connect,
         trouble=trouble,
+        revoked=member.identity.revoked,
     )

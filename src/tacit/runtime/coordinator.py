@@ -154,4 +154,11 @@ def _websockets(
     from tacit.runtime.websocket_transport import WebsocketTransport
 
     ends = [listen] if isinstance(listen, str) else listen
-    return WebsocketTransport(member.session, COORDINATOR, member.identity.tls, listen=ends, trouble=trouble)
+    return WebsocketTransport(
+        member.session,
+        COORDINATOR,
+        member.identity.tls,
+        listen=ends,
+        trouble=trouble,
+        revoked=member.identity.revoked,
+    )

@@ -323,13 +323,19 @@ class WebsocketTransport:
             now = datetime.now(UTC)
             for link in tuple(self._links.values()):
                 link.tick(self._ping_after, self._end_after)
-                certificate = link.certificate
-                if certificate is None:
-                    continue
-                if now >= min(certificate.expires, self._credentials.authority.expires):
-                    self._turn_out(link, f"the certificate of {certificate.name} has expired")
-                elif self._admission.revoked(certificate):
-                    self._turn_out(link, f"the certificate of {certificate.name} is revoked")
+                assert link.certificate is not None
+                if now >= min(link.certificate.expires, self._credentials.authority.expires):
+                    self._turn_out(link, f"the certificate of {link.certificate.name} has expired")
+                elif self._is_revoked(link.certificate):
+                    self._turn_out(link, f"the certificate of {link.certificate.name} is revoked")
+
+    def _is_revoked(self, certificate: Certificate) -> bool:
+        """Whether a certificate is revoked; who is in stays in while the list cannot be read."""
+        try:
+            return self._admission.revoked(certificate)
+        except TacitError as error:
+            self._tell("revocations", str(error))
+            return False
 
     def _turn_out(self, link: Link, why: str) -> None:
         self._tell(why, f"A connection was ended: {why}.")
