@@ -63,10 +63,19 @@ class CapExceeded(TacitError):
 class Infeasible(TacitError):
     """No parameters meet the request.
 
-    ``gives`` maps each side that could give way to the value that would make
-    the request feasible, the other sides kept as they are.
+    ``alternatives`` are changes that would make it feasible: each maps one or several sides to new values,
+    to be changed together, the other sides kept as they are. ``gives`` has those of one side alone.
     """
 
-    def __init__(self, message: str, gives: dict[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        gives: dict[str, float] | None = None,
+        alternatives: list[dict[str, float]] | None = None,
+    ) -> None:
         super().__init__(message)
-        self.gives = dict(gives or {})
+        single = [{name: value} for name, value in (gives or {}).items()]
+        self.alternatives = single + (alternatives or [])
+        self.gives = {
+            name: value for way in self.alternatives if len(way) == 1 for name, value in way.items()
+        }

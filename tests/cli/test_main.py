@@ -136,7 +136,12 @@ def test_infeasible_is_one_line_and_3(failing):
 
 def test_infeasible_is_json_for_programs(failing):
     result = failing(Infeasible("no way.", {"radius": 2.0}), "--json", code=3)
-    assert json.loads(result.stdout) == {"feasible": False, "reason": "no way.", "gives": {"radius": 2.0}}
+    assert json.loads(result.stdout) == {
+        "feasible": False,
+        "reason": "no way.",
+        "gives": {"radius": 2.0},
+        "alternatives": [{"radius": 2.0}],
+    }
     assert result.stderr == ""
 
 

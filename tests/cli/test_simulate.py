@@ -37,7 +37,15 @@ def test_measured_is_what_the_mechanism_does(answer, tmp_path):
     parameters = Fading(0.5, 2, 0.9)
     noise = SimulatedNoise(7).draw(parameters, 4, 3)
     final = ClientServer(parameters, agents=3).execute(values, noise).theta[-1]
-    assert found["measured"]["error_max"] == pytest.approx(abs(final.mean() - 3.0), rel=1e-9)
+    assert found["measured"]["error_max"] == pytest.approx(np.abs(final - 3.0).max(), rel=1e-9)
+    assert found["measured"]["within_spread"] is False
+    average = answer(
+        "simulate", *words, "--rounds", 4, "--runs", 1, "--seed", 7, "--record", "average", "--spread", 5
+    )
+    assert average["measured"]["of"] == "average"
+    assert average["measured"]["error_max"] == pytest.approx(abs(final.mean() - 3.0), rel=1e-9)
+    assert average["measured"]["radius"] == average["average_radius"] < average["radius"]
+    assert average["measured"]["within_spread"] is True
     assert found["measured"]["disagreement"] == pytest.approx(np.ptp(final), rel=1e-9)
 
 

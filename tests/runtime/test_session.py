@@ -385,7 +385,7 @@ def test_what_a_session_costs_is_what_was_asked(graph, one_shot, asked):
     assert made.topology == ("server" if graph is None else "graph")
     assert made.adjacency == 50.0
     allowed = asked.get("loss", asked.get("epsilon", 0.0) * 50.0) or made.promise().theory.loss * (1 + 1e-9)
-    assert allowed * (1 - 1e-8) <= worst_loss(made) <= allowed
+    assert allowed * (1 - 1e-6) <= worst_loss(made) <= allowed
     assert worst_loss(made) == max(made.account(i).total for i in range(made.n))
     assert explain(made).sound
     assert parse_session(session_text(made), "text").id == made.id
@@ -394,7 +394,7 @@ def test_what_a_session_costs_is_what_was_asked(graph, one_shot, asked):
 def test_a_radius_that_was_asked_is_promised():
     for one_shot in (False, True):
         made = draft("s", roster(50), low=0.0, high=1.0, radius=0.3, mixing=0.8, one_shot=one_shot)
-        assert 0.3 * (1 - 1e-9) <= made.promise().theory.radius <= 0.3 * (1 + 1e-9)
+        assert 0.3 * (1 - 1e-6) <= made.promise().theory.radius <= 0.3 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("one_shot", [False, True])

@@ -67,6 +67,25 @@ async def test_moving_a_slider_moves_its_number_and_the_chart(user):
     assert chart(user, "Radius")["series"][3]["data"] != before
 
 
+async def test_a_negative_accuracy_is_refused_and_the_old_answer_goes(user, caplog):
+    await user.open("/")
+    await see(user, "Privacy loss")
+    put(user, "radius", "-1")
+    await see(user, "radius must be a number of at least 0, got -1")
+    await see(user, "Some fields need a second look.")
+    await user.should_not_see(marker="headline")
+    put(user, "radius", "5")
+    await see(user, "Privacy loss")
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_several_numbers_per_value(user):
+    await user.open("/?components=3")
+    await see(user, "In all 3 components together")
+    await user.open("/watch?components=3")
+    await see(user, "one number per agent, got 3 components")
+
+
 @pytest.mark.parametrize(
     ("label", "says"),
     [

@@ -10,8 +10,9 @@ from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
-from tacit.theory import agreement, moments
-from tacit.theory.agreement import disagreement, rounds_to_agreement
+from tacit.theory import accuracy, agreement
+from tacit.theory.agreement import apart, disagreement, rounds_to_agreement
+from tacit.theory.laplace_sum import LaplaceSum
 from tacit.theory.rates import spectral_gap, step_sizes
 
 STAR, KARATE, RING = (Graph.from_name(name) for name in ("star:8", "karate", "ring:12"))
@@ -79,7 +80,7 @@ def test_a_billion_rounds():
     slow = Distributed(Fading(1e-8, 1, 1 - 1e-10), RING)
     rounds = rounds_to_agreement(slow, 1e-3, 1.0)
     assert rounds > 10**9
-    assert disagreement(slow, rounds, 1.0) <= 1e-3 < disagreement(slow, rounds - 1, 1.0)
+    assert disagreement(slow, rounds, 1.0) <= 1e-3 < disagreement(slow, rounds // 2, 1.0)
 
 
 # ---- the bound
@@ -93,31 +94,48 @@ def test_the_bound_inverts_and_only_falls(mechanism):
         assert max(later) <= tolerance
         assert sorted(later[1:], reverse=True) == later[1:] or rounds == 0
         bound = agreement._Bound.of(mechanism, spread, 0.05)
-        falling = [bound.after(t, later=True) for t in range(rounds + 20)]
+        falling = [bound.after(t, later=True).pair for t in range(rounds + 20)]
         assert sorted(falling, reverse=True) == falling
         assert rounds == 0 or falling[rounds - 1] > tolerance
 
 
+def noise_weights(mechanism, rounds):
+    """Weight of every draw, at its scale, in every agent's distance from the average: one column per draw."""
+    n, drawn = mechanism.n, 1 if mechanism.one_shot else rounds
+    scales = np.broadcast_to(mechanism.parameters.scales(rounds).reshape(rounds, -1), (rounds, n))[:drawn]
+    noise = np.zeros((rounds, n, drawn * n))
+    noise[:drawn] = np.diag(scales.ravel()).reshape(drawn, n, drawn * n)
+    theta = mechanism.execute(np.zeros((n, drawn * n)), noise).theta[-1]
+    gamma = 1 / step_sizes(mechanism)
+    return theta - gamma @ theta / gamma.sum()
+
+
 @pytest.mark.parametrize("mechanism", mechanisms())
-@pytest.mark.parametrize("rounds", [1, 2, 3, 7, 20])
-def test_the_bounds_hold_for_exact_moments(mechanism, rounds):
-    """E‖Z‖² and each agent's Σ scale² are never above what the proof allows."""
+@pytest.mark.parametrize("rounds", [1, 2, 7])
+def test_the_bounds_hold_for_exact_weights(mechanism, rounds):
+    """E‖Z‖², each agent's Σ weight² and every single weight are never above what the proof allows."""
     bound = agreement._Bound.of(mechanism, 1.0, 0.05)
-    covariance = moments._covariance(moments._Round(mechanism, off_consensus=True), rounds)
-    energy = np.sum(np.diag(covariance) / step_sizes(mechanism))
+    weights = noise_weights(mechanism, rounds)
+    squares = np.sum(weights**2, axis=1)
+    energy = np.sum(2 * squares / step_sizes(mechanism))
+    assert agreement._exact_squares(mechanism, rounds) == pytest.approx(squares.max(), rel=1e-8)
     for later in (False, True):
+        total, largest = bound._weights(rounds, later)
         assert energy <= bound._energy(rounds, later) * (1 + 1e-9)
-        # Var = 2 Σ scale²; the two largest agents' share of `each` is at least any two agents'
-        scales = np.sort(np.sqrt(np.diag(covariance) / 2))
-        quantile = agreement._laplace_quantile(0.05 / mechanism.n)
-        assert scales[-2:].sum() * quantile <= bound.each * bound._reach(rounds, later) * (1 + 1e-9)
-    if bound.log_server is not None:
-        variance = np.diag(covariance)
-        apart = np.sqrt(np.max(variance[:, None] + variance - 2 * covariance))
-        fading = agreement._geometric(rounds, bound.log_server, bound.log_decay[-1:], later=False)[0]
-        assert apart <= bound.server * np.sqrt(0.05) * fading * (1 + 1e-9)
+        assert squares.max() <= total * (1 + 1e-9)
+        assert np.abs(weights).max() <= largest * (1 + 1e-9)
     if rounds == 1 and not mechanism.one_shot:
         assert energy == pytest.approx(bound._energy(1, later=False), rel=1e-9)  # no slack in round 0
+
+
+@pytest.mark.parametrize("mechanism", mechanisms()[:8])
+def test_the_bound_from_a_round_on_is_the_largest_of_all_later_ones(mechanism):
+    bound = agreement._Bound.of(mechanism, 1.0, 0.05)
+    for rounds in (1, 2, 5, 12):
+        each = [bound._weights(t, later=False) for t in range(rounds, rounds + 300)]
+        total, largest = bound._weights(rounds, later=True)
+        assert max(t for t, _ in each) <= total * (1 + 1e-9)
+        assert max(w for _, w in each) <= largest * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("mechanism", mechanisms())
@@ -144,8 +162,10 @@ def test_simulated_agents_keep_to_the_bound(mechanism):
     scale = np.broadcast_to(mechanism.parameters.scales(15).reshape(15, -1), (15, n))
     theta = mechanism.execute(values, rng.laplace(size=(15, n, runs)) * scale[:, :, None]).theta
     for rounds in (1, 4, 15):
-        apart = np.ptp(theta[rounds], axis=0)
-        assert np.sum(apart > disagreement(mechanism, rounds, 1.0, 0.2)) <= stats.binom.isf(1e-6, runs, 0.2)
+        off = np.abs(theta[rounds] - accuracy.weights(mechanism) @ theta[rounds]).max(axis=0)
+        allowed = apart(mechanism, rounds, 1.0, 0.2)
+        outside = (np.ptp(theta[rounds], axis=0) > allowed.pair) | (off > allowed.own)
+        assert np.sum(outside) <= stats.binom.isf(1e-6, runs, 0.2)
 
 
 def test_more_agents_cost_the_logarithm_of_their_number():
@@ -165,7 +185,7 @@ def test_a_server_with_many_agents_is_close_to_certain():
         disagreement(ClientServer(Fading(rng.uniform(0.3, 0.6, n), 1.0, 0.8), n), 20, 1.0)
         for n in (100, 10**6)
     )
-    assert many < few / 20
+    assert many < few / 5
     assert 0.7**20 < many < 1.5 * 0.7**20
 
 
@@ -188,20 +208,25 @@ def test_geometric_sums(a, b, rounds):
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.05, 1e-8])
-def test_the_laplace_quantile_is_on_the_safe_side(probability):
-    """For one Laplace variable the tail e^{−y} is known; a sum of equal ones is lighter."""
-    y = agreement._laplace_quantile(probability)
-    assert math.exp(-y) <= probability
-    assert y <= math.log(1 / probability) + math.log(1 + math.log(1 / probability)) + 2
+@pytest.mark.parametrize("weights", [[1.0], [1.0] * 20, [1.0, 0.5, 0.25], [0.01] * 1000])
+def test_chernoff_is_on_the_safe_side_and_close(weights, probability):
+    exact = LaplaceSum(np.array(weights), np.zeros(len(weights)), np.ones(len(weights)), 1).quantile(
+        probability
+    )
+    y = agreement._chernoff(sum(w * w for w in weights), max(weights), probability)
+    assert exact.low <= y <= 2.5 * exact.high + 2 * max(weights)
+    assert y <= agreement._chernoff(2 * sum(w * w for w in weights), max(weights), probability)
+    assert agreement._chernoff(0.0, 1.0, probability) == 0
 
 
 def test_every_agent_has_its_share_of_the_failure_probability():
     """A union over N agents: each may fail with probability b/N."""
-    graph = Graph.from_name("star:8")
-    bound = agreement._Bound.of(Distributed(Fading(0.6, 2.0, 0.8), graph), 1.0, 0.05)
-    # d = .3 at two leaves, γ = 8/.6 at the hub
-    expected = 2 * math.sqrt(0.3) * 2.0 * math.sqrt(8 / 0.6) * agreement._laplace_quantile(0.05 / 8)
-    assert bound.each == pytest.approx(expected)
+    mechanism = Distributed(Fading(0.6, 2.0, 0.8), STAR)
+    bound = agreement._Bound.of(mechanism, 0.0, 0.05)
+    each = agreement._chernoff(*bound._weights(1, later=False), 0.05 / 8)
+    found = bound.after(1, later=False)
+    assert found.own == pytest.approx(each)
+    assert found.pair == pytest.approx(2 * each)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_the_best_decay_of_the_issue():
 
 
 @given(st.integers(1, 10**6), st.floats(0.01, 10), st.floats(0.05, 0.95), st.floats(0.001, 0.5))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_privacy_accuracy_and_size_invert_each_other(agents, eps, sigma, b):
     common = {"mixing": sigma, "failure_probability": b}
     radius = design(agents=agents, epsilon=eps, **common).promise.radius
@@ -85,9 +85,106 @@ def test_what_has_to_give_is_enough_when_given(question):
         design(**question)
     assert caught.value.gives
     assert "would do" in str(caught.value)
-    for name, value in caught.value.gives.items():
-        answer = design(**{**question, name: value})
-        assert answer.promise.radius <= {**question, name: value}.get("radius", math.inf)
+    for changes in caught.value.alternatives:
+        answer = design(**question | changes)
+        assert answer.promise.radius <= (question | changes).get("radius", math.inf)
+
+
+GRAPHS = [STAR, Graph.from_name("ring:12"), Graph.from_name("complete:6"), Graph.from_name("grid:3x4")]
+
+
+@st.composite
+def questions(draw):
+    """Questions with every side but rounds given, many of them without an answer."""
+    asked = {
+        "radius": draw(st.none() | st.floats(0.02, 3.0)),
+        "failure_probability": draw(st.sampled_from([0.3, 0.05, 0.001])),
+        "rounds": draw(st.none() | st.integers(1, 60)),
+        "tolerance": draw(st.none() | st.floats(1e-4, 0.7)),
+        "mixing": draw(st.none() | st.floats(0.05, 0.95)),
+        draw(st.sampled_from(["loss", "epsilon"])): draw(st.floats(0.05, 5.0)),
+        "adjacency": draw(st.sampled_from([1.0, 7.0])),
+    }
+    if draw(st.booleans()):
+        asked["agents"] = draw(st.integers(2, 3000))
+    else:
+        asked |= {"graph": draw(st.sampled_from(GRAPHS)), "true_average": draw(st.booleans())}
+    return asked
+
+
+def check_answer(asked):
+    """What is answered keeps to what was asked; every alternative has an answer, in the digits printed."""
+    refused = None
+    try:
+        keep(design(**asked), asked)
+    except Infeasible as error:
+        refused = error
+    for changes in [] if refused is None else refused.alternatives:
+        shown = " with ".join(f"{name.replace('_', ' ')} {v:.12g}" for name, v in changes.items())
+        assert shown in str(refused)
+        typed = {name: type(v)(f"{v:.12g}") for name, v in changes.items()}
+        keep(design(**asked | typed), asked | typed)
+    assert refused is None or refused.alternatives
+
+
+def keep(answer, asked):
+    made = answer.promise
+    assert made.radius <= (asked.get("radius") or math.inf)
+    assert made.epsilon <= asked.get("epsilon", math.inf)
+    assert made.loss <= asked.get("loss", math.inf) * (1 + 1e-12)
+    if asked["rounds"] is not None:
+        assert made.disagreement <= made.tolerance * (1 + 1e-9)
+
+
+@given(questions())
+@settings(max_examples=6, deadline=None)
+def test_every_alternative_has_an_answer_when_asked(asked):
+    check_answer(asked)
+
+
+@pytest.mark.long
+@given(questions())
+@settings(max_examples=300, deadline=None)
+def test_every_alternative_of_many_questions_has_an_answer(asked):
+    check_answer(asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"agents": 1000, "loss": 0.1, "radius": 0.05, "rounds": 3, "mixing": 0.3},
+        {"agents": 40, "epsilon": 0.3, "radius": 0.4, "rounds": 2, "tolerance": 0.01, "mixing": 0.2},
+        {"graph": GRAPHS[1], "epsilon": 1.0, "radius": 0.2, "rounds": 5},
+        {"graph": STAR, "epsilon": 1.0, "radius": 0.2, "rounds": 4, "tolerance": 0.01, "mixing": 0.9},
+    ],
+)
+def test_where_rounds_and_radius_both_bind_several_changes_are_told_together(asked):
+    check_answer({"failure_probability": 0.05, **asked})
+    with pytest.raises(Infeasible) as refused:
+        design(**asked)
+    assert any(len(changes) > 1 for changes in refused.value.alternatives) or len(refused.value.gives) > 1
+
+
+@given(
+    st.integers(1, 10**5), st.floats(0.01, 10), st.floats(0.001, 0.999), st.none() | st.integers(1, 100),
+)  # fmt: skip
+@settings(max_examples=8, deadline=None)
+def test_parameters_have_few_digits_and_cost_no_more(agents, eps, sigma, rounds):
+    made = design(agents=agents, epsilon=eps, mixing=sigma, rounds=rounds, tolerance=1.0).promise
+    parameters = made.mechanism.parameters
+    assert len(f"{parameters.c!r}".replace("e-", "").strip("0.")) <= 11
+    assert epsilon(parameters, rounds) <= eps
+    assert made.variance <= 1.000001 * accuracy.variance(
+        type(made.mechanism)(best_fading(sigma, eps, rounds), agents=agents), rounds
+    )
+
+
+def test_the_smoothest_motion_is_no_assumption_about_more_mixing():
+    """After few rounds less mixing can be more accurate; what is told was tried itself."""
+    asked = {"agents": 500, "epsilon": 0.15, "radius": 0.9, "rounds": 1, "tolerance": 0.5}
+    answer = design(**asked)
+    assert answer.smoothest is not None
+    assert design(**asked, mixing=answer.smoothest).promise.radius <= 0.9
 
 
 def test_one_shot_noise_is_named_where_it_would_do():

@@ -18,7 +18,7 @@ from tacit.cli import failures
 
 VERBS = {
     "analyze": "What given parameters promise: privacy, accuracy, agreement.",
-    "design": "The best parameters for a promise, beside one-shot noise.",
+    "design": "Parameters for a promise, beside one-shot noise.",
     "simulate": "Run the mechanism many times and compare with the promise.",
     "compare": "Other methods for the same job, on the same graph.",
     "sweep": "Simulate a grid of parameters; a stopped sweep resumes.",

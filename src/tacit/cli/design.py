@@ -1,4 +1,4 @@
-"""`tacit design`: the best parameters for a promise, beside one-shot noise."""
+"""`tacit design`: parameters of least variance for a promise, beside one-shot noise."""
 
 from __future__ import annotations
 
@@ -60,11 +60,12 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Find the best parameters for a promise, and compare them with one-shot noise.
+    """Find parameters for a promise, and compare them with one-shot noise.
 
     The question has four sides: privacy (--epsilon), accuracy (--radius), size (--agents or
     --graph) and rounds. Give at least two of the first three; the side left open is answered.
-    What cannot be had is answered with what has to give, and exit code 3.
+    Noise and decay are those of least variance; mixing is chosen for the question unless given.
+    A question without an answer is answered with changes that give it one, and exit code 3.
     """
     if agents is not None and graph is not None:
         raise click.UsageError("Give --agents (around a server) or --graph (without one), not both.")
@@ -76,13 +77,24 @@ def command(
         failure_probability=None if math.isnan(failure_probability) else failure_probability,
         **asked,
     )
+    warning = _warning(answer)
     if as_json:
-        output.print_json(answer.as_dict())
+        output.print_json({**answer.as_dict(), "warning": warning})
     else:
-        _print(answer, asked)
+        _print(answer, asked, warning)
 
 
-def _print(answer: Design, asked: dict[str, Any]) -> None:
+def _warning(answer: Design) -> str | None:
+    """Warn of a radius that is a large part of the range, where --spread or --adjacency said what that is."""
+    from tacit.theory.advice import wide_radius
+
+    source, default = click.get_current_context().get_parameter_source, click.core.ParameterSource.DEFAULT
+    if source("spread") is default and source("adjacency") is default:
+        return None
+    return wide_radius(answer.promise.radius, answer.promise.spread)
+
+
+def _print(answer: Design, asked: dict[str, Any], warning: str | None) -> None:
     from tacit.cli.promises import accuracy_rows, agreement_rows, describe_size, privacy_rows
 
     made = answer.promise
@@ -92,24 +104,28 @@ def _print(answer: Design, asked: dict[str, Any]) -> None:
         "Accuracy": accuracy_rows(made),
         "Agreement": agreement_rows(made),
         "One-shot": [
-            ("noise", output.each(answer.baseline.as_dict()["noise"]), "drawn once, at the same ε"),
-            ("radius", output.up(answer.baseline.radius), f"{answer.advantage:.3g} times smaller"),
+            ("noise", _typed(answer.baseline.as_dict()["noise"]), "drawn once, at the same ε"),
+            ("radius", output.up(answer.baseline.radius), answer.compared),
         ],
     }
     title = f"{describe_size(made.mechanism)}; answered: {answer.answered}"
-    output.print_report(title, sections, answer.notes())
+    output.print_report(title, sections, [*([warning] if warning else []), *answer.notes()])
 
 
 def _parameters(answer: Design, free: bool) -> list[output.Row]:
     values = answer.promise.as_dict()
-    chosen = "σ, chosen: accuracy only gains with it" if free else "σ, as given"
-    # Noise and decay round up: whoever types them in loses no more privacy than promised.
+    chosen = "σ, chosen for the question" if free else "σ, as given"
     return [
-        ("mixing", output.each(values["mixing"]), chosen),
-        ("noise", output.each(values["noise"], output.up), "c, scale of the Laplace noise of round 0"),
+        ("mixing", _typed(values["mixing"]), chosen),
+        ("noise", _typed(values["noise"]), "c, scale of the Laplace noise of round 0"),
         (
             "decay",
-            output.each(values["decay"], output.up),
-            "q, the best one: the noise of round t has scale c·q^t",
+            _typed(values["decay"]),
+            "q, of least variance: the noise of round t has scale c·q^t",
         ),
     ]
+
+
+def _typed(value: float | list[float]) -> str:
+    """Write a parameter in full, so that typing it in gives just what was promised; of many, the range."""
+    return output.each(value, output.up) if isinstance(value, list) else repr(value).removesuffix(".0")

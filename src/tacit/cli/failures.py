@@ -37,7 +37,12 @@ def explain(ctx: click.Context, error: BaseException) -> NoReturn:
         _quiet_pipe(ctx)
     if isinstance(error, Infeasible):
         if ctx.meta.get(JSON_ASKED):
-            answer = {"feasible": False, "reason": str(error), "gives": error.gives}
+            answer = {
+                "feasible": False,
+                "reason": str(error),
+                "gives": error.gives,
+                "alternatives": error.alternatives,
+            }
             click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
             ctx.exit(INFEASIBLE)
         _leave(ctx, f"Infeasible: {error}", INFEASIBLE)

@@ -54,17 +54,22 @@ def accuracy_rows(made: Promise, components: int = 1, every: float = 0.0) -> lis
     """Return the target and how far from it the agents may end, in one component and in all (`every`)."""
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
-    misses = f"missed with probability {near(made.failure_probability)}"
-    wider = made.radius_chebyshev / made.radius
+    wider = made.radius_chebyshev / made.average_radius
+    alone = [("average", up(made.average_radius), "the same of the average of all states alone")]
     return [
         ("target", made.target, aim),
-        *component_rows("radius", made.radius, every, components, f"exact: {misses}"),
+        *component_rows("radius", made.radius, every, components, made.radius_meaning()),
+        *(alone if made.horizon is not None else []),
         (
             "Chebyshev",
             up(made.radius_chebyshev),
-            f"the paper's bound on the radius, {wider:.2g} times as wide",
+            f"the paper's bound on the average's radius, {wider:.2g} times as wide",
         ),
-        ("deviation", up(made.variance**0.5), f"standard deviation; the variance is {up(made.variance)}"),
+        (
+            "deviation",
+            up(made.variance**0.5),
+            f"standard deviation of the average; the variance is {up(made.variance)}",
+        ),
     ]
 
 
@@ -80,7 +85,8 @@ def agreement_rows(made: Promise) -> list[Row]:
     """Return how fast the agents agree."""
     rate = ("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")
     if made.horizon is not None:
-        return [rate, ("rounds", f"{made.rounds:,}", "as asked")]
+        apart = "no two agents are further apart then"
+        return [rate, ("rounds", f"{made.rounds:,}", "as asked"), ("apart", up(made.disagreement), apart)]
     agree = f"until all agree within {near(made.tolerance)}, from values that spread over {near(made.spread)}"
     return [rate, ("rounds", f"{made.rounds:,}", agree)]
 

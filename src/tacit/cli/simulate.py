@@ -141,42 +141,43 @@ def command(
 
 def _promise(mechanism: Mechanism, asked: dict[str, Any]) -> Promise:
     """Return the promise for as many rounds as will be run."""
-    from tacit.theory import convergence
     from tacit.theory.promise import promise
 
-    if asked["rounds"] is None:
-        tolerance = asked["tolerance"] or asked["spread"] / 1000
-        asked["rounds"] = convergence.rounds_to_agreement(
-            mechanism, tolerance, asked["spread"], asked["failure_probability"]
-        )
-    return promise(mechanism, **asked)
+    made = promise(mechanism, **asked)
+    return made if asked["rounds"] is not None else promise(mechanism, **asked | {"rounds": made.rounds})
 
 
 def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: Promise) -> dict[str, Any]:
     """Return how far the runs ended from the target, and from each other, beside the promise.
 
-    For vectors the largest error of any component counts, and the radius that covers them all.
+    The error of a run is that of the agent furthest off, which the radius is about. Where not all agents
+    were recorded it is that of the average, beside the average's own radius. For vectors the largest
+    error of any component counts, and the radius that covers them all.
     """
     import numpy as np
 
     from tacit.theory import accuracy
+    from tacit.theory.ending import ending
 
-    last = found["average"].isel(round=-1).values.reshape(found.sizes["run"], -1)
-    errors = np.abs(last - accuracy.target(mechanism, values)).max(axis=1)
-    components = last.shape[1]
-    b = made.failure_probability
-    radius = made.radius
-    if components > 1:
-        radius = accuracy.radius(mechanism, b, made.horizon, components=components)
+    b, runs = made.failure_probability, found.sizes["run"]
     whole = "theta" in found and found.sizes["agent"] == mechanism.n
+    last = (found["theta"] if whole else found["average"]).isel(round=-1).values
+    errors = np.abs(last - accuracy.target(mechanism, values)).reshape(runs, -1).max(axis=1)
+    components = 1 if np.ndim(values) == 1 else np.shape(values)[1]
+    if whole:
+        radius = ending(mechanism, b, made.horizon, made.spread, components=components).radius
+    else:
+        radius = accuracy.radius(mechanism, b, made.horizon, components=components)
     return {
+        "of": "agents" if whole else "average",
         "components": components,
         "radius": radius,
         "error_median": float(np.median(errors)),
         "error_quantile": float(np.quantile(errors, 1 - b)),
         "error_max": float(errors.max()),
         "outside_radius": float(np.mean(errors > radius)),
-        "disagreement": _apart(found["theta"].isel(round=-1).values) if whole else None,
+        "disagreement": _apart(last) if whole else None,
+        "within_spread": bool(np.max(np.ptp(values, axis=0)) <= made.spread * (1 + 1e-12)),
     }
 
 
@@ -191,13 +192,15 @@ def _print(made: Promise, measured: dict[str, Any], runs: int) -> None:
     b, near = made.failure_probability, output.near
     every = f", for all {measured['components']} components at once" if measured["components"] > 1 else ""
     apart = measured["disagreement"]
+    whose = "of every agent's state" if measured["of"] == "agents" else "of the average of all states"
+    furthest = "the agent furthest from" if measured["of"] == "agents" else "distance of the average from"
     sections = {
         "Promised": [
             *privacy_rows(made),
-            ("radius", output.up(measured["radius"]), f"exact: missed with probability {near(b)}{every}"),
+            ("radius", output.up(measured["radius"]), f"{whose}, missed with probability {near(b)}{every}"),
         ],
         "Measured": [
-            ("median error", near(measured["error_median"]), f"distance from the {made.target} target"),
+            ("median error", near(measured["error_median"]), f"{furthest} the {made.target} target"),
             (f"{near(1 - b)}-quantile", near(measured["error_quantile"]), "beside the radius"),
             ("largest error", near(measured["error_max"]), ""),
             (
@@ -209,7 +212,12 @@ def _print(made: Promise, measured: dict[str, Any], runs: int) -> None:
         ],
     }
     ran = f"{runs:,} run{'s' * (runs != 1)} of {made.rounds:,} rounds"
-    output.print_report(f"{describe(made.mechanism)}; {ran}", sections, target_notes(made))
+    notes = target_notes(made)
+    if not measured["within_spread"]:
+        notes.append(
+            f"The values spread over more than {near(made.spread)}, which the promise is for: give --spread."
+        )
+    output.print_report(f"{describe(made.mechanism)}; {ran}", sections, notes)
 
 
 def _agreed(made: Promise, apart: float | None) -> str:

@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import FloatArray, PerAgent
-from tacit.errors import Infeasible, InputError
+from tacit.errors import InputError
 from tacit.graph import Graph
 from tacit.mechanism import Fading
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session, diameter
 from tacit.runtime.roster import COORDINATOR, Roster
 from tacit.theory.design import design
-from tacit.theory.privacy import require_adjacency
 from tacit.theory.promise import Promise
-from tacit.theory.question import Question
-from tacit.theory.rounding import shown_up
 
 _TRIES = 60
 WEEK = 7 * 86_400.0
@@ -84,8 +81,9 @@ def draft(
         "spread": span,
         "mixing": mixing,
         "true_average": true_average,
+        "one_shot": one_shot,
     }
-    promise = _one_shot(asked, rounds) if one_shot else _fading(asked, rounds)
+    promise = _promise(asked, rounds)
     parameters = promise.mechanism.parameters
     waits = deadlines or Deadlines()
     fixed: dict[str, Any] = {
@@ -122,54 +120,13 @@ def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) ->
     return min(math.ceil((time.time() if now is None else now) + max(WEEK, 2 * longest)), LAST_EXPIRY)
 
 
-def _fading(asked: dict[str, Any], rounds: int | None) -> Promise:
+def _promise(asked: dict[str, Any], rounds: int | None) -> Promise:
     """Design for so many rounds; where they are open, for as many as agents need to agree."""
     made = design(**asked, rounds=rounds).promise
+    _require_few(made.rounds)
     if rounds is not None:
         return made
-    _require_few(made.rounds)
     return design(**asked, rounds=max(made.rounds, 1)).promise  # less noise than for an endless run
-
-
-def _one_shot(asked: dict[str, Any], rounds: int | None) -> Promise:
-    """Return what noise drawn once promises; it is never less accurate than fading noise."""
-    radius, loss, adjacency = asked["radius"], asked["loss"], asked["adjacency"]
-    if radius == 0 or (loss is not None and asked["epsilon"] is not None):
-        design(**asked)  # refuses, and says why
-    given = {key: value for key, value in asked.items() if key != "loss"}
-    given["epsilon"] = asked["epsilon"] if loss is None else loss / require_adjacency(adjacency)
-    given["tolerance"] = asked["spread"] / 1000 if asked["tolerance"] is None else asked["tolerance"]
-    question = Question(**given, rounds=rounds)
-    epsilon = question.epsilon
-    if epsilon is None:  # radius and 1/ε are exactly proportional
-        epsilon = question.radius_of(question.one_shot(1.0)) / radius
-        while question.radius_of(question.one_shot(epsilon)) > radius:
-            epsilon *= 1 + 1e-12
-    made = question.promise_of(question.one_shot(epsilon))
-    _require_few(made.rounds)
-    if rounds is None:
-        return _one_shot(asked, max(made.rounds, 1))
-    _require_kept(question, made)
-    return made
-
-
-def _require_kept(question: Question, made: Promise) -> None:
-    """Refuse one-shot noise that is too far off or agrees too late, and say what has to give."""
-    left = question.disagreement_of(made.mechanism)
-    if question.radius is not None and made.radius > question.radius:
-        gives = {"radius": made.radius, "epsilon": made.epsilon * made.radius / question.radius}
-        gives = {name: value * (1 + 1e-9) for name, value in gives.items()}  # enough when asked again
-        why = f"one-shot noise of epsilon {made.epsilon:.4g} cannot be kept within {question.radius:.4g}."
-    elif left > question.tolerance:
-        agreed = replace(question, rounds=None).promise_of(made.mechanism).rounds
-        gives = {"rounds": agreed, "tolerance": left}
-        why = f"after {question.rounds} rounds agents may still differ by {shown_up(left, 4)}."
-    else:
-        return
-    ways = ", ".join(
-        f"{name} {value if name == 'rounds' else shown_up(value, 4)}" for name, value in gives.items()
-    )
-    raise Infeasible(f"{why} Any one of these would do: {ways}.", gives)
 
 
 def _require_few(rounds: int) -> None:

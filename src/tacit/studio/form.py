@@ -50,6 +50,7 @@ class Form:
     mixing: str = ""
     adjacency: str = ""
     tolerance: str = ""
+    components: str = "1"
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], **otherwise: Any) -> Self:
@@ -71,7 +72,7 @@ class Form:
 class Wish:
     """A design question; None is left open, or left to the default.
 
-    `unit`, `low` and `high` are for people: the mathematics knows adjacency and spread.
+    `unit`, `low`, `high` and `components` are not asked of `tacit design`, which knows adjacency and spread.
     """
 
     low: float
@@ -89,11 +90,12 @@ class Wish:
     tolerance: float | None = None
     mixing: float | None = None
     true_average: bool = False
+    components: int = 1
 
     def asked(self) -> dict[str, Any]:
         """What `tacit design` has to be told; the graph by its name."""
         usual = Wish(low=self.low, high=self.high, unit=self.unit)
-        names = [f.name for f in fields(self) if f.name not in ("low", "high", "unit")]
+        names = [f.name for f in fields(self) if f.name not in ("low", "high", "unit", "components")]
         return {k: getattr(self, k) for k in names if getattr(self, k) != getattr(usual, k)}
 
 
@@ -165,6 +167,7 @@ def read(form: Form) -> Wish:
     if low is not None and high is not None and not low < high:
         get.wrong["high"] = f"the range must be finite with low < high, got {low:g} to {high:g}."
     said: dict[str, Any] = {"failure_probability": get("probability", failure, form.probability)}
+    said["components"] = get("components", whole, form.components)
     if form.find != "size":
         if form.place == "server":
             said["agents"] = get("agents", whole, form.agents)
@@ -181,6 +184,6 @@ def read(form: Form) -> Wish:
         raise Refused(get.wrong)
     assert low is not None
     assert high is not None
-    if said.setdefault("adjacency", high - low) != high - low:
+    if said.setdefault("adjacency", (high - low) * said["components"]) != high - low:
         said["spread"] = high - low
     return Wish(low=low, high=high, unit=form.unit.strip(), **said)

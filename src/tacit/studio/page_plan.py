@@ -35,6 +35,8 @@ class Answer:
             else:
                 ui.label(found.headline).classes("figure").mark("headline")
                 paragraph(found.plain, "plain")
+                if found.warning:
+                    paragraph(found.warning, "wrong")
 
     def _wrong(self, found: Plan) -> None:
         elsewhere = found.wrong.get("")

@@ -16,6 +16,7 @@ from tacit.studio.latest import Latest
 from tacit.studio.plan import Curve, Plan, plan, sketch
 from tacit.studio.scales import STEP, STEPS, Scale
 from tacit.studio.shell import Slider
+from tacit.theory import advice
 
 GRAPHS = (
     "karate", "ring:50", "grid:8x8", "regular:100:6:seed=1", "smallworld:100:6:0.1:seed=1",
@@ -28,11 +29,12 @@ SCALES = {
     "rounds": Scale(1, 201, log=False, whole=True),
     "mixing": Scale(0.05, 0.99, log=False),
 }
+_WIDEST = 1e300  # range for which there is a slider
 _REST = 0.06  # seconds without a change
 _HINTS = {
     "radius": "How far from the true mean the agents may end.",
     "probability": "How sure you want to be of that.",
-    "budget": "The most that one agent may lose. Below 1 is strong, above 5 is weak.",
+    "budget": f"The most that one agent may lose. {advice.scale()}",
 }
 
 
@@ -118,7 +120,8 @@ class Panel:
         ):
             self._more()
         more.set_value(
-            any(getattr(self.form, name) for name in ("rounds", "mixing", "adjacency", "tolerance"))
+            self.form.components != "1"
+            or any(getattr(self.form, name) for name in ("rounds", "mixing", "adjacency", "tolerance"))
         )
 
     def _more(self) -> None:
@@ -131,6 +134,9 @@ class Panel:
             )
             self._number("adjacency", "hide differences up to").props(
                 'placeholder="the whole range" hint="Adjacency δ: smaller protects less."'
+            )
+            self._number("components", "numbers per value").props(
+                'hint="Components. Each has noise of its own; the accuracy asked for is that of any one."'
             )
             self._number("tolerance", "agents agree within").props(
                 'placeholder="a thousandth of the range" hint="When they count as agreed."'
@@ -168,7 +174,7 @@ class Panel:
             span = number(self.form.high) - number(self.form.low)
         except InputError:
             span = 1.0
-        span = span if span > 0 else 1.0
+        span = span if 0 < span < _WIDEST else 1.0
         return Scale(span / 10_000, span)
 
     def _on(self, name: str) -> Callable[[events.ValueChangeEventArguments[Any]], Any]:

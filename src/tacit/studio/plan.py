@@ -13,17 +13,22 @@ from tacit.errors import GraphError, Infeasible, InputError, TacitError
 from tacit.studio import same
 from tacit.studio.form import Form, Refused, Wish, read
 from tacit.studio.graphs import graph
-from tacit.studio.words import guess_rate, near, percent, with_unit
+from tacit.studio.words import near, percent, with_unit
 from tacit.theory import accuracy
+from tacit.theory.advice import right_at_most, strength, wide_radius
 from tacit.theory.design import Design, design
+from tacit.theory.promise import promise
 from tacit.theory.question import Question
 from tacit.theory.rounding import shown_up
+from tacit.theory.vectors import per_component
 
-_LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1)}
+_LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
 """Within these an answer takes less than a second."""
+_TINY = 1e-100
 _FIELDS = {
     "epsilon": "budget", "radius": "radius", "failure probability": "probability", "rounds": "rounds",
     "tolerance": "tolerance", "adjacency": "adjacency", "mixing": "mixing", "agents": "agents",
+    "components": "components",
 }  # fmt: skip
 """Where a sentence of the library belongs, by its first words."""
 
@@ -47,9 +52,10 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Radius against loss for the size asked about: all three are proportional to 1/ε.
+    """Radius against loss for the size asked about: a part that is certain, and one proportional to 1/ε.
 
-    Each is radius × loss: of the best fading noise, of one-shot noise, and by Chebyshev.
+    Each is the second part × loss: of fading noise, of one-shot noise, and by Chebyshev. What is `certain` is
+    how far an agent can be from the average after the rounds asked for; 0 in an endless run.
     """
 
     fading: float
@@ -58,12 +64,13 @@ class Curve:
     unit: str
     point: tuple[float, float] | None = None  # loss and radius of the design
     asked: tuple[float | None, float | None] = (None, None)  # loss and radius
+    certain: float = 0.0
 
     def radii(self, loss: FloatArray) -> dict[str, FloatArray]:
         """Return the three radii at each loss."""
         return {
-            "this design": self.fading / loss,
-            "one-shot": self.one_shot / loss,
+            "this design": self.certain + self.fading / loss,
+            "one-shot": self.certain + self.one_shot / loss,
             "Chebyshev": self.chebyshev / loss,
         }
 
@@ -79,6 +86,7 @@ class Plan:
     plain: str = ""
     quantities: dict[str, tuple[Quantity, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    warning: str = ""
     curve: Curve | None = None
     refusal: str = ""
     ways: tuple[Way, ...] = ()
@@ -97,7 +105,7 @@ def plan(form: Form) -> Plan:
     try:
         return _answered(asked, wish, _design(wish))
     except Infeasible as error:
-        ways = tuple(_way(form, name, value) for name, value in error.gives.items())
+        ways = tuple(_way(form, changes) for changes in error.alternatives)
         return replace(asked, refusal=str(error), ways=ways, curve=_refused_curve(wish))
     except TacitError as error:
         return replace(asked, wrong={_field(error): str(error)}, command="", python="")
@@ -123,10 +131,12 @@ def _modest(wish: Wish) -> Wish:
 
 
 def sketch(form: Form) -> Curve | None:
-    """Return the curve alone, at once: for a slider that is being moved. None where it takes longer."""
+    """Return the curve alone, at once: for a slider that is being moved.
+
+    None where there is none, or where a field cannot be used: the answer that follows says why.
+    """
     try:
-        wish = _modest(read(form))
-        return None if wish.radius == 0 else _curve(wish)
+        return _curve(_modest(read(form)))
     except (TacitError, ArithmeticError, MemoryError):
         return None
 
@@ -151,15 +161,21 @@ def _answered(asked: Plan, wish: Wish, found: Design) -> Plan:
         "all": "Possible",
     }[asked.form.find]
     agents = "The one agent ends" if made.mechanism.n == 1 else f"The {made.mechanism.n:,} agents agree"
+    each, every = "", ""
+    if wish.components > 1:
+        each = " in any one component"
+        together = with_unit(shown_up(_radius_of_all(found, wish.components), 4), unit)
+        every = f" In all {wish.components:,} components together they are within {together} as surely."
     plain = (
-        f"{agents} within {with_unit(shown_up(made.radius, 4), unit)} of their {target}, with probability "
-        f"{odds}. Whoever sees everything that is said, and must tell apart two values "
-        f"{with_unit(near(made.adjacency), unit)} apart, is right at most {guess_rate(made.loss)} of the "
-        "time; a blind guess is right 50% of the time."
+        f"{agents} within {with_unit(shown_up(made.radius, 4), unit)} of their {target}{each}, with "
+        f"probability {odds}.{every} Whoever sees everything that is said, and must tell apart two values "
+        f"{with_unit(near(made.adjacency), unit)} apart, is right at most {right_at_most(made.loss)} of the "
+        f"time; a blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
     )
-    curve = _curve(wish) if wish.agents is not None or wish.graph is not None else None
-    if curve is None:
-        curve = _curve(replace(wish, agents=made.mechanism.n))
+    sigma = found.mechanism.parameters.sigma
+    chosen = replace(wish, mixing=sigma) if isinstance(sigma, float) else wish
+    sized = wish.agents is not None or wish.graph is not None
+    curve = _curve(chosen if sized else replace(chosen, agents=made.mechanism.n))
     return replace(
         asked,
         design=found,
@@ -167,6 +183,7 @@ def _answered(asked: Plan, wish: Wish, found: Design) -> Plan:
         plain=plain,
         quantities=_quantities(found, wish),
         notes=tuple(found.notes()),
+        warning=wide_radius(made.radius, wish.high - wish.low) or "",
         curve=None if curve is None else replace(curve, point=(made.loss, made.radius)),
     )
 
@@ -175,9 +192,14 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
     made, values, unit = found.promise, found.promise.as_dict(), wish.unit
     per = f"per {unit}" if unit else "per unit of adjacency"
     span = "an endless run" if made.horizon is None else f"{made.horizon:,} rounds"
-    misses = f"exact; missed with probability {near(made.failure_probability)}"
-    wider = f"the paper’s bound, {made.radius_chebyshev / made.radius:.2g} times as wide"
-    once = f"noise drawn once: {found.advantage:.3g} times smaller"
+    misses = made.radius_meaning()
+    every = []
+    if wish.components > 1:
+        misses += "; for any one component"
+        meaning = f"the radius for all {wish.components:,} components together"
+        every = [("all components", shown_up(_radius_of_all(found, wish.components)), meaning)]
+    wider = f"the paper’s bound, {made.radius_chebyshev / made.average_radius:.2g} times as wide"
+    once = f"noise drawn once: {found.compared}"
     agree = f"until all agree within {with_unit(near(made.tolerance), unit)}"
     rows = {
         "Parameters": [
@@ -191,6 +213,7 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
         ],
         "Accuracy": [
             ("radius", shown_up(made.radius), misses),
+            *every,
             ("Chebyshev", shown_up(made.radius_chebyshev), wider),
             ("one-shot", shown_up(found.baseline.radius), once),
         ],
@@ -202,6 +225,19 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
     return {section: tuple(Quantity(*row) for row in part) for section, part in rows.items()}
 
 
+def _radius_of_all(found: Design, components: int) -> float:
+    """Return the radius that all components keep together, as a session promises it."""
+    made = found.promise
+    return promise(
+        made.mechanism,
+        adjacency=made.adjacency,
+        failure_probability=per_component(made.failure_probability, components),
+        rounds=made.horizon,
+        tolerance=made.tolerance,
+        spread=made.spread,
+    ).radius
+
+
 def _each(value: float | list[float], *, up: bool = False) -> str:
     show = shown_up if up else near
     if not isinstance(value, list):
@@ -211,8 +247,8 @@ def _each(value: float | list[float], *, up: bool = False) -> str:
 
 
 @lru_cache(maxsize=256)
-def _unit_radii(size: Wish) -> tuple[float, float, float]:
-    """Return the radius of fading and of one-shot noise, and Chebyshev's, at ε = 1."""
+def _unit_radii(size: Wish) -> tuple[float, float, float, float]:
+    """Return the certain part of a radius; at ε = 1 those of fading and one-shot noise, and Chebyshev's."""
     question = Question(
         agents=size.agents,
         graph=None if size.graph is None else graph(size.graph),
@@ -221,46 +257,58 @@ def _unit_radii(size: Wish) -> tuple[float, float, float]:
         failure_probability=size.failure_probability,
         rounds=size.rounds,
         tolerance=1.0,
-        spread=1.0,
+        spread=size.spread or 1.0,
         adjacency=1.0,
         mixing=size.mixing,
         true_average=size.true_average,
     )
     fading = question.fading(1.0)
     chebyshev = accuracy.chebyshev_radius(fading, question.b, question.rounds)
-    return question.radius_of(fading), question.radius_of(question.one_shot(1.0)), chebyshev
+    certain = question.rough(deviations=2.0).certain
+    once = question.radius_of(question.one_shot(1.0)) - certain
+    return certain, question.radius_of(fading) - certain, once, chebyshev
 
 
 def _curve(wish: Wish) -> Curve | None:
+    """Return the curve of a question, or None where it has no size or cannot be drawn."""
     if wish.agents is None and wish.graph is None:
+        return None
+    # A chart has no place for what is not positive, nor for what floating point cannot divide.
+    drawn = [v for v in (wish.loss, wish.epsilon, wish.radius, wish.adjacency) if v is not None]
+    if not all(_TINY < value < 1 / _TINY for value in drawn):
         return None
     # All that the three radii depend on: while other fields change, nothing is computed again.
     size = replace(
-        wish, low=0.0, high=1.0, unit="", radius=None, epsilon=None, loss=None, adjacency=1.0, spread=None,
-        tolerance=None,
+        wish, low=0.0, high=1.0, unit="", radius=None, epsilon=None, loss=None, adjacency=1.0,
+        spread=(wish.spread or wish.adjacency) / wish.adjacency if wish.rounds else None, tolerance=None,
     )  # fmt: skip
     at_one = _unit_radii(size)
-    fading, one_shot, chebyshev = (radius * wish.adjacency for radius in at_one)
+    certain, fading, one_shot, chebyshev = (radius * wish.adjacency for radius in at_one)
     loss = wish.loss if wish.epsilon is None else wish.epsilon * wish.adjacency
     if loss is None:
-        point = None if not wish.radius else (fading / wish.radius, wish.radius)
+        room = (wish.radius or 0.0) - certain
+        point = None if not wish.radius or room <= 0 else (fading / room, wish.radius)
     else:
-        point = (loss, fading / loss)
-    return Curve(fading, one_shot, chebyshev, wish.unit, point, (loss, wish.radius))
+        point = (loss, certain + fading / loss)
+    return Curve(fading, one_shot, chebyshev, wish.unit, point, (loss, wish.radius), certain)
 
 
 def _refused_curve(wish: Wish) -> Curve | None:
-    curve = _curve(wish) if wish.radius != 0 else None
+    curve = _curve(wish)
     return None if curve is None else replace(curve, point=None)
 
 
-def _way(form: Form, name: str, value: float) -> Way:
-    """Return the change of the form that makes the question feasible, as the sentence shows it."""
-    shown = str(value) if isinstance(value, int) else shown_up(value, 4)
-    change = {"budget": shown, "privacy": "epsilon"} if name == "epsilon" else {name: shown}
-    if name == "failure_probability":
-        change = {"probability": near(100 * (1 - value) - 5e-5 * (1 - value), 6)}
-    return Way(f"{name.replace('_', ' ')} {shown}", replace(form, **change))  # type: ignore[arg-type]
+def _way(form: Form, changes: dict[str, float]) -> Way:
+    """Return the changes of the form that make the question feasible, as the sentence shows them."""
+    words = []
+    for name, value in changes.items():
+        shown = str(value) if isinstance(value, int) else f"{value:.12g}"
+        change = {"budget": shown, "privacy": name} if name in ("epsilon", "loss") else {name: shown}
+        if name == "failure_probability":
+            change = {"probability": near(100 * (1 - value) - 5e-5 * (1 - value), 6)}
+        form = replace(form, **change)  # type: ignore[arg-type]
+        words.append(f"{name.replace('_', ' ')} {shown}")
+    return Way(" with ".join(words), form)
 
 
 def _field(error: TacitError) -> str:

@@ -112,6 +112,11 @@ def _played(found: Plan, seed: int) -> Session:
     assert found.design is not None
     assert found.wish is not None
     mechanism, wish = found.design.mechanism, found.wish
+    if wish.components > 1:
+        raise StateError(
+            f"the studio plays sessions of one number per agent, got {wish.components:,} components: "
+            "set numbers per value to 1."
+        )
     if mechanism.n > MOST_AGENTS:
         raise StateError(
             f"the studio plays sessions of up to {MOST_AGENTS:,} agents, got {mechanism.n:,}: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal
 
 
 def near(value: float, digits: int = 6) -> str:
@@ -21,15 +21,6 @@ def with_unit(number: str, unit: str) -> str:
 def percent(share: float) -> str:
     """Show a share in percent, rounded down: a probability that is promised."""
     return f"{_places(100 * share, ROUND_FLOOR)}%"
-
-
-def guess_rate(loss: float) -> str:
-    """Show how often an adversary can be right who tells two values apart, rounded up.
-
-    Of two values that were equally likely, the likelier has a share of at most exp(loss) to 1.
-    """
-    rate = 100 / (1 + math.exp(-loss))
-    return f"{min(_places(rate, ROUND_CEILING), Decimal(100))}%"
 
 
 def _places(value: float, rounding: str) -> Decimal:

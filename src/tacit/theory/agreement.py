@@ -2,11 +2,10 @@
 
 Where noise moves all agents alike the answer is exact and certain. Elsewhere disagreement has a part
 from the initial values, which is certain, and a part from noise, which is bounded with probability
-1 − b in three ways, each of them the best somewhere (docs/proofs/convergence.md):
+1 − b in two ways, each of them the best somewhere (docs/proofs/convergence.md):
 
 - by second moments (Markov), in the norm weighted by γ;
-- agent by agent, by the tail of a Laplace variable (Chernoff), for many agents;
-- around a server, by the spread that one mean can cause in agents of different mixing.
+- agent by agent, by the tail of a sum of Laplace variables (Chernoff), for many agents.
 
 All of it is for one component of the states; for k components divide b by k.
 """
@@ -15,17 +14,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Distributed, Fading, Mechanism
+from tacit.theory import moments
 from tacit.theory.rates import hears_all, mixing, moves_as_one, spectral_gap, step_sizes
 
 _EPS = float(np.finfo(np.float64).eps)
 _MARGIN = 1 + 1e-12  # rounding of a handful of exponentials
+_FEW = 100  # agents whose exact second moments cost little
+_TILTS = 1 / (1 + np.exp(-np.linspace(-25, 25, 4001)))  # where Chernoff's bound is tried, in (0, 1)
+
+
+class Apart(NamedTuple):
+    """How far agents can be apart. Both bounds hold in the same event, so their probability counts once.
+
+    Attributes
+    ----------
+    own : float
+        Between any agent and the average weighted by γ.
+    pair : float
+        Between any two agents.
+    """
+
+    own: float
+    pair: float
 
 
 def rounds_to_agreement(
@@ -63,14 +80,14 @@ def rounds_to_agreement(
     if moves_as_one(mechanism):
         return _certain_rounds(float(mixing(mechanism)[0]), tolerance, spread)
     bound = _Bound.of(mechanism, spread, failure_probability)
-    if bound.after(0, later=True) <= tolerance:
+    if bound.after(0, later=True).pair <= tolerance:
         return 0
     low, high = 0, 1
-    while bound.after(high, later=True) > tolerance:
+    while bound.after(high, later=True).pair > tolerance:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if bound.after(middle, later=True) <= tolerance else (middle, high)
+        low, high = (low, middle) if bound.after(middle, later=True).pair <= tolerance else (middle, high)
     return high
 
 
@@ -82,14 +99,37 @@ def disagreement(
     Certain where noise moves all agents alike; elsewhere all pairs are within it at that round with
     probability at least 1 − failure_probability. See `rounds_to_agreement`.
     """
+    return apart(mechanism, rounds, spread, failure_probability).pair
+
+
+def apart(
+    mechanism: Mechanism,
+    rounds: int,
+    spread: float,
+    failure_probability: float = 0.05,
+    *,
+    quick: bool = False,
+) -> Apart:
+    """How far agents can be from their weighted average, and from each other: see `disagreement`.
+
+    With `quick`, exact second moments are not used, which would make the bounds tighter for few agents.
+    """
     if rounds != int(rounds) or rounds < 0:
         raise ParameterError(f"rounds must be a whole number of at least 0, got {rounds}.")
     _check(spread, failure_probability)
-    if mechanism.n == 1 or rounds == 0:
-        return 0.0 if mechanism.n == 1 else float(spread)
+    if mechanism.n == 1:
+        return Apart(0.0, 0.0)
     if moves_as_one(mechanism):
-        return float(spread * math.exp(rounds * math.log1p(-float(mixing(mechanism)[0]))))
-    return _Bound.of(mechanism, spread, failure_probability).after(int(rounds), later=False)
+        sigma = float(mixing(mechanism)[0])
+        # decimals stay decimals in a power, but 1 − σ would lose the digits of a small σ
+        left = (1 - sigma) ** rounds if sigma > 1e-3 else math.exp(rounds * math.log1p(-sigma))
+        pair = float(spread * left)
+        return Apart(pair * (1 - 1 / mechanism.n), pair)
+    bound = _Bound.of(mechanism, spread, failure_probability)
+    if rounds == 0:
+        return Apart(bound.most * spread, spread)
+    exact = _exact_squares(mechanism, int(rounds)) if mechanism.n <= _FEW and not quick else math.inf
+    return bound.after(int(rounds), later=False, squares=exact)
 
 
 def _check(spread: float, failure_probability: float) -> None:
@@ -125,13 +165,17 @@ class _Bound:
     log_rate: float  # log ρ, of the spectral rate
     log_server: float | None  # log(1 − σ_min) where everyone hears everyone
     pair: float  # √(d_i + d_j), at most: |θ_i − θ_j| over the norm
-    start: float  # √Σγ / 2: norm of the initial disagreement over its spread, at most
+    own: float  # √(d_i − 1/Γ), at most: distance from the weighted average over the norm
+    most: float  # 1 − the least weight in the average: distance from it over the distance of two agents
+    start: float  # √Γ / 2: norm of the initial disagreement over its spread, at most
     gain: float  # σ_max, at least the norm of D(A+I)
+    n: int
     log_decay: FloatArray
     entering: FloatArray  # per group: Σ_j 2c_j² ‖Π D(A+I)e_j‖²
     resting: FloatArray  # per group: Σ_j 2c_j² ‖Π e_j‖²
-    each: float  # the worst two agents' noise over `_reach`, at their quantile
-    server: float  # the spread that the noise of round 0 causes in one mean, at its quantile
+    heaviest: float  # no noise has a larger weight in a state
+    fresh: float  # Σ weight² of one round's noise of decay 1 in a state, at most, however late it is
+    settling: tuple[tuple[float, float], ...]  # (B, log r): also at most B·r^{2m}, m rounds later
 
     @classmethod
     def of(cls, mechanism: Mechanism, spread: float, failure_probability: float) -> _Bound:
@@ -140,38 +184,63 @@ class _Bound:
         sigma, d = mixing(mechanism), step_sizes(mechanism)
         gamma, total = 1 / d, float(np.sum(1 / d))
         squared = np.broadcast_to(np.asarray(parameters.c) ** 2, (n,))
+        fading = isinstance(parameters, Fading)
         decay = parameters.q if isinstance(parameters, Fading) else 1 - np.asarray(parameters.sigma)
         decays, group = np.unique(np.broadcast_to(decay, (n,)), return_inverse=True)
         two = np.partition(d, n - 2)[n - 2 :]
-        quantile = _laplace_quantile(failure_probability / n)
+        log_rate = math.log1p(-spectral_gap(mechanism))
+        log_server = math.log1p(-float(sigma.min())) if hears_all(mechanism) else None
+        # A draw's weight in a state: at most d_max per round, or all it ever adds up to if drawn once.
+        weight = float(two[-1]) if fading else min(1.0, float(two[-1] / sigma.min()))
+        in_average = (mechanism.closed_degrees if fading else gamma) / total
+        settling = [(float(two[-1] * np.max(squared * gamma)) * float(sigma.max()) ** 2, log_rate)]
+        if fading and _equal(sigma):  # R and P commute: the first mean comes first
+            heard = float(np.max(d * d * _closed_sums(mechanism, d)))
+            settling.append((float(np.max(squared * gamma)) * heard, log_rate))
+        if log_server is not None:
+            settling.append((float(np.ptp(sigma) / n) ** 2 * float(squared.sum()), log_server))
         return cls(
             one_shot=mechanism.one_shot,
             spread=spread,
             failure_probability=failure_probability,
-            log_rate=math.log1p(-spectral_gap(mechanism)),
-            log_server=math.log1p(-float(sigma.min())) if hears_all(mechanism) else None,
+            log_rate=log_rate,
+            log_server=log_server,
             pair=math.sqrt(two.sum()),
+            own=math.sqrt(float(two[-1])),
+            most=1 - float(gamma.min()) / total,
             start=math.sqrt(total) / 2,
             gain=float(sigma.max()),
+            n=n,
             log_decay=np.log(decays),
             entering=_group_sums(group, 2 * squared * _entering(mechanism, d, total)),
             resting=_group_sums(group, 2 * squared * gamma * (1 - gamma / total)),
-            each=float(np.sqrt(two).sum() * np.sqrt(np.max(squared * gamma))) * quantile,
-            server=float(np.ptp(sigma) / n * np.sqrt(2 * squared.sum() / failure_probability)),
+            heaviest=weight * math.sqrt(float(squared.max())),
+            fresh=float((sigma.max() if fading else 1.0) * weight * squared.max() + squared @ in_average**2),
+            settling=tuple(settling),
         )
 
-    def after(self, rounds: int, later: bool) -> float:
-        """Bound on |θ_i − θ_j| after so many rounds; if `later`, in any round from then on."""
-        spectral = self.spread * self.pair * self.start * math.exp(self.log_rate * rounds)
-        certain = min(self.spread, spectral)
+    def after(self, rounds: int, later: bool, squares: float = math.inf) -> Apart:
+        """Bound on how far agents are apart after so many rounds; if `later`, in any round from then on.
+
+        `squares` is at least Σ weight² of the noise in every agent's distance from the average, where known.
+        """
         root_b = math.sqrt(self.failure_probability)
-        moments = self.pair * math.sqrt(self._energy(rounds, later))
-        noise = [moments / root_b, self.each * self._reach(rounds, later)]
+        spectral = self.spread * self.start * math.exp(self.log_rate * rounds)
+        moments = math.sqrt(self._energy(rounds, later))
+        pair = min(self.spread, self.pair * spectral)
         if self.log_server is not None:
-            certain = min(certain, self.spread * math.exp(self.log_server * rounds))
-            slowest = self.log_decay[-1:]
-            noise.append(self.server * float(_geometric(rounds, self.log_server, slowest, later)[0]))
-        return min(certain + min(noise), math.hypot(spectral, moments) / root_b) * _MARGIN
+            pair = min(pair, self.spread * math.exp(self.log_server * rounds))
+        own = min(self.most * pair, self.own * spectral)
+        total, largest = self._weights(rounds, later)
+        each = _chernoff(min(total, squares), largest, self.failure_probability / self.n)
+        in_norm = math.hypot(spectral, moments) / root_b
+        found = min(
+            Apart(own + each, pair + 2 * each),
+            Apart(own + self.own * moments / root_b, pair + self.pair * moments / root_b),
+            Apart(self.own * in_norm, self.pair * in_norm),
+            key=lambda bounds: bounds.pair,
+        )
+        return Apart(found.own * _MARGIN, found.pair * _MARGIN)
 
     def _energy(self, rounds: int, later: bool) -> float:
         """At least E‖Z‖², Z being what noise added to disagreement."""
@@ -182,14 +251,28 @@ class _Bound:
         series = _geometric(rounds, self.log_rate, self.log_decay, later)
         return float(np.sum(np.minimum(self.resting * left**2, self.entering * series**2)))
 
-    def _reach(self, rounds: int, later: bool) -> float:
-        """At least the norm of how noise, weighted by its scale, comes to one agent."""
+    def _weights(self, rounds: int, later: bool) -> tuple[float, float]:
+        """At least Σ weight² and the largest weight of the noise in one agent's distance from the average."""
         slowest = self.log_decay[-1:]
         if not self.one_shot:
-            series = _geometric(rounds, 2 * self.log_rate, 2 * slowest, later)
-            return self.gain * math.sqrt(series[0])
-        left = math.exp(self.log_rate * rounds) + math.exp(slowest[0] * rounds)
-        return min(left, self.gain * float(_geometric(rounds, self.log_rate, slowest, later)[0]))
+            slow = float(slowest[0])
+            each = [_faded(rounds, slow, self.fresh, b, rate, later=later) for b, rate in self.settling]
+            largest = [_largest(rounds, slow, self.heaviest, b, rate) for b, rate in self.settling]
+            return min(each), min(largest)
+        total = self.fresh
+        for bound, rate in self.settling:
+            reach = float(_geometric(rounds, rate, slowest, later)[0])
+            if rate == self.log_rate:
+                left = math.exp(rate * rounds) + math.exp(slowest[0] * rounds)
+                reach = min(reach, left / self.gain)
+            total = min(total, bound * reach**2)
+        return total, self.heaviest
+
+
+def _exact_squares(mechanism: Mechanism, rounds: int) -> float:
+    """Σ weight² of the noise in the distance from the average of the agent that has most of it."""
+    variance = np.diag(moments.off_consensus_covariance(mechanism, rounds))
+    return float(np.max(variance)) / 2 * (1 + 1e-9)  # Var = 2 Σ weight²
 
 
 def _group_sums(group: IntArray, values: FloatArray) -> FloatArray:
@@ -198,12 +281,59 @@ def _group_sums(group: IntArray, values: FloatArray) -> FloatArray:
 
 def _entering(mechanism: Mechanism, d: FloatArray, total: float) -> FloatArray:
     """‖Π D(A+I)e_j‖² = Σ_{i ∈ N(j) ∪ {j}} d_i − (|N(j)|+1)²/Σγ for every agent j."""
-    if isinstance(mechanism, Distributed):
-        heard = d + mechanism.graph.neighbour_sums(d)
-    else:
-        heard = np.broadcast_to(d.sum(), d.shape)
+    heard = _closed_sums(mechanism, d)
     # the difference may cancel: never let rounding make it too small
     return np.asarray(np.maximum(heard - mechanism.closed_degrees**2 / total, 0) + 8 * _EPS * heard)
+
+
+def _closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
+    """Σ_{j ∈ N(i) ∪ {i}} x_j for every agent i."""
+    if isinstance(mechanism, Distributed):
+        return np.asarray(x + mechanism.graph.neighbour_sums(x))
+    return np.broadcast_to(x.sum(), x.shape)
+
+
+def _equal(values: FloatArray) -> bool:
+    return bool(values.min() == values.max())
+
+
+def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float, *, later: bool) -> float:
+    """Σ_{s<T} q^{2s}·min(fresh, settled·r^{2(T−1−s)}); if `later`, its largest value from T on."""
+    turn = 0
+    if settled > fresh:
+        turn = math.ceil(math.log(fresh / settled) / (2 * log_r))  # so many rounds later it settles
+    q2 = np.array([2 * log_q])
+
+    def total(t: int) -> float:
+        recent = min(turn, t)
+        new = (
+            fresh
+            * math.exp(2 * log_q * (t - recent))
+            * math.expm1(2 * log_q * recent)
+            / math.expm1(2 * log_q)
+        )
+        old = settled * math.exp(2 * log_r * recent) * float(_geometric(t - recent, 2 * log_r, q2, False)[0])
+        return new + (old if t > recent else 0.0)
+
+    if not later:
+        return total(rounds)
+    # Rises to one peak and then falls.
+    low, high = rounds, rounds + 1
+    while total(high + 1) > total(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if total(middle + 1) > total(middle) else (low, middle)
+    return max(total(low), total(low + 1), total(high), total(high + 1))
+
+
+def _largest(rounds: int, log_q: float, heaviest: float, settled: float, log_r: float) -> float:
+    """The largest of q^s·min(heaviest, √settled·r^{T−1−s}) over s < T, at least; it never grows with T."""
+    root, last = math.sqrt(settled), max(rounds - 1, 0)
+    if log_r >= log_q:  # old noise settles more slowly than new noise fades
+        return min(heaviest, root * math.exp(log_r * last))
+    turn = max(math.log(heaviest / root) / log_r, 0.0) if root > heaviest else 0.0
+    return min(heaviest, root) * math.exp(log_q * max(last - turn, 0.0))
 
 
 def _geometric(rounds: int, log_a: float, log_b: FloatArray, later: bool) -> FloatArray:
@@ -218,14 +348,15 @@ def _geometric(rounds: int, log_a: float, log_b: FloatArray, later: bool) -> Flo
     return np.asarray(np.exp(slow * (t - 1)) * (np.expm1(-apart * t) / np.expm1(-apart)))
 
 
-def _laplace_quantile(probability: float) -> float:
-    """Return y with Pr(|Z| > y·w) ≤ probability, for sums Z of Laplace variables with Σ scale² = w².
+def _chernoff(squares: float, largest: float, probability: float) -> float:
+    """Return y with Pr(|Z| > y) ≤ probability, for sums Z of Laplace variables of bounded weights.
 
-    By Chernoff: E e^{lZ/w} ≤ 1/(1 − l²), as if the sum were one Laplace variable of scale w.
+    `squares` is at least Σ w², `largest` at least every w. As −log(1 − x)/x grows with x, the sum's moment
+    generating function is at most that of squares/largest² variables of scale `largest`.
     """
-
-    def excess(y: float) -> float:
-        best = y / (math.sqrt(1 + y * y) + 1)  # of l in e^{−ly}/(1 − l²)
-        return math.log(2) - best * y - math.log1p(-best * best) - math.log(probability)
-
-    return float(brentq(excess, 1e-3, 1e4, xtol=1e-9)) + 1e-8
+    largest = min(largest, math.sqrt(squares))
+    if largest == 0:
+        return 0.0
+    many = squares / largest**2
+    exponents = (many * -np.log1p(-(_TILTS**2)) + math.log(2 / probability)) / _TILTS
+    return float(largest * np.min(exponents))

@@ -1,24 +1,23 @@
 """Design, the inverse of analysis: from three sides of the question, the fourth.
 
 The sides are privacy (ε), accuracy (a radius and its failure probability), size (the number of
-agents, or a graph) and rounds (to agree within a tolerance). What is left open is answered with
-the best mixing, noise and decay; what cannot be had is answered with what has to give. Every
-answer is compared with one-shot noise, which is never less accurate.
+agents, or a graph) and rounds (to agree within a tolerance). What is left open is answered, with the noise
+of least variance, and with mixing chosen for the question where it is free. A question without
+an answer is answered with alternatives that do have one (`tacit.theory.alternatives`). Every answer
+is compared with one-shot noise.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
 from tacit.arrays import PerAgent
-from tacit.errors import Infeasible, ParameterError
+from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.mechanism import Mechanism
-from tacit.theory import convergence
+from tacit.theory import choosing
+from tacit.theory.alternatives import refuse
 from tacit.theory.promise import Promise
 from tacit.theory.question import Question
 from tacit.theory.rounding import shown_up
@@ -32,11 +31,11 @@ class Design:
     Attributes
     ----------
     promise, baseline : Promise
-        What the best fading noise promises, and what one-shot noise of the same ε would.
+        What the fading noise of least variance promises, and what one-shot noise of the same ε would.
     answered : str
         The side that was left open: privacy, accuracy, size or rounds.
     smoothest : float or None
-        The least mixing that would still meet everything asked, where mixing was free.
+        The least mixing found that meets everything asked too, where mixing was free.
     """
 
     promise: Promise
@@ -54,25 +53,39 @@ class Design:
         """How many times smaller the radius would be with one-shot noise."""
         return self.promise.radius / self.baseline.radius
 
+    @property
+    def compared(self) -> str:
+        """Say how the radius of one-shot noise compares."""
+        if self.advantage >= 1:
+            return f"{self.advantage:.3g} times smaller"
+        return f"{1 / self.advantage:.3g} times larger"
+
     def notes(self) -> list[str]:
         """Say in sentences what a user should know besides the numbers."""
         notes = [
             f"One-shot noise of the same epsilon has radius {shown_up(self.baseline.radius)}, "
-            f"{self.advantage:.3g} times smaller: the difference is the price of fresh noise in every round."
+            f"{self.compared}."
         ]
+        if self.advantage > 1:
+            notes[0] = notes[0][:-1] + ": the difference is the price of fresh noise in every round."
         if self.promise.target == "weighted":
             notes.append(
                 "The agents agree on a weighted average, in which those with more neighbours or less mixing "
                 "count more. Ask for the true average to change that."
             )
         if self.smoothest is not None:
-            notes.append(f"Everything asked for is met with any mixing from {self.smoothest:g} up.")
+            notes.append(
+                f"Smoother motion would do, too: everything asked for is met with mixing {self.smoothest:g}."
+            )
         return notes
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
         baseline = self.baseline.as_dict()
-        shared = ("epsilon", "loss", "radius", "radius_chebyshev", "variance", "rate", "rounds", "noise")
+        shared = (
+            "epsilon", "loss", "radius", "average_radius", "radius_chebyshev", "variance", "rate", "rounds",
+            "noise",
+        )  # fmt: skip
         return {
             "feasible": True,
             "answered": self.answered,
@@ -103,8 +116,9 @@ def design(
     spread: float | None = None,
     mixing: PerAgent | None = None,
     true_average: bool = False,
+    one_shot: bool = False,
 ) -> Design:
-    """Find the best parameters for what is asked, and the side that was left open.
+    """Find parameters of least variance for what is asked, and the side that was left open.
 
     Give at least two of privacy (`epsilon`, or `loss` = ε·adjacency), accuracy (`radius`) and
     size (`agents` or `graph`).
@@ -119,14 +133,16 @@ def design(
     tolerance, spread
         As in `tacit.theory.promise.promise`.
     mixing : float or one per agent, optional
-        Fixed by the agents' dynamics, if it is.
+        Fixed by the agents' dynamics, if it is; otherwise chosen for the question.
     true_average : bool
         On a graph choose σ_i ∝ |N(i)|+1, at most `mixing`, so that the target is the plain average.
+    one_shot : bool
+        Design noise that is drawn once, instead of fading noise.
 
     Raises
     ------
     Infeasible
-        When no parameters meet what is asked; says what has to give, and by how much.
+        When no parameters meet what is asked; says which changes of the question would do.
 
     Examples
     --------
@@ -149,94 +165,25 @@ def design(
         adjacency=adjacency,
         mixing=mixing,
         true_average=true_average,
+        by_loss=loss is not None,
+        drawn_once=one_shot,
     )
-    if question.radius == 0:
-        _refuse_zero(question)
-    if not question.sized:
-        return _answer(replace(question, agents=question.least_agents()), "size")
-    if question.epsilon is None:
-        return _answer(replace(question, epsilon=question.least_epsilon()), "privacy")
-    if question.radius is None:
-        return _answer(question, "accuracy")
-    mechanism = question.fading(question.epsilon)
-    if question.failure_probability is None:
-        return _answer(replace(question, failure_probability=question.failure_of(mechanism)), "accuracy")
-    if question.radius_of(mechanism) > question.radius:
-        _refuse_radius(question, mechanism)
-    return _answer(question, "rounds")
-
-
-def _answer(question: Question, answered: str) -> Design:
-    """Return the design, now that privacy, accuracy and size fit together."""
-    epsilon = question.epsilon or math.inf
-    mechanism = question.fading(epsilon)
-    if question.rounds is not None and question.disagreement_of(mechanism) > question.tolerance:
-        _refuse_rounds(question, mechanism)
-    free = answered == "rounds" and question.mixing is None
+    solved = None if question.radius == 0 else choosing.solve(question)
+    if solved is None:
+        refuse(question)
+    assert solved.epsilon is not None
+    answered = _open_side(question)
     return Design(
-        promise=question.promise_of(mechanism),
-        baseline=question.promise_of(question.one_shot(epsilon)),
+        promise=solved.promise_of(solved.mechanism(solved.epsilon)),
+        baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,
-        smoothest=question.least_mixing() if free else None,
+        smoothest=choosing.smoothest(question) if answered == "rounds" else None,
     )
 
 
-def _refuse_rounds(question: Question, mechanism: Mechanism) -> NoReturn:
-    """Say how many rounds, or what tolerance or mixing, would do."""
-    left = question.disagreement_of(mechanism)
-    endless = replace(question, rounds=None).fading(question.epsilon or math.inf)
-    gives: dict[str, float] = {
-        "rounds": convergence.rounds_to_agreement(endless, question.tolerance, question.spread, question.b),
-        "tolerance": left,
-    }
-    if question.graph is None and not isinstance(question.sigma, np.ndarray):
-        gives["mixing"] = -math.expm1(math.log(question.tolerance / question.spread) / (question.rounds or 1))
-    _refuse(
-        f"after {question.rounds} rounds agents may still differ by {shown_up(left, 4)}, more than the "
-        f"tolerance {question.tolerance:.4g}.",
-        gives,
-    )
-
-
-def _refuse_radius(question: Question, mechanism: Mechanism) -> NoReturn:
-    """Say by how much each side would have to give."""
-    epsilon, radius = question.epsilon or math.inf, question.radius or 0.0
-    least = question.radius_of(mechanism)
-    gives: dict[str, float] = {
-        "radius": least,
-        "epsilon": epsilon * least / radius,
-        "failure_probability": question.failure_of(mechanism),
-    }
-    if question.graph is None:
-        gives["agents"] = question.least_agents()
-    mixing = None if question.mixing is None else question.least_mixing()
-    if mixing is not None:
-        gives["mixing"] = mixing
-    one_shot = question.radius_of(question.one_shot(epsilon))
-    hint = f" So would one-shot noise, with radius {shown_up(one_shot, 4)}." if one_shot <= radius else ""
-    _refuse(
-        f"{mechanism.n} agents with epsilon {epsilon:.4g} cannot be kept within {radius:.4g} of the target "
-        f"but for probability {question.b:.4g}.",
-        gives,
-        hint,
-    )
-
-
-def _refuse_zero(question: Question) -> NoReturn:
-    """Say why the exact average cannot be had."""
-    known = question.epsilon is not None and question.sized
-    gives = {"radius": question.radius_of(question.fading(question.epsilon or 1.0))} if known else {}
-    _refuse(
-        "a radius of 0 cannot be had: no private mechanism of this kind reaches the exact average (Nozari, "
-        "Tallapragada and Cortés, 2017), for whoever knows all other values could subtract them.",
-        gives,
-    )
-
-
-def _refuse(why: str, gives: dict[str, float], hint: str = "") -> NoReturn:
-    """Raise with the reason and with what would do, each enough on its own when asked again."""
-    gives = {name: v if isinstance(v, int) else v * (1 + 1e-9) for name, v in gives.items()}
-    shown = {name: str(v) if isinstance(v, int) else shown_up(v, 4) for name, v in gives.items()}
-    ways = [f"{name.replace('_', ' ')} {value}" for name, value in shown.items()]
-    remedy = f"{'Any one of these' if len(ways) > 1 else 'This'} would do: {', '.join(ways)}."
-    raise Infeasible(f"{why} {remedy if ways else 'Ask for a positive radius.'}{hint}", gives)
+def _open_side(question: Question) -> str:
+    if not question.sized:
+        return "size"
+    if question.epsilon is None:
+        return "privacy"
+    return "accuracy" if question.radius is None or question.failure_probability is None else "rounds"

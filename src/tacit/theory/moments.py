@@ -90,6 +90,11 @@ def mean_potential(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> 
     return of_mean + int(mean.shape[1]) * of_noise
 
 
+def off_consensus_covariance(mechanism: Mechanism, rounds: int) -> FloatArray:
+    """Covariance matrix of how far agents are from their weighted average, whatever the initial values."""
+    return _covariance(_Round(mechanism, off_consensus=True), rounds)
+
+
 @dataclass(frozen=True)
 class _Round:
     """One round as two linear maps on the columns of a matrix.
@@ -180,7 +185,7 @@ def _of_one_draw(mechanism: Mechanism, coefficients: FloatArray) -> FloatArray:
 def _off_consensus(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> tuple[FloatArray, FloatArray]:
     """Covariance and mean of how far agents are from their weighted average."""
     one = _Round(mechanism, off_consensus=True)
-    covariance = _covariance(one, rounds)
+    covariance = off_consensus_covariance(mechanism, rounds)
     theta = as_states(values, mechanism.n).reshape(mechanism.n, -1)
     return covariance, np.asarray(one.power(_checked(rounds)) @ one.settled(theta))
 

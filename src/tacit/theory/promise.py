@@ -10,6 +10,7 @@ import numpy as np
 from tacit.errors import ParameterError
 from tacit.mechanism import Fading, Mechanism
 from tacit.theory import accuracy, convergence, privacy
+from tacit.theory.ending import ending, shares
 from tacit.theory.rounding import shown_up
 from tacit.theory.tables import html_table, shown_near
 
@@ -22,8 +23,14 @@ class Promise:
     ----------
     epsilon, loss : float
         ε per unit of adjacency, and ε·adjacency.
-    radius, radius_chebyshev : float
-        The consensus value is within this of the target, but for `failure_probability`.
+    radius : float
+        After `horizon` rounds every agent is within this of the target, all agents at once; in an endless
+        run, the value that all agree on. With probability at least 1 − failure_probability this holds
+        together with `disagreement`, or with `rounds` in an endless run.
+    average_radius, radius_chebyshev : float
+        The same of the weighted average of all states alone, by its exact law and by the paper's bound.
+    disagreement : float
+        Every two agents are within this of each other after `horizon` rounds; 0 for an endless run.
     rate : float
         Factor by which root-mean-square disagreement shrinks per round.
     rounds : int
@@ -41,7 +48,9 @@ class Promise:
     epsilon: float
     loss: float
     radius: float
+    average_radius: float
     radius_chebyshev: float
+    disagreement: float
     variance: float
     rate: float
     rounds: int
@@ -59,9 +68,11 @@ class Promise:
             "loss": self.loss,
             "failure_probability": self.failure_probability,
             "radius": self.radius,
+            "average_radius": self.average_radius,
             "radius_chebyshev": self.radius_chebyshev,
             "variance": self.variance,
             "rate": self.rate,
+            "disagreement": self.disagreement,
             "rounds": self.rounds,
             "horizon": self.horizon,
             "tolerance": self.tolerance,
@@ -86,11 +97,20 @@ class Promise:
             ("epsilon", shown_up(self.epsilon), f"per unit of adjacency, over {over}"),
             ("loss", shown_up(self.loss), f"ε × adjacency {shown_near(self.adjacency)}"),
             ("target", self.target, "of all values"),
-            ("radius", shown_up(self.radius), f"missed with probability {self.failure_probability:g}"),
-            ("Chebyshev", shown_up(self.radius_chebyshev), "the paper’s bound on the radius"),
+            ("radius", shown_up(self.radius), self.radius_meaning()),
+            ("average", shown_up(self.average_radius), "the same of the average of all states alone"),
+            ("Chebyshev", shown_up(self.radius_chebyshev), "the paper’s bound on that of the average"),
             ("rate", shown_up(self.rate), "what is left of the disagreement after a round"),
             ("rounds", str(self.rounds), self._settled()),
         ]
+
+    def radius_meaning(self) -> str:
+        """Say whose radius it is, and how often it is missed."""
+        missed = f"missed with probability {shown_up(self.failure_probability)}"
+        if self.horizon is None:
+            return f"of the value agreed on: {missed}"
+        after = "one round" if self.horizon == 1 else f"{self.horizon:,} rounds"
+        return f"of every agent's state after {after}: {missed}"
 
     def _settled(self) -> str:
         if self.horizon is not None:
@@ -131,8 +151,10 @@ def promise(
         )
     settled = rounds
     if settled is None:
-        settled = convergence.rounds_to_agreement(mechanism, tolerance, spread, failure_probability)
+        share = shares(mechanism, failure_probability).agreement
+        settled = convergence.rounds_to_agreement(mechanism, tolerance, spread, share)
     epsilon = privacy.epsilon(mechanism.parameters, rounds)
+    end = ending(mechanism, failure_probability, rounds, spread)
     return Promise(
         mechanism=mechanism,
         adjacency=adjacency,
@@ -142,7 +164,9 @@ def promise(
         horizon=rounds,
         epsilon=epsilon,
         loss=privacy.loss(mechanism.parameters, adjacency, rounds),
-        radius=accuracy.radius(mechanism, failure_probability, rounds),
+        radius=end.radius,
+        average_radius=accuracy.radius(mechanism, failure_probability, rounds),
+        disagreement=end.disagreement,
         radius_chebyshev=accuracy.chebyshev_radius(mechanism, failure_probability, rounds),
         variance=accuracy.variance(mechanism, rounds),
         rate=convergence.rate(mechanism),

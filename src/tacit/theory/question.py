@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tacit.arrays import FloatArray, PerAgent
-from tacit.errors import Infeasible, ParameterError
+from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.mechanism import ClientServer, Distributed, Mechanism, OneShot
 from tacit.mechanism.parameters import Parameters
 from tacit.theory import accuracy, convergence
+from tacit.theory.agreement import apart
+from tacit.theory.ending import Ending, ending, failure, shares
 from tacit.theory.laplace_sum import require_probability
 from tacit.theory.optimum import averaging_mixing, best_fading, best_one_shot
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.promise import Promise, promise
+from tacit.theory.rounding import shown_up
+from tacit.theory.searching import least, least_whole
 
 BRISK = 0.99
-"""Mixing when it is free: accuracy only gains with mixing, and here all but 6% is gained."""
+"""The most mixing a design chooses unless more is needed: radii are within 6% of the limit at mixing 1."""
 
-_MOST_AGENTS = 10**15
-_GRAIN = 1000  # mixing is searched in thousandths
+MOST_AGENTS = 10**15
+_DIGITS = 8  # of noise and decay, rounded up: what is printed is what was computed
+_SAME = 1 + 1e-12  # a tolerance that is met up to rounding is met: 0.1³ is 0.001
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Question:
-    """The four sides as they were given; None is what is asked for."""
+    """The four sides as they were given; None is what is asked for.
+
+    `mixing` None leaves it free (see `tacit.theory.design`); the methods that need one then take
+    `BRISK`. `by_loss` says that privacy was given as a loss, so that answers speak of it too;
+    `drawn_once` asks about one-shot noise.
+    """
 
     agents: int | None
     graph: Graph | None
@@ -40,6 +51,8 @@ class Question:
     adjacency: float
     mixing: PerAgent | None
     true_average: bool
+    by_loss: bool = False
+    drawn_once: bool = False
 
     def __post_init__(self) -> None:
         require_adjacency(self.adjacency)
@@ -91,25 +104,44 @@ class Question:
             return Distributed(parameters, self.graph)
         return ClientServer(parameters, agents=1 if self.agents is None else self.agents)
 
+    def mechanism(self, epsilon: float) -> Mechanism:
+        """Return the mechanism with the noise that is asked about, for ε."""
+        return self.one_shot(epsilon) if self.drawn_once else self.fading(epsilon)
+
     def fading(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with the best fading noise for ε."""
-        return self.on_topology(best_fading(self.sigma, epsilon, self.rounds))
+        """Return the mechanism with the fading noise of least variance for ε, in numbers to type in."""
+        best = best_fading(self.sigma, epsilon, self.rounds)
+        if isinstance(best.c, np.ndarray) or isinstance(best.q, np.ndarray):
+            return self.on_topology(best)
+        return self.on_topology(replace(best, c=_typed(best.c), q=_typed(best.q, 1 - best.q)))
 
     def one_shot(self, epsilon: float) -> Mechanism:
         """Return the mechanism with one-shot noise for ε."""
-        return self.on_topology(best_one_shot(self.sigma, epsilon))
+        best = best_one_shot(self.sigma, epsilon)
+        return self.on_topology(replace(best, c=_typed(float(best.c))))
+
+    def ending_of(self, mechanism: Mechanism) -> Ending:
+        """How far from the target and from each other agents end, at the failure probability asked for."""
+        return ending(mechanism, self.b, self.rounds, self.spread)
 
     def radius_of(self, mechanism: Mechanism) -> float:
-        """The exact radius of a mechanism at the failure probability asked for."""
-        return accuracy.radius(mechanism, self.b, self.rounds)
+        """The radius of a mechanism at the failure probability asked for."""
+        return self.ending_of(mechanism).radius
 
     def failure_of(self, mechanism: Mechanism) -> float:
         """How likely a mechanism leaves the radius asked for."""
-        return accuracy.deviation(mechanism, self.rounds).exceedance(self.radius or 0.0).high
+        return failure(mechanism, self.radius or 0.0, self.rounds, self.spread)
 
     def disagreement_of(self, mechanism: Mechanism) -> float:
         """How far apart agents may be after the rounds asked for."""
-        return convergence.disagreement(mechanism, self.rounds or 0, self.spread, self.b)
+        share = shares(mechanism, self.b).agreement
+        return convergence.disagreement(mechanism, self.rounds or 0, self.spread, share)
+
+    def met_by(self, mechanism: Mechanism) -> bool:
+        """Whether agents end close enough to the target, and to each other where rounds are given."""
+        if self.rounds is not None and self.disagreement_of(mechanism) > self.tolerance * _SAME:
+            return False
+        return self.radius is None or self.radius_of(mechanism) <= self.radius
 
     def promise_of(self, mechanism: Mechanism) -> Promise:
         """Everything a mechanism promises, in the terms of the question."""
@@ -122,53 +154,71 @@ class Question:
             spread=self.spread,
         )
 
-    def least_epsilon(self) -> float:
-        """The ε that the radius allows: radius and 1/ε are exactly proportional."""
-        radius = self.radius or 0.0
-        epsilon = self.radius_of(self.fading(1.0)) / radius
-        while self.radius_of(self.fading(epsilon)) > radius:
-            epsilon *= 1 + 1e-12
-        return epsilon
+    def least_epsilon(self) -> float | None:
+        """The least ε that meets what is asked with this mixing; None where no ε does."""
+        if self.radius is None:
+            guess = 1.0
+        else:
+            certain, noise, *_ = self.rough(deviations=2.0)
+            if certain >= self.radius:
+                return None
+            guess = noise / (self.radius - certain)
+            for _ in range(4):  # the noise's part of the radius is nearly proportional to 1/ε
+                found = self.radius_of(self.mechanism(guess)) - certain
+                guess *= found / (self.radius - certain)
+                if abs(found / (self.radius - certain) - 1) < 1e-10:
+                    break
+        return least(lambda epsilon: self.met_by(self.mechanism(epsilon)), guess, most=1e12)
 
-    def least_agents(self) -> int:
-        """The number of agents around a server that brings the radius down to what is asked."""
-        radius = self.radius or 0.0
+    def least_agents(self) -> int | None:
+        """The least number of agents around a server that meets what is asked; None where none does."""
+        if self.radius is None:
+            return 1
 
-        def radius_with(n: int) -> float:
+        def enough(n: int) -> bool:
             sized = replace(self, agents=n, graph=None)
-            return sized.radius_of(sized.fading(self.epsilon or 1.0))
+            return sized.met_by(sized.mechanism(self.epsilon or 1.0))
 
-        n, previous = 1, 0
-        while n != previous:  # the radius is nearly proportional to 1/√N, so this settles at once
-            previous, n = n, math.ceil(n * (radius_with(n) / radius) ** 2)
-            if n > _MOST_AGENTS:
-                raise Infeasible(
-                    f"more than {_MOST_AGENTS:.0e} agents would be needed: ask for less privacy or accuracy."
-                )
+        n = 1000
+        for _ in range(4):  # the noise's part of the radius is nearly proportional to 1/√N
+            sized = replace(self, agents=n, graph=None)
+            certain = sized.rough(deviations=2.0).certain
+            if certain >= self.radius and n > 1:
+                return None if not enough(1) else 1
+            found = sized.radius_of(sized.mechanism(self.epsilon or 1.0)) - certain
+            previous, n = n, math.ceil(min(n * (found / (self.radius - certain)) ** 2, MOST_AGENTS))
             if abs(n - previous) <= 1:
                 break
-        while radius_with(n) > radius:
-            n += 1
-        while n > 1 and radius_with(n - 1) <= radius:
-            n -= 1
-        return n
+        return least_whole(enough, n, lowest=1, most=MOST_AGENTS)
 
-    def least_mixing(self) -> float | None:
-        """The smoothest motion that meets everything asked; None where none does."""
-        if np.ndim(BRISK if self.mixing is None else self.mixing):
-            return None
+    def rough(self, deviations: float) -> Rough:
+        """About how radius and disagreement depend on ε, without the exact law of the noise.
 
-        def enough(step: int) -> bool:
-            trial = replace(self, mixing=step / _GRAIN)
-            mechanism = trial.fading(self.epsilon or 1.0)
-            if trial.radius_of(mechanism) > (self.radius or 0.0):
-                return False
-            return self.rounds is None or trial.disagreement_of(mechanism) <= self.tolerance
+        `deviations` is about how many standard deviations of the average a radius is.
+        """
+        mechanism = self.mechanism(1.0)
+        noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
+        if self.rounds is None:
+            return Rough(0.0, noise, 0.0, 0.0)
+        share = shares(mechanism, self.b).agreement
+        noisy = apart(mechanism, self.rounds, self.spread, share, quick=True)
+        if convergence.moves_as_one(mechanism):
+            return Rough(noisy.own, noise, noisy.pair, 0.0)
+        quiet = apart(self.mechanism(1e12), self.rounds, self.spread, share, quick=True)
+        return Rough(quiet.own, noisy.own - quiet.own + noise, quiet.pair, noisy.pair - quiet.pair)
 
-        low, high = 0, _GRAIN - 1
-        if not enough(high):
-            return None
-        while high - low > 1:  # more mixing is never less accurate
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high / _GRAIN
+
+class Rough(NamedTuple):
+    """About: radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε."""
+
+    certain: float
+    noise: float
+    apart: float
+    apart_by_noise: float
+
+
+def _typed(value: float, distance: float | None = None) -> float:
+    """Round up to digits that can be typed in; of a decay near 1, also its distance from 1."""
+    digits = _DIGITS if distance is None else _DIGITS + max(0, math.ceil(-math.log10(distance)))
+    rounded = float(shown_up(value, min(digits, 16)))
+    return rounded if rounded >= value and (distance is None or rounded < 1) else value

@@ -1,0 +1,146 @@
+"""The mixing of a design, chosen for the question, and the side of it that was left open.
+
+Over an endless run more mixing is more accurate, up to a limit at mixing 1. Over finitely many rounds
+it is not so simple: little mixing leaves agents where they started, much mixing lets more noise in,
+and on a graph agents agree fastest somewhere in between. So mixing is searched: roughly, without the
+exact law of the noise, and then the best few are tried exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.theory import accuracy, convergence
+from tacit.theory.question import BRISK, Question
+
+_GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, BRISK)
+_BEYOND = (0.995, 0.999, 0.9999, 0.99999, 0.999999)  # only where nothing smoother does
+_NEARBY = 6  # points tried between two neighbours of the grid, twice
+_TRIES = 3  # of the roughly best, exactly
+
+
+def solve(question: Question) -> Question | None:
+    """Return the question with mixing chosen and the open side answered; None where nothing does."""
+    if question.mixing is not None:
+        return _filled(question)
+    for sigma in _candidates(question):
+        found = _filled(replace(question, mixing=sigma))
+        if found is not None:
+            return found
+    return None
+
+
+def smoothest(question: Question) -> float | None:
+    """Return the least mixing found that meets everything asked; None where none does, or it is not free."""
+    if question.mixing is not None:
+        return None
+
+    def enough(sigma: float) -> bool:
+        return _filled(replace(question, mixing=sigma)) is not None
+
+    high = next((sigma for sigma in (*_GRID, *_BEYOND) if enough(sigma)), None)
+    if high is None:
+        return None
+    low = max((sigma for sigma in (0.0, *_GRID, *_BEYOND) if sigma < high), default=0.0)
+    while high - low > 1.5e-3 and round((low + high) / 2, 3) not in (low, high):
+        middle = round((low + high) / 2, 3)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def by_agreement(question: Question) -> list[tuple[float, Question]]:
+    """Return how far apart agents end with each mixing of a grid, the closest first; ε and size are given."""
+    found = []
+    for sigma in [question.mixing] if question.mixing is not None else _grid(question):
+        trial = replace(question, mixing=sigma)
+        found.append((trial.disagreement_of(trial.mechanism(question.epsilon or 1.0)), trial))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _filled(question: Question) -> Question | None:
+    """Answer the open side for the mixing given; None where what is asked cannot be met with it."""
+    if not question.sized:
+        n = question.least_agents()
+        return None if n is None else replace(question, agents=n)
+    if question.epsilon is None:
+        epsilon = question.least_epsilon()
+        return None if epsilon is None else replace(question, epsilon=epsilon)
+    mechanism = question.mechanism(question.epsilon)
+    if question.failure_probability is None:
+        b = question.failure_of(mechanism)
+        question = replace(question, failure_probability=b if b < 1 else 0.5)
+    return question if question.met_by(mechanism) else None
+
+
+def _candidates(question: Question) -> Iterator[float]:
+    """Mixings to try, the most promising first."""
+    if question.rounds is None:  # the more, the more accurate
+        yield BRISK
+        if question.radius is not None:
+            yield from _BEYOND
+        return
+    deviations = _deviations(question)
+    score = {sigma: _score(question, sigma, deviations) for sigma in _grid(question)}
+    if min(score.values())[0] > 0:
+        score |= {sigma: _score(question, sigma, deviations) for sigma in _BEYOND}
+    for _ in range(2):
+        places = sorted(score)
+        best = places.index(min(places, key=lambda sigma: score[sigma]))
+        low, high = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
+        for sigma in _between(low, high):
+            if sigma not in score:
+                score[sigma] = _score(question, sigma, deviations)
+    for sigma in sorted(score, key=lambda sigma: score[sigma])[:_TRIES]:
+        if math.isfinite(score[sigma][0]):
+            yield sigma
+
+
+def _between(low: float, high: float) -> Iterable[float]:
+    """Some numbers between two, with few digits."""
+    digits = 3 + max(0, math.ceil(-math.log10(max(high - low, 1e-6))))
+    return [round(float(sigma), min(digits, 6)) for sigma in np.linspace(low, high, _NEARBY + 2)[1:-1]]
+
+
+def _grid(question: Question) -> list[float]:
+    """Mixings to look at: a grid, where agents agree fastest, and where they agree just in time."""
+    found = set(_GRID)
+    one = replace(question, mixing=0.5, epsilon=1.0).mechanism(1.0)
+    if question.graph is not None and not convergence.moves_as_one(one):
+        seen = convergence.spectrum(one)  # μ is proportional to σ, and at 1 it is 2μ
+        found.add(min(round(2 / (2 * seen.low + 2 * seen.high), 4), BRISK))
+    elif question.rounds is not None and question.tolerance < question.spread:
+        just = -math.expm1(math.log(question.tolerance / question.spread) / question.rounds)
+        found.add(math.ceil(just * 1e6 - 1e-6) / 1e6)
+    return sorted(sigma for sigma in found if 0 < sigma < 1)
+
+
+def _deviations(question: Question) -> float:
+    """About how many standard deviations of the average a radius is, for such noise."""
+    sized = question if question.sized else replace(question, agents=1000)
+    mechanism = replace(sized, mixing=0.5).mechanism(1.0)
+    spread = float(accuracy.variance(mechanism, question.rounds) ** 0.5)
+    return accuracy.radius(mechanism, question.b, question.rounds) / spread
+
+
+def _score(question: Question, sigma: float, deviations: float) -> tuple[float, float]:
+    """About how much is amiss with this mixing, and what the open side has to be: the less the better."""
+    sized = question if question.sized else replace(question, agents=1000)
+    rough = replace(sized, mixing=sigma).rough(deviations)
+    room = math.inf if question.radius is None else question.radius - rough.certain
+    slack = question.tolerance * (1 + 1e-12) - rough.apart
+    epsilon = question.epsilon
+    if slack < 0 or (room <= 0 and question.b < 0.5):
+        return math.inf, max(-slack / question.tolerance, rough.certain)  # whatever the noise
+    amiss = 0.0 if epsilon is None else max(rough.apart_by_noise / epsilon - slack, 0.0)
+    if amiss > 0 or room <= 0:
+        return amiss / question.tolerance, rough.certain
+    if epsilon is None:
+        needed = rough.apart_by_noise / max(slack, 1e-300) if rough.apart_by_noise else 0.0
+        return 0.0, max(rough.noise / room, needed)
+    if not question.sized:
+        return 0.0, (rough.noise / (epsilon * room)) ** 2
+    return 0.0, rough.certain + rough.noise / epsilon

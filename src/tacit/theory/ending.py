@@ -1,0 +1,126 @@
+"""How far from the target agents end: what a radius promises after finitely many rounds.
+
+An agent's state is off by the deviation of the weighted average and by the agent's own distance from that
+average. A radius covers both, for all agents at once. The failure probability is spent once: with
+probability at least 1 − b every agent is within the radius, and at the same time every two
+agents are within the disagreement (docs/proofs/ending.md).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from tacit.errors import ParameterError
+from tacit.mechanism import Mechanism
+from tacit.theory import accuracy
+from tacit.theory.agreement import apart
+from tacit.theory.laplace_sum import require_probability
+from tacit.theory.rates import moves_as_one
+from tacit.theory.searching import least
+from tacit.theory.vectors import per_component
+
+AGREEMENT_SHARE = 0.02
+"""Part of the failure probability for disagreement due to noise, which fades; the average has the rest."""
+
+_MARGIN = 1 + 1e-12  # rounding of a handful of exponentials
+
+
+class Shares(NamedTuple):
+    """How a failure probability is divided: their sum is the whole."""
+
+    average: float
+    agreement: float
+
+
+class Ending(NamedTuple):
+    """Two bounds that hold together, for all agents, but for one failure probability.
+
+    Attributes
+    ----------
+    radius : float
+        Every agent is within this of the target.
+    disagreement : float
+        Every two agents are within this of each other.
+    """
+
+    radius: float
+    disagreement: float
+
+
+def shares(mechanism: Mechanism, failure_probability: float) -> Shares:
+    """Divide a failure probability between the average and agreement.
+
+    Where noise moves all agents alike, agreement is certain and needs no share.
+    """
+    b = require_probability(failure_probability)
+    if moves_as_one(mechanism):
+        return Shares(b, b)
+    return Shares(b * (1 - AGREEMENT_SHARE), b * AGREEMENT_SHARE)
+
+
+def ending(
+    mechanism: Mechanism,
+    failure_probability: float,
+    rounds: int | None,
+    spread: float,
+    *,
+    components: int = 1,
+) -> Ending:
+    """Return how far from the target, and from each other, agents are at the end.
+
+    Parameters
+    ----------
+    failure_probability : float
+        The paper's b: both bounds hold together with probability at least 1 − b.
+    rounds : int or None
+        Look at the states after so many rounds. None: the value that all agree on in an endless run.
+    spread : float
+        Largest minus smallest value an agent may start from; the bounds cover the worst start.
+    components : int
+        Length of the state vectors; the bounds then cover all components at once.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> mechanism = ClientServer(Fading(0.01, 1, 0.995), agents=10)
+    >>> found = ending(mechanism, 0.05, rounds=1, spread=100)
+    >>> round(found.radius, 3), round(found.disagreement, 3)
+    (89.107, 99.0)
+    """
+    if not (math.isfinite(spread) and spread >= 0):
+        raise ParameterError(f"spread must be a number of at least 0, got {spread}.")
+    b = per_component(failure_probability, components)
+    part = shares(mechanism, b)
+    if rounds is None:
+        return Ending(accuracy.radius(mechanism, part.average), 0.0)
+    own, pair = apart(mechanism, rounds, spread, part.agreement)
+    law = accuracy.deviation(mechanism, rounds)
+    radius = (law.quantile(part.average).high + own) * _MARGIN
+    if moves_as_one(mechanism) and mechanism.n > 1:
+        # The worst start: one agent at one end of the range, all others at the other end (if b < 1/2).
+        ends = own * _MARGIN, pair / mechanism.n * _MARGIN
+        radius = min(radius, law.quantile_of_all(min(b, 0.499), *ends).high)
+    return Ending(radius, pair)
+
+
+def failure(mechanism: Mechanism, radius: float, rounds: int | None, spread: float) -> float:
+    """Return about the least failure probability at which `ending` keeps to this radius.
+
+    1 where even a failure probability of nearly 1 would not do.
+    """
+    law = accuracy.deviation(mechanism, rounds)
+
+    def kept(b: float) -> bool:
+        return ending(mechanism, b, rounds, spread).radius <= radius
+
+    guess, alike = 0.5, moves_as_one(mechanism)
+    for _ in range(1 if alike else 4):  # how far apart agents are depends little on the probability
+        part = shares(mechanism, guess)
+        own, pair = (0.0, 0.0) if rounds is None else apart(mechanism, rounds, spread, part.agreement)
+        if alike and rounds is not None and mechanism.n > 1:
+            guess = law.tail(radius - own).high + law.tail(radius - pair / mechanism.n).high
+        if not alike or rounds is None or guess >= 0.5:
+            guess = law.exceedance(max(radius - own, 0.0)).high * guess / part.average
+        guess = min(max(guess * (1 + 1e-9), 1e-300), 0.999)
+    return least(kept, guess, most=1 - 1e-9) or 1.0
