@@ -55,7 +55,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 # Peers have requirements that would not fit beside ours.
-$(PEERS_READY): benchmarks/peers/requirements.txt
+$(PEERS_READY): benchmarks/peers/requirements.txt benchmarks/peers/constraints.txt
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	@echo "installing the benchmarks' peers into $(PEERS) (once) ..."
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
