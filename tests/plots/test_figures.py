@@ -1,5 +1,6 @@
 """Drawings show the numbers they were given, the same bytes every time, and touch nothing else."""
 
+import os
 import subprocess
 import sys
 from itertools import combinations
@@ -246,9 +247,11 @@ def test_other_formats_are_refused(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_numbers_need_no_matplotlib_and_drawing_no_pyplot():
+def test_numbers_need_no_matplotlib_and_drawing_no_pyplot_nor_a_word_on_a_new_machine(tmp_path):
     script = """
-import sys
+import sys, threading
+ordinary = threading.Timer
+threading.Timer = lambda _, warn: ordinary(0, warn)  # every machine is slow: matplotlib warns at once
 from tacit.plots import curves, fan
 curves.tradeoff(q=[0.5])
 assert "matplotlib" not in sys.modules
@@ -256,7 +259,10 @@ from tacit.plots.tradeoff import draw_tradeoff
 draw_tradeoff(curves.tradeoff(q=[0.4, 0.5]))
 assert "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True)
+    new = {**os.environ, "MPLCONFIGDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], check=True, env=new, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir())  # the list of fonts
 
 
 def test_both_radii_are_drawn_for_every_number_of_agents():

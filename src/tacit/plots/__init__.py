@@ -4,6 +4,7 @@ The numbers behind the figures are in `curves` (closed forms) and `runs` (simula
 matplotlib; the rest needs the extra ``plots``. The names below load their module when first used.
 """
 
+import logging
 from typing import TYPE_CHECKING
 
 from tacit.lazy import exports
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from tacit.plots.style import save
     from tacit.plots.tradeoff import draw_tradeoff
     from tacit.plots.trajectories import draw_trajectories
+
+# On a new machine matplotlib lists all fonts once, and warns when that takes long: nothing to act on.
+logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 __all__ = [
     "draw_audit",
