@@ -15,6 +15,7 @@ from tacit.protocol.records import Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
+from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity import provision
 from tacit.runtime.ledger import Ledger
@@ -223,6 +224,19 @@ def test_a_session_that_would_pass_the_cap_is_refused_before_a_byte_leaves(sessi
     assert not sent
 
 
+class Leaping(SystemClock):
+    """The machine's clock, which can be put forward: no test waits for a deadline."""
+
+    def __init__(self, by):
+        self._by, self._ahead = by, 0.0
+
+    def now(self):
+        return super().now() + self._ahead
+
+    def leap(self):
+        self._ahead += self._by
+
+
 @pytest.mark.parametrize("turn", [True, False], ids=["in time for its turn", "after the last round"])
 def test_it_never_passes_a_cap_that_was_lowered_meanwhile(session, keys, tmp_path, turn):
     """What is left is spent and no more; it listens to the end, and the others go on.
@@ -257,16 +271,19 @@ def test_it_never_passes_a_cap_that_was_lowered_meanwhile(session, keys, tmp_pat
         def closes(notice):
             if isinstance(notice, RoundClosed) and notice.round + 1 == session.rounds:
                 over.set()
+            elif isinstance(notice, RoundClosed) and open_until == session.rounds:
+                clock.leap()  # while the agent is away, every round ends by its deadline
 
         def falls_silent(notice):
             nonlocal open_until
             notices.append(notice)
             if isinstance(notice, FellSilent):
-                open_until = session.rounds
+                open_until = session.rounds + 1
 
         network.taps.append(tap)
         network.fault = hold
-        server = coordinator(session, keys, tmp_path, network, watch=closes)
+        clock = Leaping(session.deadlines.round + 1)
+        server = coordinator(session, keys, tmp_path, network, watch=closes, clock=clock)
         others = [agent(session, i, keys, tmp_path, network) for i in (1, 2)]
         playing = [asyncio.ensure_future(result_of(one)) for one in (server, *others)]
         async with agent(session, 0, keys, tmp_path, network, watch=moves):
@@ -275,6 +292,7 @@ def test_it_never_passes_a_cap_that_was_lowered_meanwhile(session, keys, tmp_pat
             spoken = sum(isinstance(record, Spoke) for record in ledger.records(session.id))
         open_until = spoken if turn else session.rounds
         if not turn:
+            clock.leap()
             await over.wait()
         cap = float(losses[:spoken].sum() + 0.5 * losses[spoken])
         again = agent(session, 0, keys, tmp_path, network, cap=cap, watch=falls_silent)
