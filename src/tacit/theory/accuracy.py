@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
-from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism
+from tacit.mechanism import ClientServer, Fading, Mechanism
 from tacit.theory.classes import agent_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
+from tacit.theory.rates import closed_sums
 from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
@@ -152,7 +153,7 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
     row[agent] = 1.0  # θ_agent(t + s) = row·θ(t) + noise, after s steps back
     coefficients = []
     for _ in range(rounds):
-        heard = _closed_sum(mechanism, share * row)
+        heard = closed_sums(mechanism, share * row)
         coefficients.append(np.abs(heard))
         row = (1 - sigma) * row + heard
     bias = 0.5 * float(np.sum(np.abs(row - weights(mechanism))))
@@ -165,13 +166,6 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
         scale = np.abs(row) * parameters.c
     scale, count = np.unique(scale[scale > 0], return_counts=True)
     return LaplaceSum(scale, np.zeros_like(scale), count.astype(np.float64), 1), bias
-
-
-def _closed_sum(mechanism: Mechanism, x: FloatArray) -> FloatArray:
-    """Σ_{j ∈ N(i) ∪ {i}} x_j for every agent i."""
-    if isinstance(mechanism, Distributed):
-        return x + mechanism.graph.neighbour_sums(x)
-    return np.full_like(x, np.sum(x))
 
 
 def _up(value: float) -> float:

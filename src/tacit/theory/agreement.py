@@ -20,9 +20,17 @@ import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
-from tacit.mechanism import Distributed, Fading, Mechanism
+from tacit.mechanism import Fading, Mechanism
 from tacit.theory import moments
-from tacit.theory.rates import hears_all, mixing, moves_as_one, spectral_gap, step_sizes
+from tacit.theory.rates import (
+    all_equal,
+    closed_sums,
+    hears_all,
+    mixing,
+    moves_as_one,
+    spectral_gap,
+    step_sizes,
+)
 
 _EPS = float(np.finfo(np.float64).eps)
 _MARGIN = 1 + 1e-12  # rounding of a handful of exponentials
@@ -194,8 +202,8 @@ class _Bound:
         weight = float(two[-1]) if fading else min(1.0, float(two[-1] / sigma.min()))
         in_average = (mechanism.closed_degrees if fading else gamma) / total
         settling = [(float(two[-1] * np.max(squared * gamma)) * float(sigma.max()) ** 2, log_rate)]
-        if fading and _equal(sigma):  # R and P commute: the first mean comes first
-            heard = float(np.max(d * d * _closed_sums(mechanism, d)))
+        if fading and all_equal(sigma):  # R and P commute: the first mean comes first
+            heard = float(np.max(d * d * closed_sums(mechanism, d)))
             settling.append((float(np.max(squared * gamma)) * heard, log_rate))
         if log_server is not None:
             settling.append((float(np.ptp(sigma) / n) ** 2 * float(squared.sum()), log_server))
@@ -281,20 +289,9 @@ def _group_sums(group: IntArray, values: FloatArray) -> FloatArray:
 
 def _entering(mechanism: Mechanism, d: FloatArray, total: float) -> FloatArray:
     """‖Π D(A+I)e_j‖² = Σ_{i ∈ N(j) ∪ {j}} d_i − (|N(j)|+1)²/Σγ for every agent j."""
-    heard = _closed_sums(mechanism, d)
+    heard = closed_sums(mechanism, d)
     # the difference may cancel: never let rounding make it too small
     return np.asarray(np.maximum(heard - mechanism.closed_degrees**2 / total, 0) + 8 * _EPS * heard)
-
-
-def _closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
-    """Σ_{j ∈ N(i) ∪ {i}} x_j for every agent i."""
-    if isinstance(mechanism, Distributed):
-        return np.asarray(x + mechanism.graph.neighbour_sums(x))
-    return np.broadcast_to(x.sum(), x.shape)
-
-
-def _equal(values: FloatArray) -> bool:
-    return bool(values.min() == values.max())
 
 
 def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float, *, later: bool) -> float:

@@ -29,6 +29,13 @@ def step_sizes(mechanism: Mechanism) -> FloatArray:
     return np.asarray(mixing(mechanism) / mechanism.closed_degrees)
 
 
+def closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
+    """Σ_{j ∈ N(i) ∪ {i}} x_j for every agent i."""
+    if isinstance(mechanism, Distributed):
+        return np.asarray(x + mechanism.graph.neighbour_sums(x))
+    return np.broadcast_to(np.sum(x), x.shape)
+
+
 def hears_all(mechanism: Mechanism) -> bool:
     """Whether every agent's feedback is the mean over all agents."""
     return isinstance(mechanism, ClientServer) or bool((mechanism.closed_degrees == mechanism.n).all())
@@ -40,7 +47,7 @@ def moves_as_one(mechanism: Mechanism) -> bool:
     So it is where everyone hears everyone and all share one mixing: then every agent adds the
     same σ/N·Σ_j η_j (below lem:con).
     """
-    return hears_all(mechanism) and _equal(mixing(mechanism))
+    return hears_all(mechanism) and all_equal(mixing(mechanism))
 
 
 # Eigenvalues cost seconds on a large graph. With one mixing they are σ times those for σ = 1, and with
@@ -83,7 +90,7 @@ def _spectrum(mechanism: Mechanism) -> Extremes:
             flat.high * float(d.max()),
             flat.scaled(float(d.max())).high_bound,
         )
-    if not _equal(sigma):
+    if not all_equal(sigma):
         return extremes(graph, d)
     if graph not in _of_one_mixing:
         _of_one_mixing[graph] = extremes(graph, 1 / mechanism.closed_degrees)
@@ -139,12 +146,13 @@ def _slowest_noise(mechanism: Mechanism) -> float | None:
         # θ_i − z_i = −(1 − σ_i)^t η_i: the state forgets that it did not start where its shadow did
         return float(mixing(mechanism).min())
     # agent j's noise enters as D(A+I)e_j: along 1 only if all hear j and all d_i are equal
-    harmless = (mechanism.closed_degrees == mechanism.n) & _equal(step_sizes(mechanism))
+    harmless = (mechanism.closed_degrees == mechanism.n) & all_equal(step_sizes(mechanism))
     q = np.broadcast_to(np.asarray(mechanism.parameters.q), (mechanism.n,))
     return float(np.min(1 - q[~harmless])) if not harmless.all() else None
 
 
-def _equal(values: FloatArray) -> bool:
+def all_equal(values: FloatArray) -> bool:
+    """Whether all values are the same number."""
     # a value that all agents share is broadcast, not stored: nothing to look through
     return values.strides == (0,) or bool(values.min() == values.max())
 
