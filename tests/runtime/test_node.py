@@ -199,7 +199,9 @@ def test_when_the_disk_fails_nothing_more_is_said(session, keys, tmp_path):
     assert set(said) == set(spoken)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))]
+)
 def test_stopped_at_any_moment_the_same_bytes_are_repeated(session, keys, tmp_path, seed):
     """Agents and the coordinator are stopped and started again at random; one message per update, ever."""
     chance, codec, heard = random.Random(seed), Codec(session), {}
