@@ -109,7 +109,7 @@ def test_what_was_promised_is_what_is_verified(played, tmp_path):
     game = played(components=3)
     promise, path = game.session.promise(0.1), write(tmp_path / "t", game)
     own = [verify(path, failure_probability=0.1, agent=f"agent{i}").accuracy for i in range(4)]
-    assert max(a.radius for a in own) <= promise.theory.radius * (1 + 1e-6) + 2**-4
+    assert max(a.radius for a in own) <= promise.theory.radius * (1 + 1e-6)
     assert promise.theory.radius < promise.radius_all_components
     for each in own:
         assert each.radius_all_components / each.radius == pytest.approx(
