@@ -12,6 +12,7 @@ from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.theory import accuracy, happened
+from tacit.theory.optimum import best_fading
 
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
 EACH = ([0.2, 0.35, 0.5, 0.8], [1.0, 2.0, 0.5, 3.0], [0.9, 0.85, 0.8, 0.7])
@@ -194,3 +195,13 @@ def test_too_long_runs_are_refused_before_memory_is(monkeypatch):
     monkeypatch.setattr(happened, "_MOST_TERMS", 11)
     with pytest.raises(RecordTooLarge, match="12"):
         happened.everyone(MECHANISMS["server"], 2)
+
+
+def test_a_third_that_leaves_moves_the_target_far_beyond_the_noise():
+    """The weights' bias is a thousand times the noise: the exact quantile overflowed."""
+    n, stay = 10**4, 6667
+    mechanism = ClientServer(best_fading(0.99, 50.0), agents=n)
+    value = happened.server(mechanism, [np.arange(stay)] * 2).feedback()
+    radius = value.radius(0.05, spread=1.0)
+    assert value.bias < radius < value.bias + 20 * value.noise.variance**0.5
+    assert value.bias > 500 * value.noise.variance**0.5
