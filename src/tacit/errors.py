@@ -7,6 +7,7 @@
     │   ├── GraphError          the graph has a self-loop, a duplicate edge, two parts, …
     │   ├── ParameterError      mixing, noise, decay or a probability is out of its range
     │   ├── StateError          values have a wrong shape or are not finite
+    │   ├── SessionOver         the session was over before; what it led to is no new result
     │   ├── RecordTooLarge      what should be recorded would not fit in memory
     │   └── FileError           a file cannot be read, or is not what it should be
     │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not speak
@@ -18,6 +19,8 @@ A message says what must hold, what was given, and what to do. It never contains
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class TacitError(Exception):
@@ -38,6 +41,17 @@ class ParameterError(InputError):
 
 class StateError(InputError):
     """States or noise have a wrong shape or are not finite numbers."""
+
+
+class SessionOver(InputError):
+    """The session was over for this agent before it was asked to take part again.
+
+    ``result`` is what came of it then (an `AgentResult`), or None if the ledger has forgotten that.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class RecordTooLarge(InputError):

@@ -1,5 +1,6 @@
 """A value that would be known again anywhere: it is looked for wherever it must not be."""
 
+import os
 import time
 import urllib.request
 from dataclasses import replace
@@ -84,11 +85,11 @@ def test_nothing_private_is_where_others_can_see_it(world, monkeypatch):
         crew.stop_all()
     assert b"tacit_loss_spent" in public
     for path in world.folder.iterdir():
-        if path.is_file() and path.suffix not in (".value", ".result"):  # these two are the owner's own
+        if path.is_file():
             if path.stat().st_mode & 0o077:
                 public += path.read_bytes()
             else:
-                assert path.suffix in (".ledger", ".mark")
+                assert path.suffix in (".ledger", ".mark", ".value", ".state")  # the owner's own
     assert b"frame" in public  # the transcripts are in it
     for word in secrets_of(crew, "a0"):
         assert word not in public
@@ -106,21 +107,31 @@ def test_records_show_nothing_private_however_they_are_printed():
     assert pretty_repr(records[1]) == "Moved(update=3)"
 
 
-def test_a_value_s_file_that_others_can_read_is_pointed_out(tmp_path):
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
+def test_a_value_s_file_that_others_can_read_is_refused(tmp_path, mode):
     file = tmp_path / "reading.txt"
     file.write_text(str(VALUE))
-    file.chmod(0o640)
-    assert "chmod 600" in private_value.exposed(file)
-    assert DIGITS[:5] not in private_value.exposed(file)
+    file.chmod(mode)
+    with pytest.raises(InputError, match="chmod 600") as raised:
+        private_value.read_value(file, False, None, 1)
+    assert DIGITS[:5] not in str(raised.value)
     file.chmod(0o600)
-    assert private_value.exposed(file) is None
-    assert private_value.exposed(None) is None
-    assert private_value.exposed(Path("/dev/null")) is None  # as of a pipe: there is nothing to read again
+    assert private_value.read_value(file, False, None, 1) == VALUE
+
+
+def test_a_value_can_come_through_a_pipe(tmp_path):
+    """As from `--value-file <(…)`: nobody can read it again."""
+    read, write = os.pipe()
+    os.write(write, str(VALUE).encode())
+    os.close(write)
+    assert private_value.read_value(Path(f"/dev/fd/{read}"), False, None, 1) == VALUE
+    os.close(read)
 
 
 @pytest.mark.parametrize("content", [b"7.123456789 x", "7,123456789".encode("utf-16"), b"\xff7.1234567", b""])
 def test_a_value_that_cannot_be_read_is_not_repeated(tmp_path, content):
     file = tmp_path / "reading.txt"
+    file.touch(mode=0o600)
     file.write_bytes(content)
     with pytest.raises(InputError) as raised:
         private_value.read_value(file, False, None, 1)

@@ -25,20 +25,44 @@ def test_a_key_speaks_in_a_session_from_one_ledger_only(world):
     sent = []
     network.taps.append(lambda sender, _to, _frame: sent.append(sender))
     asyncio.run(world.run(session, [world.agent(session, network, i) for i in (0, 1)], network))
-    before = len(sent)
-    with pytest.raises(LedgerError, match="another ledger"):
-        enter(world.agent(session, network, 0, ledger=world.folder / "other.ledger"))
+    before, words = len(sent), "forget what was spent"
+    elsewhere = world.folder / "other.ledger"
+    with pytest.raises(LedgerError, match="spoken from another ledger"):
+        enter(world.agent(session, network, 0, ledger=elsewhere))
+    assert not elsewhere.exists()  # and nothing was made
+    with pytest.raises(
+        LedgerError, match="begun this session with another ledger"
+    ):  # whatever the owner says
+        enter(world.agent(session, network, 0, ledger=elsewhere, new_ledger=words))
     assert len(sent) == before
-    with Ledger(world.folder / "other.ledger") as other:
+    with Ledger(elsewhere) as other:
         assert other.values() == ()  # and nothing was set aside in it
     (world.folder / "a0.ledger").unlink()
     (world.folder / "a0.ledger.mark").unlink()
-    with pytest.raises(LedgerError, match="another ledger"):
+    with pytest.raises(LedgerError, match="spoken from another ledger"):
         enter(world.agent(session, network, 0))
-    # The very ledger goes on, and another session may have another ledger.
-    enter(world.agent(session, network, 1))
-    other = world.session(name="other")
-    enter(world.agent(other, world.network(other), 0, ledger=world.folder / "other.ledger"))
+    enter(world.agent(session, network, 1))  # the very ledger goes on
+
+
+def test_a_mistyped_ledger_does_not_bring_the_cap_back(world):
+    """A new session, and a ledger that these keys have never spoken from: it would have the whole cap."""
+    first, second = world.session(rounds=1), world.session(rounds=1, name="second")
+    cap = 1.5 * 10 * first.account(0).total  # enough for one of them
+    enter(world.agent(first, world.network(first), 0, cap=cap))
+    with pytest.raises(CapExceeded):
+        enter(world.agent(second, world.network(second), 0, cap=cap))
+    typo = world.folder / "a0.leger"
+    with pytest.raises(LedgerError, match=r"another ledger than .*a0.leger \(.*a0.ledger\): check --ledger"):
+        enter(world.agent(second, world.network(second), 0, cap=cap, ledger=typo))
+    assert not list(world.folder.glob("a0.leger*"))
+    Ledger(typo).close()  # one that exists is no better
+    with pytest.raises(LedgerError, match="spoken from another ledger"):
+        enter(world.agent(second, world.network(second), 0, cap=cap, ledger=typo))
+    with pytest.raises(LedgerError, match="these very words"):
+        enter(world.agent(second, world.network(second), 0, cap=cap, ledger=typo, new_ledger="yes"))
+    words = "forget what was spent"
+    enter(world.agent(second, world.network(second), 0, cap=cap, ledger=typo, new_ledger=words))
+    enter(world.agent(second, world.network(second), 0, cap=cap, ledger=typo))  # it is known now
 
 
 def test_what_binds_a_key_survives_a_power_cut(world):

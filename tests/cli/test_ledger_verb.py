@@ -31,7 +31,7 @@ def test_show(run, answer):
     }
     mine, coordinated = told["sessions"]
     assert (mine["id"], mine["said"], mine["planned"], mine["settled"]) == (S.hex(), 0.2, 0.5, False)
-    assert coordinated == {"id": T.hex(), "records": 1}
+    assert coordinated == {"id": T.hex(), "records": 1, "forgotten": False}
     text = run("ledger", "show", "a.ledger").output
     assert "1 value, 2 sessions" in text
     assert S.hex()[:16] in text

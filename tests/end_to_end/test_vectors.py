@@ -18,7 +18,7 @@ def test_vectors_with_a_server_and_on_a_graph(crew, edges):
     made.run.start_all()
     made.ended()
     made.require_sound()
-    found = np.array([made.result(name)["value"] for name in made.names])
+    found = np.array([made.run.result(name)["value"] for name in made.names])
     assert found.shape == (3, 3)
     # From the values, as far as 8 rounds bring them together; the rest is noise, of which one draw in e^32
     # would be so large.

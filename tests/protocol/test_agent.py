@@ -633,7 +633,20 @@ def test_an_agent_needs_a_coordinator_and_a_value_of_the_right_length():
         Agent(known_session(graph="ring:4"), 0, 0.5, **make)
     with pytest.raises(StateError, match="must have 1 components"):
         Agent(known_session(3), 0, [0.5, 0.5], **make)
-    assert Agent(known_session(3), 0, 1.5, **make).value() == 1.0  # off the range: clamped, never refused
+    with pytest.raises(StateError, match="must be finite"):
+        Agent(known_session(3), 0, math.nan, **make)
+
+
+def test_a_value_off_the_range_counts_as_the_nearest_end_and_only_the_record_says_so():
+    make = {"sign": known_key(0).sign, "budget": Budget(100)}
+    off, end = Agent(known_session(3), 0, 1.5, **make), Agent(known_session(3), 0, 1.0, **make)
+    steps = [off.handle(Start()), end.handle(Start())]
+    assert steps[0].messages == steps[1].messages
+    assert steps[0].notices == steps[1].notices
+    assert [step.records[0].clamped for step in steps] == [True, False]
+    assert steps[0].records[0].state == steps[1].records[0].state
+    again = Agent.resume(off.session, 0, steps[0].records, **make)
+    assert again.voice.clamped
 
 
 def require_disputed(alone, step, t):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tacit.cli import running
-from tacit.errors import CapExceeded
+from tacit.errors import CapExceeded, SessionOver
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import FellSilent, Finished, RoundClosed, Updated
@@ -120,7 +120,9 @@ def test_an_agent_started_again_after_the_end_needs_no_network(session, keys, tm
         cap=None,
         transport=Unconnected(),
     )
-    again = limited(result_of(made))
+    with pytest.raises(SessionOver, match="was over for a0 before, after 4 of 4 rounds") as over:
+        limited(result_of(made))
+    again = over.value.result
     assert again.finished
     assert (again.value, again.loss, again.rounds) == (first.value, first.loss, first.rounds)
 

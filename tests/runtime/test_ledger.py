@@ -125,17 +125,26 @@ def test_the_file_itself_refuses(path):
     with entered(path) as ledger:
         ledger.append(S, [Spoke(0, b"said", 0.5)])
     database = sqlite3.connect(path)
-    row = (S, "spoke", 0, 0.5, b"other", b"d" * 32)
+    row = (S, "spoke", 0, 0.5, b"s" * 16, b"other", b"d" * 32)
     for statement, values in [
-        ("INSERT INTO record VALUES (9, ?, ?, ?, ?, ?, ?)", row),
+        ("INSERT INTO record VALUES (9, ?, ?, ?, ?, ?, ?, ?)", row),
         ("UPDATE record SET data = x'00' WHERE kind = 'spoke'", ()),
+        ("UPDATE record SET salt = NULL, data = zeroblob(32) WHERE kind = 'spoke'", ()),  # it is not over
+        ("UPDATE record SET loss = 0.0 WHERE kind = 'spoke'", ()),
+        ("INSERT INTO record VALUES (9, ?, 'moved', 7, NULL, NULL, zeroblob(32), zeroblob(32))", (S,)),
         ("DELETE FROM record", ()),
         ("UPDATE ledger SET generation = zeroblob(16)", ()),
-        ("INSERT INTO record VALUES (9, ?, 'spoke', 1, NULL, x'', zeroblob(32))", (S,)),  # no loss
-        ("INSERT INTO record VALUES (9, ?, 'spoke', 1, -1.0, x'', zeroblob(32))", (S,)),
-        ("INSERT INTO record VALUES (9, ?, 'spoke', 1, 0.1, x'', zeroblob(32))", (T,)),  # not reserved
-        ("INSERT INTO record VALUES (9, ?, 'whisper', 1, NULL, x'', zeroblob(32))", (S,)),
-        ("INSERT INTO record VALUES (9, ?, 'ended', 1, NULL, x'', zeroblob(32))", (S,)),
+        (
+            "INSERT INTO record VALUES (9, ?, 'spoke', 1, NULL, zeroblob(16), x'', zeroblob(32))",
+            (S,),
+        ),  # no loss
+        ("INSERT INTO record VALUES (9, ?, 'spoke', 1, -1.0, zeroblob(16), x'', zeroblob(32))", (S,)),
+        (
+            "INSERT INTO record VALUES (9, ?, 'spoke', 1, 0.1, zeroblob(16), x'', zeroblob(32))",
+            (T,),
+        ),  # not reserved
+        ("INSERT INTO record VALUES (9, ?, 'whisper', 1, NULL, zeroblob(16), x'', zeroblob(32))", (S,)),
+        ("INSERT INTO record VALUES (9, ?, 'ended', 1, NULL, zeroblob(16), x'', zeroblob(32))", (S,)),
     ]:
         with pytest.raises(sqlite3.IntegrityError):
             database.execute(statement, values)

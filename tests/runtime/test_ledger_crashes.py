@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 from tacit.protocol.records import Began, Spoke
+from tacit.runtime import mark, store
 from tacit.runtime.ledger import Ledger
 
 S = b"s" * 32
@@ -372,11 +373,11 @@ def test_the_disk_is_waited_for(path):
         }
         assert settings_ == {"synchronous": 2, "journal_mode": "wal", "locking_mode": "exclusive"}
         synced = []
-        real = os.fsync
-        os.fsync = lambda descriptor: synced.append(os.fstat(descriptor).st_ino) or real(descriptor)
+        real = store.flush_file
+        mark.flush_file = lambda descriptor: synced.append(os.fstat(descriptor).st_ino) or real(descriptor)
         try:
             for u in range(64):
                 ledger.append(S, [Spoke(u, b"x", 1e-6)])
         finally:
-            os.fsync = real
+            mark.flush_file = real
         assert synced.count(path.with_name(path.name + ".mark").stat().st_ino) >= 2

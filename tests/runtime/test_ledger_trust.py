@@ -181,7 +181,7 @@ def test_a_newer_version(kept):
     database = sqlite3.connect(kept)
     database.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     database.close()
-    refused(kept, "has version 2, and this tacit knows version 1")
+    refused(kept, "has version 3, and this tacit knows version 2")
 
 
 @pytest.mark.parametrize("place", [0, 20, 100, 4096 + 8, 2 * 4096 + 4000])
@@ -344,7 +344,7 @@ def test_a_damaged_mark(kept):
     data[512 + 30] ^= 1
     mark_of(kept).write_bytes(data)
     Ledger(kept).close()  # the other half is whole
-    data[1024 + 30] ^= 1
+    data[512 + 30 : 512 + 31] = data[1024 + 30 : 1024 + 31] = b"?"
     mark_of(kept).write_bytes(data)
     refused(kept, "agent.ledger.mark is damaged")
     mark_of(kept).write_bytes(b"")

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from tacit.cli import states
+from tacit.cli.failures import OVER
 from tacit.errors import TacitError
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Session
@@ -107,7 +109,7 @@ class Crew:
         return names[start : start + self.together]
 
     def path(self, name: str, kind: str) -> Path:
-        """Return a member's file: log, ledger, transcript, result or errors."""
+        """Return a member's file: log, ledger, transcript, result, state or errors."""
         return self.folder / f"{name}.{kind}"
 
     def command(self, unit: str) -> list[str]:
@@ -127,6 +129,7 @@ class Crew:
         if unit != COORDINATOR:
             words += ["--value-file", str(self.path(unit, "value")), "--cap", repr(self.cap)]
             words += ["--adjacency", repr(self.session.adjacency)]
+            words += ["--state-file", str(self.path(unit, "state"))]
         if unit == COORDINATOR or peers:
             words += ["--transcript", str(self.path(unit, "transcript")), "--pace", repr(self.pace)]
         return words
@@ -180,15 +183,20 @@ class Crew:
     def require_healthy(self) -> None:
         """Raise what a member that failed has said."""
         for unit, process in self.processes.items():
-            if process.poll() not in (None, 0, -signal.SIGKILL):
+            if process.poll() not in (None, 0, OVER, -signal.SIGKILL):
                 said = self.path(unit, "errors").read_text(encoding="utf-8", errors="replace").strip()
                 last = said.splitlines()[-1] if said else "nothing"
                 raise TacitError(f"{unit} ended with exit code {process.returncode} and said: {last}")
 
     def results(self) -> dict[str, Any]:
-        """Return what each agent printed at its end."""
+        """Return what each agent printed at its end, and its own state, which only a demo may look at."""
         names = [name for unit in self.units if unit != COORDINATOR for name in self.members(unit)]
-        return {name: json.loads(self.path(name, "result").read_text(encoding="utf-8")) for name in names}
+        return {name: self.result(name) for name in names}
+
+    def result(self, name: str) -> dict[str, Any]:
+        """Return what one agent printed at its end, and its own state."""
+        printed = json.loads(self.path(name, "result").read_text(encoding="utf-8"))
+        return {**printed, **states.read(self.path(name, "state"))}
 
 
 @final

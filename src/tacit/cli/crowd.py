@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
 import click
 
-from tacit.cli import output, running
+from tacit.cli import output, running, states
+from tacit.cli.join import public
+from tacit.errors import SessionOver
 from tacit.protocol.session import Session
-from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.agent import Agent, AgentResult, Peer
 from tacit.runtime.limits import LEDGER_FILES, require_files
 from tacit.runtime.session import read_addresses, read_session
 from tacit.runtime.websocket_transport import to_dial
@@ -57,10 +58,17 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
         async with turn:
             await member.__aenter__()
         try:
-            result = dataclasses.asdict(await member.result())
+            result = await member.result()
+        except SessionOver as over:  # this process was killed after that agent's end
+            result = over.result
         finally:
             await member.__aexit__(*sys.exc_info())
-        text = json.dumps(output.jsonable(result))
-        await in_worker(lambda: (folder / f"{name}.result").write_text(text, encoding="utf-8"))
+        await in_worker(lambda: _write(folder, session, result))
 
     await asyncio.gather(*(one(name) for name in names))
+
+
+def _write(folder: Path, session: Session, result: AgentResult) -> None:
+    text = json.dumps(output.jsonable(public(result, session)))
+    (folder / f"{result.agent}.result").write_text(text, encoding="utf-8")
+    states.write(folder / f"{result.agent}.state", session, result)

@@ -15,9 +15,9 @@ from typing import NoReturn
 
 import click
 
-from tacit.errors import Infeasible, TacitError
+from tacit.errors import Infeasible, SessionOver, TacitError
 
-UNUSABLE, INFEASIBLE, BUG, STOPPED = 2, 3, 1, 130
+UNUSABLE, INFEASIBLE, BUG, OVER, STOPPED = 2, 3, 1, 6, 130
 
 JSON_ASKED = "tacit.json"
 """Key in the context's meta that says the user asked for JSON."""
@@ -46,6 +46,8 @@ def explain(ctx: click.Context, error: BaseException) -> NoReturn:
             click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
             ctx.exit(INFEASIBLE)
         _leave(ctx, f"Infeasible: {error}", INFEASIBLE)
+    if isinstance(error, SessionOver):
+        _leave(ctx, f"Over: {_sentence(error)}", OVER)
     sentence = _sentence(error)
     if sentence is None:
         _leave(ctx, _bug(error), BUG)

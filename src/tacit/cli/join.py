@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli import options, output, private_value, running
+from tacit.cli import options, output, private_value, running, states
+from tacit.errors import SessionOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tacit.protocol.effects import Notice
+    from tacit.protocol.session import Session
     from tacit.runtime.agent import Agent, AgentResult, Peer
     from tacit.runtime.member import Member, Taker
 
 CODES = """\b
 Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or
-its disk failed, 5 the session ended early, 130 stopped: run the same command again to resume.
+its disk failed, 5 the session ended early, 6 it was over before, 130 stopped: run the same command
+again to resume.
 """
 EPILOG = f"""\b
 Example:
@@ -33,6 +35,18 @@ def speaker_options(command: running.F) -> running.F:
     """Add what agents and peers take: a private value, a cap, and the value's label."""
     for option in (
         click.option(
+            "--witness",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="A file on another disk or host that also keeps how far the ledger has come (tacit ledger "
+            "witness).",
+        ),
+        click.option(
+            "--new-ledger",
+            metavar="WORDS",
+            help="Let keys that have spoken from one ledger start another one with the whole cap. The words: "
+            '"forget what was spent".',
+        ),
+        click.option(
             "--label", default="value", show_default=True, help="Your name for the value; never its value."
         ),
         click.option(
@@ -45,6 +59,12 @@ def speaker_options(command: running.F) -> running.F:
             "--cap",
             type=options.NUMBER,
             help="The most that may be lost on this value in all sessions; needed once per ledger and value.",
+        ),
+        click.option(
+            "--state-file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Write your own final state here, mode 600, and whether your value was clamped. Private: it "
+            "leads back to the value.",
         ),
         private_value.value_options,
     ):
@@ -81,6 +101,9 @@ def take_part(
     cap: float | None,
     adjacency: float | None,
     label: str,
+    new_ledger: str | None,
+    witness: Path | None,
+    state_file: Path | None,
     as_json: bool,
     listen: tuple[str, ...] = (),
     **given: Any,
@@ -94,10 +117,10 @@ def take_part(
     identity = Identity.load(keys)
     number = number_of(session, identity)
     value = private_value.read_value(value_file, value_stdin, value_env, session.components)
+    if state_file is not None:
+        states.require_writable(state_file)
 
     def make(takers: list[Taker], watch: Callable[[Notice], None], log: running.Log) -> Member:
-        if (warning := private_value.exposed(value_file)) is not None:
-            log.say("exposed", warning)
         return kind(
             session,
             value,
@@ -106,6 +129,8 @@ def take_part(
             cap=cap,
             adjacency=adjacency,
             label=label,
+            new_ledger=new_ledger,
+            witness=witness,
             connect=connect,
             listen=listen,
             takers=takers,
@@ -114,23 +139,41 @@ def take_part(
             trouble=lambda why: log.say("trouble", why),
         )
 
-    result: AgentResult | None = running.drive(session, number, common, make, identity.sign)
+    try:
+        result: AgentResult | None = running.drive(session, number, common, make, identity.sign)
+    except SessionOver as over:
+        if state_file is not None and over.result is not None:
+            states.write(state_file, session, over.result, over_before=True)
+        raise
     if result is None:
         running.leave(
             "The session did not end in time; run the same command again to go on.", running.UNFINISHED
         )
+    if state_file is not None:
+        states.write(state_file, session, result)
     if as_json:
-        output.print_json(dataclasses.asdict(result))
+        output.print_json(public(result, session))
     else:
-        _report(result)
+        _report(result, session)
     if not result.finished:
         running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)
 
 
-def _report(result: AgentResult) -> None:
-    ended = f"{result.value:.6g}" if isinstance(result.value, float) else f"{len(result.value)} numbers"
+def public(result: AgentResult, session: Session) -> dict[str, Any]:
+    """Return what everyone may see of a result: standard output is often somebody's journal."""
+    facts = {name: fact for name, fact in vars(result).items() if name not in ("value", "clamped")}
+    return facts | {"radius": session.promise().theory.radius}
+
+
+def _report(result: AgentResult, session: Session) -> None:
+    heard = "none"
+    if result.feedback is not None:
+        one = session.components == 1
+        heard = f"{result.feedback:.6g}" if one else f"{session.components:,} numbers"
+    radius = output.up(session.promise().theory.radius)
     rows: list[output.Row] = [
-        ("value", ended, "where your own state ended; private, use --json for all digits"),
+        ("feedback", heard, "the last, clamped to the range; public (--state-file for your own state)"),
+        ("radius", radius, "promised if all took part in every round; tacit verify knows who did"),
         ("rounds", str(result.rounds), "all" if result.finished else "ended early"),
         ("loss", output.up(result.loss), "of this session, for its adjacency"),
         (

@@ -20,6 +20,8 @@ Examples:
   tacit ledger show alice.ledger
   tacit ledger cap alice.ledger meter-7 2.5         raise or lower the cap of a value
   tacit ledger settle alice.ledger 5f3a             never speak in that session again
+  tacit ledger forget alice.ledger 5f3a             remove its states, keep what it cost
+  tacit ledger witness alice.ledger /mnt/far/alice  keep how far it has come on another disk
   tacit ledger adopt alice.ledger                   it was copied here, and nothing was said since
 """
 
@@ -36,19 +38,25 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 def command() -> None:
     """Show what an agent's ledger says was lost of each value, and change its caps.
 
-    The agent that uses the ledger must be stopped. Nothing private is shown. Every command takes --json.
+    The agent that uses the ledger must be stopped. Nothing private is shown, unless `show --private` asks
+    for it. Every command takes --json.
     """
 
 
 @command.command(epilog="\b\nExample:\n  tacit ledger show alice.ledger --json\n")
 @click.argument("file", type=FILE)
+@click.option("--private", is_flag=True, help="Say also in which sessions your value was clamped.")
 @options.json_option
-def show(*, file: Path, as_json: bool) -> None:
-    """Show values with their caps, and sessions with what they cost."""
+def show(*, file: Path, private: bool, as_json: bool) -> None:
+    """Show values with their caps, and sessions with what they cost.
+
+    A value off a session's range counts there as the nearest end. Others cannot tell, and whether it was so
+    is shown only to an owner who asks: with --private, or in `tacit join --state-file`.
+    """
     from tacit.runtime.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
-        _tell(ledger, file, as_json)
+        _tell(ledger, file, as_json, private=private)
 
 
 @command.command(epilog="\b\nExample:\n  tacit ledger cap alice.ledger meter-7 2.5\n")
@@ -92,6 +100,46 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
         _tell(ledger, file, as_json)
 
 
+@command.command(epilog="\b\nExample:\n  tacit ledger forget alice.ledger --all\n")
+@click.argument("file", type=FILE)
+@click.argument("session", required=False)
+@click.option("--all", "every", is_flag=True, help="All sessions that are over.")
+@options.json_option
+def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> None:
+    """Remove the states and messages of a session that is over, and keep what it cost.
+
+    SESSION is its id or the beginning of it. A ledger keeps every state until it is told to forget: whoever
+    reads it has the value. The bytes are overwritten in the file. Copies of it, and what a disk keeps in
+    blocks that it no longer uses, are not reached.
+    """
+    from tacit.runtime.ledger import Ledger
+
+    if (session is None) != every:
+        raise click.UsageError("Name one session, or give --all for all that are over.")
+    with Ledger(file, create=False) as ledger:
+        for one in _over(ledger) if session is None else (_one(ledger, session),):
+            ledger.forget(one)
+        _tell(ledger, file, as_json)
+
+
+@command.command(epilog="\b\nExample:\n  tacit ledger witness alice.ledger /mnt/far/alice.witness\n")
+@click.argument("file", type=FILE)
+@click.argument("witness", type=FILE)
+@options.json_option
+def witness(*, file: Path, witness: Path, as_json: bool) -> None:
+    """Make a witness: a small file on another disk or host that keeps how far the ledger has come.
+
+    Give it to `tacit join --witness` from then on. It shows that ledger and keys were both put back from a
+    backup. Keep it where no backup of the ledger reaches.
+    """
+    from tacit.runtime.guard import take_witness
+    from tacit.runtime.ledger import Ledger
+
+    with Ledger(file, create=False) as ledger:
+        take_witness(ledger, witness, create=True)
+        _tell(ledger, file, as_json)
+
+
 @command.command(epilog="\b\nExample:\n  tacit ledger adopt alice.ledger\n")
 @click.argument("file", type=FILE)
 @options.json_option
@@ -129,9 +177,14 @@ def _one(ledger: Ledger, beginning: str) -> bytes:
     return found[0]
 
 
-def _tell(ledger: Ledger, path: Path, as_json: bool) -> None:
+def _over(ledger: Ledger) -> list[bytes]:
+    """Return the sessions in which nothing more will be said or heard."""
+    return [session for session in ledger.sessions() if ledger.is_over(session)]
+
+
+def _tell(ledger: Ledger, path: Path, as_json: bool, *, private: bool = False) -> None:
     values = [vars(ledger.balance(value)) for value in ledger.values()]
-    sessions = [_session(ledger, session) for session in ledger.sessions()]
+    sessions = [_session(ledger, session, private) for session in ledger.sessions()]
     if as_json:
         output.print_json({"file": path, "values": values, "sessions": sessions})
         return
@@ -153,12 +206,20 @@ def _about(adjacency: float) -> str:
     return f"for values up to {output.near(adjacency)} apart"
 
 
-def _session(ledger: Ledger, session: bytes) -> dict[str, Any]:
-    kept = ledger.reservation(session)
+def _session(ledger: Ledger, session: bytes, private: bool) -> dict[str, Any]:
+    from tacit.protocol.records import Began
+
+    set_aside = ledger.reservation(session)
     facts = (
-        {} if kept is None else {name: v for name, v in vars(kept).items() if name not in ("others", "cap")}
+        {}
+        if set_aside is None
+        else {name: v for name, v in vars(set_aside).items() if name not in ("others", "cap")}
     )
-    return {"id": session.hex(), "records": len(ledger.records(session)), **facts}
+    kept: dict[str, Any] = {"records": ledger.size(session), "forgotten": ledger.forgotten(session)}
+    if private and set_aside is not None:
+        records = [] if kept["forgotten"] else ledger.records(session)
+        kept["clamped"] = records[0].clamped if records and isinstance(records[0], Began) else None
+    return {"id": session.hex(), **kept, **facts}
 
 
 def _rows(session: dict[str, Any]) -> list[output.Row]:
@@ -166,10 +227,16 @@ def _rows(session: dict[str, Any]) -> list[output.Row]:
         return [("records", f"{session['records']:,}", "as coordinator")]
     state = "settled: nothing more will be said" if session["settled"] else _until(session["expires"])
     times = f", counted {session['steps']} times" if session["steps"] > 1 else ""
-    return [
+    held = "and messages; only what they cost is left" if session["forgotten"] else "until you forget them"
+    rows: list[output.Row] = [
         ("said", output.up(session["said"]), f"of {session['value']}{times}"),
         ("planned", output.up(session["planned"]), state),
+        ("states", "forgotten" if session["forgotten"] else "kept", held),
     ]
+    if "clamped" in session:
+        word = {True: "yes", False: "no", None: "unknown"}[session["clamped"]]
+        rows.append(("clamped", word, "whether your value was off the range; private"))
+    return rows
 
 
 def _until(expires: int | None) -> str:

@@ -30,7 +30,7 @@ def value_options(command: F) -> F:
         click.option(
             "--value-file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="File that holds the private value: one number, or one per component.",
+            help="File that holds the private value, mode 600: one number, or one per component.",
         ),
     ):
         command = option(command)
@@ -56,18 +56,13 @@ def read_value(
 
 
 def _text(file: Path) -> str:
+    from tacit.runtime.files import require_private
+
     with file.open("rb") as source:
+        status = os.fstat(source.fileno())
+        if stat.S_ISREG(status.st_mode):  # a pipe holds nothing that others could read again
+            require_private(file, status)
         return source.read(_MOST).decode("utf-8-sig", errors="replace")  # what is no number is refused below
-
-
-def exposed(file: Path | None) -> str | None:
-    """Say so if others on this machine can read the file that holds the value."""
-    if file is None:
-        return None
-    status = file.stat()
-    if not stat.S_ISREG(status.st_mode) or not status.st_mode & 0o077:
-        return None
-    return f"{file} holds a private value, and others on this machine can read it: chmod 600 it."
 
 
 def _numbers(text: str, components: int) -> float | list[float]:

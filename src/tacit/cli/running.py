@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import resource
+import os
 import signal
 import sys
 import time
@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, final
 import click
 
 from tacit.cli import options
-from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, TacitError
+from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
 
 if TYPE_CHECKING:
     from tacit.protocol.codec import Sign
@@ -108,7 +108,7 @@ class Log:
         self._often: Counter[Hashable] = Counter()
         self._file: IO[str] | None = None
         if path is not None:
-            self._file = path.open("a", encoding="utf-8", buffering=1)
+            self._file = _own_log(path, session)
         self._bar: Any = None
         if sys.stderr.isatty():
             self._bar = _bar(session.rounds)
@@ -167,6 +167,24 @@ class Log:
         if self._file is not None:
             with suppress(OSError):  # what a full disk has not taken
                 self._file.close()
+
+
+_LOG_BEGINS = b'{"tacit_log": 1, '
+
+
+def _own_log(path: Path, session: Session) -> IO[str]:
+    """Open a log of ours, or begin one; any other file is refused and not touched."""
+    from tacit.runtime.files import begins_as, open_own
+
+    descriptor = open_own(path)
+    file = os.fdopen(descriptor, "a", encoding="utf-8", buffering=1)
+    if not begins_as(descriptor, _LOG_BEGINS):
+        file.close()
+        raise InputError(f"{path} is not a log of tacit: choose another file.")
+    if os.fstat(descriptor).st_size == 0:
+        first = {"tacit_log": 1, "time": round(time.time(), 3), "event": "log", "session": session.id.hex()}
+        file.write(json.dumps(first) + "\n")
+    return file
 
 
 def _shouted(notice: Notice) -> Hashable:
@@ -228,9 +246,10 @@ def drive(
 
     With the member's `sign` its transcript has what it must say itself: see `TranscriptWriter`.
     """
+    from tacit.runtime.limits import leave_no_core
     from tacit.runtime.status import Status
 
-    _leave_no_core()
+    leave_no_core()
     with exits(), ExitStack() as stack:
         given.require_apart()
         log = Log(session, given.log, who)
@@ -243,11 +262,6 @@ def drive(
             writer = TranscriptWriter(given.transcript, session, who, durable=False, sign=sign)
             takers.append(stack.enter_context(writer))
         return run(lambda: _driven(Status(session, who), given, make, takers, log))
-
-
-def _leave_no_core() -> None:
-    """Let no crash write memory to a file: the value, the noise and the keys are in it."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def _preload(given: Options) -> None:
@@ -289,6 +303,8 @@ def exits() -> Iterator[None]:
         yield
     except CapExceeded as error:
         leave(f"Refused: {error}", REFUSED)
+    except SessionOver:
+        raise  # `failures` has its exit code: whoever called may have something to keep first
     except LedgerError as error:
         leave(f"Error: {error}", DISK)
     except Disputed as error:

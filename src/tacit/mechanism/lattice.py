@@ -147,6 +147,11 @@ class Lattice:
             whole.reshape(-1)[i] = self._onto(v, f" at index {i}" if array.ndim else "")
         return cast(Whole, whole[()])
 
+    def clamps(self, value: Any) -> bool:
+        """Whether a value that `start` takes, or a component of it, is off the range. Private."""
+        numbers = np.asarray(value, dtype=object).reshape(-1)
+        return not all(self.low <= v <= self.high for v in numbers)
+
     def _onto(self, v: Any, where: str) -> int:
         v = v.item() if isinstance(v, np.generic) else v
         if isinstance(v, str) or not hasattr(v, "as_integer_ratio"):

@@ -31,7 +31,8 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 class Began(_Record, frozen=True, tag="began"):
     """An agent or peer entered a session with this state; before anything else of that session.
 
-    `planned` is what the whole session costs at most: a ledger may set it aside. `state` is private.
+    `planned` is what the whole session costs at most: a ledger may set it aside. `state` is private, and so
+    is `clamped`: whether the value was off the range.
     """
 
     session: bytes
@@ -40,6 +41,7 @@ class Began(_Record, frozen=True, tag="began"):
     planned: float
     spent: float
     cap: float
+    clamped: bool = False
 
 
 @final

@@ -35,7 +35,8 @@ class Speaker(Machine):
 
     def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
         codec = Codec(session)
-        self._set_up(session, number, sign, Voice(codec, number, sign, budget, start_state(codec, value)))
+        state, clamped = start_state(codec, value), session.lattice.clamps(value)
+        self._set_up(session, number, sign, Voice(codec, number, sign, budget, state, clamped=clamped))
 
     @classmethod
     def resume(

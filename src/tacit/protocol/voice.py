@@ -64,9 +64,20 @@ class Voice:
     ----------
     state : tuple of int
         In state steps, as `Lattice.start` gives it.
+    clamped : bool
+        Whether the value was off the range; kept for the owner.
     """
 
-    def __init__(self, codec: Codec, number: int, sign: Sign, budget: Budget, state: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        codec: Codec,
+        number: int,
+        sign: Sign,
+        budget: Budget,
+        state: tuple[int, ...],
+        *,
+        clamped: bool = False,
+    ) -> None:
         session = codec.session
         if len(state) != session.components:
             raise StateError(f"a value must have {session.components} components in this session.")
@@ -79,6 +90,9 @@ class Voice:
         self.digests: dict[int, bytes] = {}
         """Of every message made, by its update."""
         self.silent = False
+        self.feedback: tuple[int, ...] | None = None
+        """What it moved towards last; public."""
+        self.clamped = clamped
         self._state = state
         self._shadow: tuple[int, ...] | None = None
         self._one_shot = session.noise_kind == "one-shot"
@@ -179,7 +193,7 @@ class Voice:
         shadow = b"" if self._shadow is None else pack(self._shadow)
         moved = Moved(self.update, tuple(heard), tuple(used), pack(y), pack(self._state), shadow)
         self._draws.pop(self.update, None)
-        self.update, self.said = self.update + 1, None
+        self.update, self.said, self.feedback = self.update + 1, None, y
         return moved
 
     def fall_silent(self, record: Silenced) -> Silenced:
@@ -198,7 +212,8 @@ class Voice:
         """Return the record that must come before everything else."""
         budget, session = self.budget, self._codec.session
         state = self._codec.pack(self._state)
-        return Began(session.id, self.number, state, self.planned, budget.spent, float(budget.cap))
+        cap = float(budget.cap)
+        return Began(session.id, self.number, state, self.planned, budget.spent, cap, self.clamped)
 
     def replay(self, record: Record) -> None:
         """Take over what a record says was done."""
@@ -217,6 +232,7 @@ class Voice:
                 self._state = self._codec.unpack(record.state)
                 self._shadow = self._codec.unpack(record.basis) or None
                 self.update, self.said = self.update + 1, None
+                self.feedback = self._codec.unpack(record.y)
             case Silenced():
                 self.silent = True
             case _:
@@ -243,7 +259,7 @@ def resumed_voice(
         raise StateError("an agent's records must start with how it began.")
     if first.session != codec.session.id or first.agent != number:
         raise StateError("these records belong to another session or another agent.")
-    voice = Voice(codec, number, sign, budget, codec.unpack(first.state))
+    voice = Voice(codec, number, sign, budget, codec.unpack(first.state), clamped=first.clamped)
     for record in kept[1:]:
         voice.replay(record)
     return voice, kept

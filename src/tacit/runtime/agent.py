@@ -6,7 +6,10 @@
     async with Agent(session, 21.5, **mine) as me:
         async for notice in me:
             ...
-        print((await me.result()).value)
+        print((await me.result()).feedback)
+
+A process that holds a private value must leave no core file and let no other process of its user look into
+its memory. So making an `Agent` or a `Peer` marks the whole process as not dumpable (`limits.leave_no_core`).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from tacit.errors import CapExceeded, Disputed, InputError
+from tacit.errors import CapExceeded, Disputed, InputError, SessionOver
 from tacit.protocol.agent import Agent as AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
@@ -24,9 +27,11 @@ from tacit.protocol.exact import up
 from tacit.protocol.peer import Peer as PeerMachine
 from tacit.protocol.records import Ended
 from tacit.protocol.voice import start_state
+from tacit.runtime import guard
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
 from tacit.runtime.ledger import Ledger
+from tacit.runtime.limits import leave_no_core
 from tacit.runtime.member import Member, Taker, loaded, number_of
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
@@ -48,7 +53,11 @@ class AgentResult:
     Attributes
     ----------
     value : float or array
-        Where its own state ended. Private: only the owner sees it.
+        Where its own state ended. Private: with the public feedback it leads back to the agent's value.
+    clamped : bool
+        Whether the agent's value was off the range and counted as the nearest end. Private.
+    feedback : float, array or None
+        What it moved towards last, clamped to the range. Public: with a server all hear the same.
     finished : bool
         Whether all rounds were made.
     loss : float
@@ -59,6 +68,8 @@ class AgentResult:
 
     agent: str
     value: Any = field(repr=False)
+    clamped: bool = field(repr=False)
+    feedback: Any
     finished: bool
     rounds: int
     loss: float
@@ -83,6 +94,8 @@ class _Speaker(Member):
         cap: float | None,
         adjacency: float | None = None,
         label: str = "value",
+        new_ledger: str | None = None,
+        witness: Path | str | None = None,
         connect: Ends = (),
         listen: Ends = (),
         takers: Sequence[Taker] = (),
@@ -96,11 +109,13 @@ class _Speaker(Member):
         if session.topology != self._topology:
             verb = "tacit peer" if session.topology == "graph" else "tacit join"
             raise InputError(f"session {session.name} runs with a {session.topology}: {verb} is for it.")
+        leave_no_core()  # the value is in this process from here on
         self.identity = loaded(identity)
         self.number = number_of(session, self.identity)
         self.name = session.member_name(self.number)
         self._value, self._cap, self._label = value, cap, label
         self._adjacency = adjacency
+        self._new_ledger, self._witness = new_ledger, None if witness is None else Path(witness)
         self._clock, self._pace = clock or SystemClock(), pace
         self._transport = transport or _websockets(self, listen, connect, trouble)
 
@@ -109,12 +124,20 @@ class _Speaker(Member):
         """What the whole session costs at most, for its adjacency."""
         return up(self.session.planned(self.number))
 
+    def _ledger_path(self, path: Path) -> Path:
+        guard.require_known(self.identity.directory, path, self._new_ledger)
+        return path
+
     def _made(self, ledger: Ledger) -> Node:
         session, records = self.session, ledger.records(self.session.id)
         self._require_open(ledger, records)
         if not records:
             self._require_usable()
-        self.identity.require_bindable(session.id, ledger.identity)
+        keys = self.identity.directory
+        guard.require_bindable(keys, session.id, ledger.identity)
+        guard.require_trusted(keys, ledger, self._new_ledger)
+        if self._witness is not None:
+            guard.take_witness(ledger, self._witness)
         # Before the first word, and before the network is even opened: refuses above the cap.
         reservation = ledger.reserve(
             session.id,
@@ -127,8 +150,10 @@ class _Speaker(Member):
             cap=self._cap,
             cap_adjacency=self._adjacency,
         )
-        self.identity.bind(session.id, ledger.identity)
+        guard.take(keys, ledger)
+        guard.bind(keys, session.id, ledger.identity)
         budget, sign = reservation.budget, self.identity.sign
+        self._over_before = any(isinstance(record, Ended) for record in records)
         if records:
             self.machine = self._machine.resume(session, self.number, records, sign=sign, budget=budget)
         else:
@@ -156,7 +181,7 @@ class _Speaker(Member):
         """
         session, over = self.session, any(isinstance(record, Ended) for record in records)
         if not over and ledger.given_up(session.id):
-            raise InputError(
+            raise SessionOver(
                 f"{self.name} has given up session {session.name}, or it had expired: its loss is settled "
                 "and nothing more is said in it. Ask for a new session."
             )
@@ -187,10 +212,30 @@ class _Speaker(Member):
                 "coordinator for the message, which it can show only if this key has signed it."
             )
 
+    def _shown(self, numbers: tuple[int, ...]) -> Any:
+        """Return public whole numbers as people read them: one number, or one per component."""
+        session = self.session
+        found = session.clamp([float(session.lattice.value(v)) for v in numbers])
+        return float(found[0]) if session.components == 1 else found
+
     async def result(self) -> AgentResult:
-        """Wait for the end and return what came of it; raises what stopped it."""
+        """Wait for the end and return what came of it; raises what stopped it.
+
+        A session that was over before this member was started raises `SessionOver`, with what came of it
+        then: that is not about a value that was given now.
+        """
         await self.ended()
         self._require_undisputed()
+        if self._over_before:
+            raise SessionOver(
+                f"session {self.session.name} was over for {self.name} before, after "
+                f"{self.machine.voice.update} of {self.session.rounds} rounds: nothing was computed now, and "
+                "a value that was given now was not used. Ask for a new session.",
+                self._result(),
+            )
+        return self._result()
+
+    def _result(self) -> AgentResult:
         phase = self.machine.phase.value
         if phase == "declined":
             raise CapExceeded("the whole session would pass the owner's cap: nothing was sent.")
@@ -199,6 +244,8 @@ class _Speaker(Member):
         return AgentResult(
             agent=self.name,
             value=voice.value(),
+            clamped=voice.clamped,
+            feedback=None if voice.feedback is None else self._shown(voice.feedback),
             finished=phase == "finished",
             rounds=voice.update,
             loss=voice.spent_here,
@@ -229,6 +276,12 @@ class Agent(_Speaker):
         cap is about any two values: a session counts for what it gives away over its whole range.
     label : str
         The owner's name for the value in the ledger.
+    new_ledger : str, optional
+        "forget what was spent": the words with which the owner lets keys that have spoken from one ledger
+        start another, which has the whole cap again.
+    witness : path, optional
+        A file on another file system or host that also keeps how far the ledger has come; see
+        `tacit ledger witness`. It is read before joining and on its disk before each message leaves.
     connect : str or sequence of str
         The coordinator's endpoint.
     watch : callable, optional

@@ -14,6 +14,7 @@ from tacit.protocol.effects import Notice
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
+from tacit.runtime import guard
 from tacit.runtime.cancelling import is_cancelled
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity import Identity
@@ -97,7 +98,7 @@ class Coordinator(Member):
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
         # With another ledger it would forget rounds that agents have made.
-        self.identity.bind(self.session.id, ledger.identity)
+        guard.bind(self.identity.directory, self.session.id, ledger.identity)
         self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
         return Node(
             self.session.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -68,6 +69,39 @@ def write_whole(
         ) from None
     except OSError as error:
         raise refused(path, error) from None
+
+
+def open_own(path: Path) -> int:
+    """Open a public file of our own for appending, or make it; returns its descriptor.
+
+    Whoever can plant a link must not make us write to a key, a value or any other file of the owner's. So
+    links are not followed, and the file must be a plain one of this user with one name. Callers check that it
+    begins as they would begin it (`begins_as`).
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags, PUBLIC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise FileError(f"{path} must be a plain file, and is a link: give the file itself.") from None
+        raise refused(path, error) from None
+    status = os.fstat(descriptor)
+    why = None
+    if not stat.S_ISREG(status.st_mode):
+        why = "must be a plain file, and is not one"
+    elif status.st_nlink != 1:
+        why = f"must have one name only, but has {status.st_nlink} (hard links)"
+    elif status.st_uid != os.geteuid():
+        why = f"must belong to you, and belongs to user {status.st_uid}"
+    if why is not None:
+        os.close(descriptor)
+        raise FileError(f"{path} {why}: choose another file.")
+    return descriptor
+
+
+def begins_as(descriptor: int, first: bytes) -> bool:
+    """Whether a file begins with these bytes; one that is empty or was cut short in them does, too."""
+    return first.startswith(os.pread(descriptor, len(first), 0))
 
 
 def sync_directory(path: Path) -> None:

@@ -1,8 +1,9 @@
-"""One flush for all files of a file system: Linux's `syncfs`."""
+"""Wait for the disk: for one file, or once for all files of a file system (Linux's `syncfs`)."""
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
 from functools import cache
@@ -20,6 +21,16 @@ def _call() -> Any:
     if os.uname().sysname != "Linux" or found is None or (int(found[1]), int(found[2])) < (5, 17):
         return None
     return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+
+
+def flush_file(descriptor: int) -> None:
+    """Bring what was written in place to one file to the disk; raises OSError."""
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone does not reach the disk there
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:
+        os.fsync(descriptor)
 
 
 def can_flush_file_system() -> bool:

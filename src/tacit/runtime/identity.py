@@ -9,6 +9,7 @@ An agent's directory (mode 700) holds
     authority.crt  whom it trusts; public
     next-signing.key  a signing key that waits to take the place of the old one  (600)
     revoked.crl    the newest list of revoked certificates that it was given; public
+    ledgers/       how far each ledger had come when this key last spoke from it (`guard`)
     sessions/      which ledger this key speaks from in each session
 
 and an authority's directory `authority.key` (mode 600), `authority.crt` and its register
@@ -27,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tacit.errors import FileError, InputError, LedgerError
+from tacit.errors import FileError, InputError
 from tacit.runtime.certificates import (
     LOOPBACK,
     Authority,
@@ -43,7 +44,7 @@ from tacit.runtime.revocation import Revocations, read_revocations, require_newe
 
 SIGNING, TLS, NEXT, REQUEST, TRUSTED = "signing.key", "tls.pem", "next.key", "request.pem", "authority.crt"
 NEXT_SIGNING = "next-signing.key"
-AUTHORITY_KEY, SESSIONS = "authority.key", "sessions"
+AUTHORITY_KEY = "authority.key"
 
 
 @final
@@ -120,29 +121,6 @@ class Identity:
         """Sign with the agent's Ed25519 key, 64 bytes."""
         return self._signing.sign(data)
 
-    def bind(self, session: bytes, ledger: bytes) -> None:
-        """Let this key speak in a session from one ledger only, ever; refuse any other.
-
-        A second ledger knows nothing of what was said, and noise would be drawn again for it.
-        """
-        path, line = self._bound(session), ledger.hex().encode() + b"\n"
-        self.require_bindable(session, ledger)
-        private_directory(path.parent)
-        if not (known := _known(path)):  # empty: the power failed before it was on the disk
-            write_whole(path, line, force=known is not None, durable=False)
-
-    def require_bindable(self, session: bytes, ledger: bytes) -> None:
-        """Refuse a ledger that `bind` would refuse, before anything is written in it."""
-        if _known(self._bound(session)) not in (None, b"", ledger.hex().encode() + b"\n"):
-            raise LedgerError(
-                f"{self.name} has begun this session with another ledger: use that one. If it is lost, so is "
-                "the session for this key: what was said would be forgotten, and an agent's noise drawn "
-                "again for it would give the value away."
-            )
-
-    def _bound(self, session: bytes) -> Path:
-        return self.directory / SESSIONS / session.hex()
-
     @property
     def revocations(self) -> Revocations | None:
         """The newest list of revoked certificates in the directory, read again when the file has changed.
@@ -182,11 +160,6 @@ class Identity:
             )
         self.certificate.require_current(f"the certificate of {self.name}", now)
         self.authority.require_current(f"the authority of {self.name}", now)
-
-
-def _known(path: Path) -> bytes | None:
-    """Return what is written there, if anything was."""
-    return read_private(path) if path.exists() else None
 
 
 def _public(signing: Ed25519PrivateKey) -> bytes:

@@ -4,9 +4,12 @@ One file per agent. When `append` returns, the records survive a power cut. The 
 (one message per update, nothing said before its loss is set aside, nothing after the last word) are
 constraints of the file itself.
 
-What cannot be seen: a ledger *and* its mark put back from one backup into the same files, or a whole
-machine put back. Then an agent would draw new noise for old updates. Never restore a ledger: an agent
-that lost its ledger has lost its sessions, and its value the cap.
+An agent that went on from an older ledger would draw new noise for messages it has sent. The mark beside
+the file and the mark with the keys (`guard`) show that. What they cannot see: ledger, mark and keys that are
+all put back from the same time, or a copied machine. Never restore a ledger: an agent that lost its ledger
+has lost its sessions, and its value the cap.
+
+States are kept until the owner forgets them (`forget`).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Self, cast, final
 
 import msgspec
 
-from tacit.errors import InputError, LedgerError
+from tacit.errors import InputError, LedgerError, SessionOver
 from tacit.protocol.records import (
     Began,
     Closed,
@@ -38,7 +41,7 @@ from tacit.protocol.records import (
 )
 from tacit.runtime import schema
 from tacit.runtime.budget import Balance, Purse, Reservation, require_amount, require_label
-from tacit.runtime.store import Row, Store, flush_stores
+from tacit.runtime.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.rounding import fraction_up
 
@@ -111,16 +114,64 @@ class Ledger:
             self._write(rows, flush=flush)
 
     def records(self, session: bytes) -> list[Record]:
-        """Return the records of a session in the order they were saved, for `resume`."""
+        """Return the records of a session in the order they were saved, for `resume`.
+
+        Raises SessionOver where they were forgotten.
+        """
         with self._using():
             rows = self._store.rows("WHERE session = ?", (session,))
-        return [decode_record(data) for _, kind, _, _, data in rows if kind not in _OWN_KINDS]
+        if any(row[4] is None for row in rows):
+            raise SessionOver(
+                "this session is over, and the ledger has forgotten what was said and heard in it: ask for a "
+                "new session."
+            )
+        return [_decoded(row) for row in rows if row[1] not in _OWN_KINDS]
+
+    def size(self, session: bytes) -> int:
+        """Return how many records of a session there are, forgotten ones too."""
+        with self._using():
+            rows = self._store.rows("WHERE session = ?", (session,))
+        return sum(row[1] not in _OWN_KINDS for row in rows)
+
+    def forgotten(self, session: bytes) -> bool:
+        """Whether what was said and heard in a session was forgotten."""
+        with self._using():
+            rows = self._store.rows("WHERE session = ? AND salt IS NULL", (session,))
+        return bool(rows)
+
+    def is_over(self, session: bytes) -> bool:
+        """Whether an agent of this ledger has ended or given up a session."""
+        with self._using():
+            return bool(self._store.rows("WHERE session = ? AND kind IN ('ended', 'settled')", (session,)))
+
+    def forget(self, session: bytes) -> int:
+        """Remove states and messages of a session that is over; return how many records that was.
+
+        What it cost stays, and the chain of digests still holds. The bytes are overwritten in the file and
+        gone from its log; what a disk keeps in blocks that it no longer uses is beyond this.
+        """
+        with self._using():
+            if not self.is_over(session):
+                raise InputError(
+                    "only a session that is over can be forgotten, and this one is not: an agent that forgot "
+                    "what it said would draw noise again for it. Give it up first (`tacit ledger settle`)."
+                )
+            return self._store.forget(session)
+
+    def guard(self, path: Path, who: str, *, create: bool) -> None:
+        """Keep how far this ledger has come at another place, too, from now on.
+
+        Refuses a ledger that is older than that place says, or tells another history; `who` names the place
+        in what is said then. Each message is in that place, on the disk, when `append` returns.
+        """
+        with self._using():
+            self._store.guard(path, who, create=create)
 
     def said(self, session: bytes, update: int) -> bytes | None:
         """Return the very bytes of message `update`, if it was ever made."""
         with self._using():
             rows = self._store.rows("WHERE session = ? AND kind = 'spoke' AND number = ?", (session, update))
-        return cast(Spoke, decode_record(rows[0][4])).frame if rows else None
+        return cast(Spoke, _decoded(rows[0])).frame if rows and rows[0][4] is not None else None
 
     def sessions(self) -> tuple[bytes, ...]:
         """Return the ids of all sessions with records, in the order of their first."""
@@ -312,13 +363,13 @@ class Ledger:
             for row in rows:
                 self._learn(row)
 
-    def _learn(self, row: Row) -> None:
+    def _learn(self, row: Kept) -> None:
         """Take in what a row says about losses."""
         session, kind, _, loss, data = row
         if kind == "capped":
-            self._purse.capped(msgspec.msgpack.decode(data, type=schema.Capped))
+            self._purse.capped(msgspec.msgpack.decode(cast(bytes, data), type=schema.Capped))
         elif kind == "reserved":
-            self._purse.reserved(session, msgspec.msgpack.decode(data, type=schema.Reserved))
+            self._purse.reserved(session, msgspec.msgpack.decode(cast(bytes, data), type=schema.Reserved))
         elif loss is not None:
             self._purse.said(session, loss)
         elif kind in _LAST_WORDS:
@@ -339,6 +390,10 @@ def _about(adjacency: float) -> str:
 def _require_id(session: bytes) -> None:
     if len(session) != 32 or session == schema.EVERYONE:
         raise InputError("a session's id must be 32 bytes.")
+
+
+def _decoded(row: Kept) -> Record:
+    return decode_record(cast(bytes, row[4]))
 
 
 def _row(session: bytes, record: Record) -> Row:

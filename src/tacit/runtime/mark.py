@@ -1,12 +1,15 @@
-"""The mark beside a ledger: who uses it now, and how far it had come.
+"""How far a ledger had come, kept outside of it: a ledger that is older was put back from somewhere.
 
-A ledger that is older than its mark, or another file than the mark was made for, was copied back from
-somewhere: messages that were sent since are not in it. The mark is a file of 1,536 bytes that is never
-replaced, only written in place, because the lock (`flock`) is on it:
+There is one such file beside each ledger, one for each ledger with the keys that speak from it, and one more
+where the owner wants a witness elsewhere (`guard`). It has 1,536 bytes and is never replaced, only written in
+place, because the lock (`flock`) is on it:
 
-    0     a line for people, with the number of the process that holds the lock
+    0     lines for people: who holds the lock, and for which ledger it was made
     512   how far the ledger had come, with a checksum; and again at
-    1024  in turns, so that a write cut short leaves the one before
+    1024  in turns, so that a write that is cut short leaves the one before
+
+Each write has a number and goes to the slot that the write before did not use. So at any moment one slot
+holds the newest position that was written completely.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ from typing import final
 
 from tacit.errors import LedgerError
 from tacit.runtime.files import PRIVATE, require_private, sync_directory
+from tacit.runtime.flush import flush_file
 
-_SLOT = struct.Struct(">8s16sQ32sQ?")
-_MAGIC = b"tacit-m1"
+_SLOT = struct.Struct(">8s16sQ32sQ?Q")
+_MAGIC, _OLD_MAGIC = b"tacit-m2", b"tacit-m1"
 _SLOTS = (512, 1024)
 _SUM = 16
 
@@ -42,27 +46,35 @@ class Position:
     born: bool
     """Whether the ledger was ever whole; before that nothing can have been said."""
 
-    def pack(self) -> bytes:
-        """Return the bytes of one slot."""
-        body = _SLOT.pack(_MAGIC, self.generation, self.count, self.head, self.inode, self.born)
+    def pack(self, turn: int) -> bytes:
+        """Return the bytes of one slot, written in this turn."""
+        body = _SLOT.pack(_MAGIC, self.generation, self.count, self.head, self.inode, self.born, turn)
         return body + hashlib.sha256(body).digest()[:_SUM]
 
     @classmethod
-    def unpack(cls, data: bytes) -> Position | None:
-        """Read a slot; None if it is not whole."""
+    def unpack(cls, data: bytes) -> tuple[int, Position] | None:
+        """Read a slot: its turn and what is in it; None if it is not whole."""
         body, checksum = data[: _SLOT.size], data[_SLOT.size : _SLOT.size + _SUM]
         if len(body) < _SLOT.size or hashlib.sha256(body).digest()[:_SUM] != checksum:
             return None
-        magic, *fields = _SLOT.unpack(body)
-        return cls(*fields) if magic == _MAGIC else None
+        magic, *fields, turn = _SLOT.unpack(body)
+        return (turn, cls(*fields)) if magic == _MAGIC else None
 
 
 @final
 class Mark:
-    """An open, locked mark."""
+    """An open, locked mark.
 
-    def __init__(self, path: Path, *, create: bool) -> None:
-        self.path = path
+    Parameters
+    ----------
+    ledger : path
+        The ledger that it is for, as people are told.
+    create : bool
+        Make the file where there is none.
+    """
+
+    def __init__(self, path: Path, ledger: Path, *, create: bool) -> None:
+        self.path, self._ledger, self._turn = path, ledger, 0
         # A link here could lead to a private file of the owner's, which would be overwritten.
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
         made = not path.exists()
@@ -75,19 +87,22 @@ class Mark:
             require_private(path, status := os.fstat(self._file))
             if status.st_nlink != 1 or not stat.S_ISREG(status.st_mode):
                 raise LedgerError(f"{path} must be a plain file of one name, and is not: find out why.")
-            held = f"tacit ledger mark, used by process {os.getpid()}\n".encode()
-            os.pwrite(self._file, held.ljust(_SLOTS[0], b"\0"), 0)
+            self._tell(f"used by process {os.getpid()}")
         except BaseException:
             os.close(self._file)
             raise
+
+    def _tell(self, how: str) -> None:
+        """Write the lines for people."""
+        lines = f"tacit ledger mark, {how}\n{self._ledger}\n".encode(errors="replace")
+        os.pwrite(self._file, lines[: _SLOTS[0]].ljust(_SLOTS[0], b"\0"), 0)
 
     def _lock(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            ledger = self.path.with_suffix("")
             raise LedgerError(
-                f"{ledger} is in use by {self._holder()}: two agents must never share a ledger. "
+                f"{self._ledger} is in use by {self._holder()}: two agents must never share a ledger. "
                 "Stop that one, or give this agent a ledger of its own."
             ) from None
 
@@ -104,25 +119,41 @@ class Mark:
 
     def read(self) -> Position | None:
         """Return how far the ledger had come; None for a mark that was never written."""
-        found = [Position.unpack(os.pread(self._file, 512, place)) for place in _SLOTS]
-        whole = [position for position in found if position is not None]
-        if not whole and any(any(os.pread(self._file, 512, place)) for place in _SLOTS):
+        slots = [os.pread(self._file, 512, place) for place in _SLOTS]
+        whole = [found for found in map(Position.unpack, slots) if found is not None]
+        if any(slot.startswith(_OLD_MAGIC) for slot in slots):
             raise LedgerError(
-                f"{self.path} is damaged, so nobody can say whether the ledger beside it is the newest: "
-                "restore both from no backup; start a new ledger, and count all caps in this one as spent."
+                f"{self.path} was written by tacit 0.1, whose ledgers this version cannot use: use the tacit "
+                "that wrote it, or start a new ledger and set its cap to what remains."
             )
-        return max(whole, key=lambda position: (position.born, position.count), default=None)
+        if not whole and any(any(slot) for slot in slots):
+            raise LedgerError(
+                f"{self.path} is damaged, so nobody can say whether {self._ledger} is the newest: restore "
+                "both from no backup; start a new ledger, and count all caps in this one as spent."
+            )
+        if not whole:
+            return None
+        self._turn, newest = max(whole, key=lambda found: found[0])
+        return newest
 
     def write(self, position: Position, *, durable: bool) -> None:
         """Keep how far the ledger has come; `durable` waits for the disk."""
-        os.pwrite(self._file, position.pack().ljust(512, b"\0"), _SLOTS[(position.count + position.born) % 2])
+        self._turn += 1
+        os.pwrite(self._file, position.pack(self._turn).ljust(512, b"\0"), _SLOTS[self._turn % 2])
         if durable:
-            os.fsync(self._file)
+            flush_file(self._file)
 
     def close(self) -> None:
         """Let go of the lock."""
         if self._file >= 0:
             with suppress(OSError):
-                os.pwrite(self._file, b"tacit ledger mark, not in use\n".ljust(_SLOTS[0], b"\0"), 0)
+                self._tell("not in use")
             os.close(self._file)
             self._file = -1
+
+
+def told(path: Path) -> str | None:
+    """Return for which ledger a mark says it was made, if it can be read."""
+    with suppress(OSError, IndexError):
+        return path.read_bytes()[: _SLOTS[0]].split(b"\n")[1].decode(errors="replace")
+    return None

@@ -65,7 +65,7 @@ class Member(ABC):
     async def __aenter__(self) -> Self:
         self._news = asyncio.Event()
         at = self._ledger_at
-        self._ledger = at if isinstance(at, Ledger) else await _opened(at)
+        self._ledger = at if isinstance(at, Ledger) else await _opened(self._ledger_path(Path(at)))
         try:
             self._node = self._made(self._ledger)
         except BaseException:
@@ -114,6 +114,10 @@ class Member(ABC):
         except Exception:
             self._raised = True
             raise
+
+    def _ledger_path(self, path: Path) -> Path:
+        """Return where the ledger is, or refuse it before it is opened or made."""
+        return path
 
     @abstractmethod
     def _made(self, ledger: Ledger) -> Node:

@@ -1,7 +1,9 @@
 """What a ledger's file holds. The rules that must never break are in the file itself.
 
-One table, appended to and never changed. `digest` is SHA-256 over the digest before and the row, so a row
-that is missing, changed or out of place shows.
+One table, appended to. `digest` is SHA-256 over the digest before and the row, so a row that is missing,
+changed or out of place shows. Of the row's data only `leaf` is in it, SHA-256 of a random salt and the data.
+So the data of an ended session can be forgotten: salt and data go, the leaf takes their place, and the chain
+still holds. Without the salt a leaf says nothing of the data, even if that has few possible values.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import hashlib
 import msgspec
 
 APPLICATION_ID = 0x7AC17001
-VERSION = 1
+VERSION = 2
 
 TABLES = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -29,7 +31,8 @@ CREATE TABLE record (
         'settled')),
     number INTEGER NOT NULL CHECK (typeof(number) = 'integer' AND number >= 0),
     loss REAL CHECK ((loss IS NOT NULL) = (kind = 'spoke') AND (loss IS NULL OR loss >= 0)),
-    data BLOB NOT NULL CHECK (typeof(data) = 'blob'),
+    salt BLOB CHECK (salt IS NULL OR (typeof(salt) = 'blob' AND length(salt) = 16)),
+    data BLOB NOT NULL CHECK (typeof(data) = 'blob' AND (salt IS NOT NULL OR length(data) = 32)),
     digest BLOB NOT NULL CHECK (typeof(digest) = 'blob' AND length(digest) = 32),
     CHECK (number = 0 OR kind IN ('spoke', 'moved', 'closed', 'evidence', 'capped')),
     -- One message per update and one feedback per round, ever; the rest once per session.
@@ -44,7 +47,15 @@ CREATE TRIGGER begin_before_speaking BEFORE INSERT ON record WHEN NEW.kind = 'sp
 CREATE TRIGGER silent_means_silent BEFORE INSERT ON record WHEN NEW.kind = 'spoke' AND EXISTS (
     SELECT 1 FROM record WHERE session = NEW.session AND kind IN ('silenced', 'ended', 'settled'))
     BEGIN SELECT RAISE(ABORT, 'session is settled'); END;
-CREATE TRIGGER never_changed BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'append only'); END;
+-- The one change: what was said and heard in a session that is over may be forgotten, its loss never.
+CREATE TRIGGER never_changed BEFORE UPDATE ON record WHEN NOT (
+    OLD.salt IS NOT NULL AND NEW.salt IS NULL AND OLD.kind IN ('began', 'spoke', 'moved')
+    AND NEW.sequence = OLD.sequence AND NEW.session = OLD.session AND NEW.kind = OLD.kind
+    AND NEW.number = OLD.number AND NEW.loss IS OLD.loss AND NEW.digest = OLD.digest
+    AND EXISTS (SELECT 1 FROM record WHERE session = OLD.session AND kind IN ('ended', 'settled')))
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER born_whole BEFORE INSERT ON record WHEN NEW.salt IS NULL
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER never_removed BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER one_identity BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'append only'); END;
 """
@@ -56,6 +67,8 @@ COMPLAINTS = {
     "session is settled": "the agent has said its last word in this session, and its loss is settled",
 }
 
+FORGETTABLE = ("began", "spoke", "moved")
+"""Rows whose data can be forgotten once their session is over: they hold states, or states with noise."""
 NUMBERED = ("spoke", "moved", "closed")
 """Of these there is one for each update or round."""
 MANY = ("evidence", "capped")
@@ -87,11 +100,16 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: int | None = None
 
 
+def leaf(salt: bytes, data: bytes) -> bytes:
+    """Return what the chain holds of a row's data."""
+    return hashlib.sha256(b"tacit row\0" + salt + data).digest()
+
+
 def digest(before: bytes, row: tuple[int, bytes, str, int, float | None, bytes]) -> bytes:
-    """Return the digest of a row that follows the row with digest `before`."""
+    """Return the digest of a row (with `leaf` for its data) that follows the row with digest `before`."""
     return hashlib.sha256(before + msgspec.msgpack.encode(row)).digest()
 
 
 def first_digest(generation: bytes) -> bytes:
     """Return what stands for the digest before the first row."""
-    return hashlib.sha256(b"tacit ledger 1\0" + generation).digest()
+    return hashlib.sha256(b"tacit ledger 2\0" + generation).digest()

@@ -32,7 +32,7 @@ from tacit.protocol.effects import Send
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Message, Stop
 from tacit.protocol.records import Closed, Ended, Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
-from tacit.runtime.files import PUBLIC, refused, sync_directory
+from tacit.runtime.files import begins_as, open_own, sync_directory
 from tacit.runtime.reading import Content, Line, Reading, encoded, header, line_of, mean_line, own_frame
 
 
@@ -73,11 +73,7 @@ class TranscriptWriter:
         self._open_round: set[int] = set()  # whose reports of round `rounds` are written
         self._noted: set[str] = set()
         self._heard = NOTHING_HEARD  # on a graph: what the next report commits to
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        try:
-            self._file = os.open(self.path, flags, PUBLIC)
-        except OSError as error:
-            raise refused(self.path, error) from None
+        self._file = open_own(self.path)
         try:
             self._resume()
         except BaseException:
@@ -101,7 +97,7 @@ class TranscriptWriter:
 
     def _require_ours(self, first: bytes) -> None:
         """Refuse a file that does not begin as this transcript does; a crash may have left it shorter."""
-        if not first.startswith(os.pread(self._file, len(first), 0)):
+        if not begins_as(self._file, first):
             raise FileError(
                 f"{self.path} is not this session's and member's transcript: choose another file."
             )
