@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tacit.errors import CapExceeded, InputError, LedgerError
+from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.protocol.agent import Agent as AgentMachine
@@ -224,6 +224,8 @@ def test_stopped_at_any_moment_the_same_bytes_are_repeated(session, keys, tmp_pa
                         return await one.result()
                 except TimeoutError:
                     times -= 1
+                except SessionOver as over:  # stopped after its end, and started again
+                    return over.result
 
         servers = restless(lambda: coordinator(session, keys, tmp_path, network, pace=0.02), 3)
         agents = [
