@@ -1,9 +1,12 @@
 """Files that are not what they seem, and files that must not be touched."""
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
+from tacit.cli import running
 from tacit.errors import FileError, InputError, LedgerError
 from tacit.protocol.messages import COORDINATOR
 from tacit.runtime.ledger import Ledger
@@ -80,3 +83,82 @@ def test_log_ledger_and_transcript_are_different_files(tmp_path):
     for paths in ({"log": tmp_path / "l"}, {"transcript": tmp_path / "other"}, {"log": tmp_path / "l.mark"}):
         with pytest.raises(InputError, match="must be different files"):
             options(**paths).require_apart()
+
+
+# ---- logs and transcripts touch only their own files ---------------------------------------------------
+
+
+def planted(tmp_path, kind):
+    """A precious file, and a path that leads to it."""
+    precious, path = tmp_path / "authorized_keys", tmp_path / "planted"
+    precious.write_bytes(b"ssh-ed25519 AAAA\n")
+    match kind:
+        case "link":
+            path.symlink_to(precious)
+        case "hard link":
+            os.link(precious, path)
+        case "itself":
+            path = precious
+        case "dangling link":
+            precious.unlink()
+            path.symlink_to(precious)
+        case "empty link":
+            precious.write_bytes(b"")
+            path.symlink_to(precious)
+        case "empty hard link":
+            precious.write_bytes(b"")
+            os.link(precious, path)
+        case "fifo":
+            os.mkfifo(path)
+        case "device":
+            path = Path("/dev/null")
+    return precious, path
+
+
+KINDS = ["link", "hard link", "itself", "dangling link", "empty link", "empty hard link", "fifo", "device"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_transcript_is_written_to_a_plain_file_of_its_own(played, tmp_path, kind):
+    precious, path = planted(tmp_path, kind)
+    before = precious.read_bytes() if precious.exists() else None
+    with pytest.raises(FileError):
+        TranscriptWriter(path, played(rounds=4).session, durable=False)
+    assert (precious.read_bytes() if precious.exists() else None) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_log_is_written_to_a_plain_file_of_its_own(played, tmp_path, kind):
+    precious, path = planted(tmp_path, kind)
+    before = precious.read_bytes() if precious.exists() else None
+    with pytest.raises(InputError):
+        running.Log(played(rounds=4).session, path)
+    assert (precious.read_bytes() if precious.exists() else None) == before
+
+
+def test_a_log_goes_on_where_it_was(played, tmp_path):
+    session, path = played(rounds=4).session, tmp_path / "a.log"
+    for _ in range(2):
+        log = running.Log(session, path)
+        log.say("status", "running")
+        log.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["log", "status", "status"]
+    assert lines[0]["session"] == session.id.hex()
+    assert path.stat().st_nlink == 1
+
+
+def test_keys_values_and_ledgers_are_never_appended_to(world, played, tmp_path):
+    with Ledger(tmp_path / "a.ledger"):
+        pass
+    (tmp_path / "value").write_bytes(b"21.5\n")
+    private = [tmp_path / name for name in ("a.ledger", "a.ledger.mark", "value")]
+    private += [file for file in (world.folder / "keys" / "a0").iterdir() if file.is_file()]
+    assert len(private) > 5
+    for path in private:
+        before = path.read_bytes()
+        with pytest.raises(InputError):
+            running.Log(played(rounds=4).session, path)
+        with pytest.raises(InputError):
+            TranscriptWriter(path, played(rounds=4).session, durable=False)
+        assert path.read_bytes() == before
