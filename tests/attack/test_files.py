@@ -132,19 +132,19 @@ def test_a_log_is_written_to_a_plain_file_of_its_own(played, tmp_path, kind):
     precious, path = planted(tmp_path, kind)
     before = precious.read_bytes() if precious.exists() else None
     with pytest.raises(InputError):
-        running.Log(played(rounds=4).session, path)
+        running.Log(played(rounds=4).session, path, 0)
     assert (precious.read_bytes() if precious.exists() else None) == before
 
 
 def test_a_log_goes_on_where_it_was(played, tmp_path):
     session, path = played(rounds=4).session, tmp_path / "a.log"
     for _ in range(2):
-        log = running.Log(session, path)
+        log = running.Log(session, path, 0)
         log.say("status", "running")
         log.close()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["event"] for line in lines] == ["log", "status", "status"]
-    assert lines[0]["session"] == session.id.hex()
+    assert lines[0]["id"] == session.id.hex()[:16]
     assert path.stat().st_nlink == 1
 
 
@@ -158,7 +158,7 @@ def test_keys_values_and_ledgers_are_never_appended_to(world, played, tmp_path):
     for path in private:
         before = path.read_bytes()
         with pytest.raises(InputError):
-            running.Log(played(rounds=4).session, path)
+            running.Log(played(rounds=4).session, path, 0)
         with pytest.raises(InputError):
             TranscriptWriter(path, played(rounds=4).session, durable=False)
         assert path.read_bytes() == before

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -171,6 +172,36 @@ KILLED_AT_EACH_LINE = """
 def test_it_survives_being_killed_at_every_line(tmp_path):
     """From creation to close, exhaustively: reopened, nothing is torn, lost or refused."""
     assert script_run(KILLED_AT_EACH_LINE, tmp_path) > 200
+
+
+def killed(tmp_path, seed, kills):
+    """Run `kills.py`, real agents under kill -9 and power cuts with a coordinator that lies."""
+    program = [
+        sys.executable,
+        str(Path(__file__).with_name("kills.py")),
+        str(tmp_path),
+        str(seed),
+        str(kills),
+    ]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=3600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_a_killed_agent_never_draws_twice(tmp_path):
+    """Killed, cut off from power, and with old ledgers put back: one message for each update, ever."""
+    found = killed(tmp_path, 1, 24)
+    assert found["kills"] >= 24
+    assert found["power"] >= 5
+    assert found["messages"] >= 40
+
+
+@pytest.mark.long
+def test_a_thousand_kills_and_no_second_draw(tmp_path):
+    found = killed(tmp_path, 2, 1000)
+    assert found["kills"] >= 1000
+    assert found["power"] >= 400
+    assert found["restored"] >= 50
 
 
 # ---- disks -------------------------------------------------------------------------------------------

@@ -195,8 +195,8 @@ class Crew:
 
     def result(self, name: str) -> dict[str, Any]:
         """Return what one agent printed at its end, and its own state."""
-        printed = json.loads(self.path(name, "result").read_text(encoding="utf-8"))
-        return {**printed, **states.read(self.path(name, "state"))}
+        printed = self.path(name, "result").read_text(encoding="utf-8")  # nothing if it was over before
+        return {**json.loads(printed or "{}"), **states.read(self.path(name, "state"))}
 
 
 @final

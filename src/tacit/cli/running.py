@@ -97,7 +97,7 @@ class Log:
     """
 
     def __init__(self, session: Session, path: Path | None, who: int) -> None:
-        self._session = session
+        self._session, self._path = session, path
         # Many members may log to one place: every line says whose it is.
         self._whose = {
             "session": session.name,
@@ -108,7 +108,9 @@ class Log:
         self._often: Counter[Hashable] = Counter()
         self._file: IO[str] | None = None
         if path is not None:
-            self._file = _own_log(path, session)
+            self._file = _own_log(path)
+            if os.fstat(self._file.fileno()).st_size == 0:
+                self._write({"event": "log"}, _LOG_MARK)
         self._bar: Any = None
         if sys.stderr.isatty():
             self._bar = _bar(session.rounds)
@@ -146,14 +148,15 @@ class Log:
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
 
-    def _write(self, what: dict[str, Any]) -> None:
-        line = json.dumps({"time": round(time.time(), 3)} | self._whose | what, ensure_ascii=False)
+    def _write(self, what: dict[str, Any], first: dict[str, Any] | None = None) -> None:
+        told = (first or {}) | {"time": round(time.time(), 3)} | self._whose | what
+        line = json.dumps(told, ensure_ascii=False)
         if self._file is not None:
             try:
                 self._file.write(line + "\n")
             except OSError as error:
                 raise LedgerError(
-                    f"{self._file.name} cannot be written ({error.strerror}), so nothing more is said; the "
+                    f"{self._path} cannot be written ({error.strerror}), so nothing more is said; the "
                     "ledger has it all: see to the disk and start again."
                 ) from None
         elif self._bar is None:
@@ -169,22 +172,19 @@ class Log:
                 self._file.close()
 
 
-_LOG_BEGINS = b'{"tacit_log": 1, '
+_LOG_MARK = {"tacit_log": 1}
+"""What the first line of a log begins with."""
 
 
-def _own_log(path: Path, session: Session) -> IO[str]:
-    """Open a log of ours, or begin one; any other file is refused and not touched."""
+def _own_log(path: Path) -> IO[str]:
+    """Open a log of ours, or make a file for one; any other file is refused and not touched."""
     from tacit.runtime.files import begins_as, open_own
 
     descriptor = open_own(path)
-    file = os.fdopen(descriptor, "a", encoding="utf-8", buffering=1)
-    if not begins_as(descriptor, _LOG_BEGINS):
-        file.close()
+    if not begins_as(descriptor, json.dumps(_LOG_MARK)[:-1].encode() + b", "):
+        os.close(descriptor)
         raise InputError(f"{path} is not a log of tacit: choose another file.")
-    if os.fstat(descriptor).st_size == 0:
-        first = {"tacit_log": 1, "time": round(time.time(), 3), "event": "log", "session": session.id.hex()}
-        file.write(json.dumps(first) + "\n")
-    return file
+    return os.fdopen(descriptor, "a", encoding="utf-8", buffering=1)
 
 
 def _shouted(notice: Notice) -> Hashable:

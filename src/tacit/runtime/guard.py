@@ -34,8 +34,8 @@ def require_bindable(keys: Path, session: bytes, ledger: bytes) -> None:
     if _bound(keys, session) not in (None, b"", ledger.hex().encode() + b"\n"):
         raise LedgerError(
             "these keys have begun this session with another ledger: use that one. If it is lost, so is "
-            "the session for this key: what was said would be forgotten, and an agent's noise drawn again for "
-            "it would give the value away."
+            "the session for this key: what was said would be forgotten, and an agent's noise drawn again "
+            "for it would give the value away."
         )
 
 
