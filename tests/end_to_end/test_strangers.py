@@ -5,6 +5,7 @@ import json
 import random
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -29,6 +30,8 @@ from tacit.runtime.limits import require_files
 from tacit.runtime.probe import require_endpoint
 from tacit.runtime.session import write_session
 
+ALREADY_SAID = {4: "another process uses the same key", 5: "another process"}
+"""What an agent says, by exit code, when its key has spoken elsewhere: shown its message, or only named."""
 FRAMES = 3000  # over the network; a hundred thousand are in tests/protocol
 
 
@@ -178,16 +181,15 @@ def second_process(play, name):
 
 
 def test_a_second_process_with_the_same_key_learns_of_the_first_and_never_speaks(crew):
-    made = crew(agents=3, rounds=16, pace=0.2)
+    made = crew(agents=3, rounds=8, pace=0.2, deadlines=Deadlines(round=300.0, start=60.0, repeat=0.3))
     made.run.start_all()
     made.until(lambda: made.rounds() >= 3)
+    made.run.signal("agent-1", signal.SIGSTOP)  # the session stays where it is
     command = second_process(made, "agent-2")
     done = subprocess.run(command, capture_output=True, text=True, timeout=made.wait, check=False)
-    assert done.returncode == 4
-    assert (
-        "agent-2 has said message 0, but not from this ledger: another process uses the same key"
-        in done.stderr
-    )
+    made.run.signal("agent-1", signal.SIGCONT)
+    assert done.returncode in ALREADY_SAID
+    assert ALREADY_SAID[done.returncode] in done.stderr
     with Ledger(made.folder / "second.ledger", create=False) as ledger:
         assert not any(isinstance(record, Spoke) for record in ledger.records(made.session.id))
     made.ended()
@@ -212,8 +214,8 @@ def test_of_two_that_begin_at_once_with_one_key_the_first_message_counts(crew):
     finally:
         second.kill()
     codes = second.returncode, made.run.processes["agent-2"].wait(made.wait)
-    assert sorted(codes) == [0, 4]
-    assert "another process uses the same key" in told.decode() + made.said("agent-2")
+    assert sorted(codes) in ([0, code] for code in ALREADY_SAID)
+    assert ALREADY_SAID[max(codes)] in told.decode() + made.said("agent-2")
     result, verdict = made.result(COORDINATOR), made.verdict()
     assert all(len(names) == 3 for names in result["used"])
     # Each replaces the other's connection: both may have spoken, or one may have learned of it before.
@@ -254,9 +256,10 @@ class Flood:
             one.close()
 
 
-def test_a_flood_of_plain_connections_keeps_nobody_out(crew):
+@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.long)])
+def test_a_flood_of_plain_connections_keeps_nobody_out(crew, rounds):
     """A hundred a second, before and while 20 agents come, and until they have finished."""
-    made = crew(agents=20, rounds=10, together=10, pace=0.2)
+    made = crew(agents=20, rounds=rounds, together=10, pace=0.2)
     with Flood(made.addresses[COORDINATOR], per_second=100) as flood:
         made.run.start(COORDINATOR)
         made.until(lambda: flood.opened > 50)

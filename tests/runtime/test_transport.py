@@ -335,7 +335,7 @@ def test_idle_connections_are_dropped_oldest_first_and_members_come_in(keys, por
     asyncio.run(check())
 
 
-def test_without_files_the_listener_refuses_and_goes_on(keys, port, monkeypatch):
+def test_without_files_the_listener_refuses_and_goes_on(keys, port):
     """Nothing is left to accept with: those who come are turned away, until there is room again."""
 
     async def check():
@@ -345,6 +345,8 @@ def test_without_files_the_listener_refuses_and_goes_on(keys, port, monkeypatch)
             WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where]),
         )
         async with opened(server):
+            refused, make_room = [], server._listener._make_room
+            server._listener._make_room = lambda one: refused.append(make_room(one))
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             idle = [await asyncio.open_connection("127.0.0.1", port)]
             try:
@@ -357,7 +359,7 @@ def test_without_files_the_listener_refuses_and_goes_on(keys, port, monkeypatch)
                         held[-1].setblocking(False)
                         with suppress(BlockingIOError):
                             held[-1].connect(("127.0.0.1", port))
-                await asyncio.sleep(0.2)  # the listener is called again and again
+                await until(lambda: len(refused) >= 3)  # the listener is called again and again
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             for one in held:
