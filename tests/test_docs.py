@@ -244,6 +244,7 @@ def test_the_metrics_are_those_that_are_served():
     status = Status(known_session(agents=3), who=0)
     loss = {"spent": 0.1, "planned": 0.2, "cap": 0.3}
     status.update(present=3, used=3, feedback=[0.5], loss=loss)
+    status.update(connected=["coordinator"], heard=1.0, certificate_expires=2.0)
     served = set(re.findall(r"^# HELP (\w+)", status.metrics().decode(), re.M))
     told = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/reference/metrics.md").read_text(), re.M))
     assert told == served
