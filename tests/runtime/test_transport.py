@@ -616,6 +616,44 @@ def test_an_agent_does_not_take_another_member_for_the_coordinator(keys, port):
     asyncio.run(check())
 
 
+def test_nonsense_instead_of_an_answer_is_tried_again(keys, port):
+    """The coordinator's certificate, and behind it something that is no WebSocket: later it is one."""
+
+    async def check():
+        where, told = f"wss://127.0.0.1:{port}", []
+        tls = keys.of["coordinator"].tls
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls.certificate)
+
+        async def answer(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: nonsense\r\n\r\n")
+            await writer.drain()
+            writer.close()
+
+        agent = WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[where], trouble=told.append)
+        nonsense = await asyncio.start_server(answer, "127.0.0.1", port, ssl=context)
+        async with opened(agent):
+            await until(lambda: told)
+            assert "the connection failed" in told[0]
+            nonsense.close()
+            async with opened(server := hub(keys, where)):
+                await gathered(server, lambda got: Presence(0, True) in got)
+
+    asyncio.run(check())
+
+
+def test_a_bug_in_the_transport_is_raised_where_it_is_heard(keys, port):
+    async def check():
+        agent = WebsocketTransport(keys.server, 0, keys.of["a0"].tls, connect=[f"wss://127.0.0.1:{port}"])
+        agent._connected = lambda _: 1 / 0
+        async with opened(agent):
+            with pytest.raises(ZeroDivisionError):
+                await gathered(agent, lambda _: False)
+
+    asyncio.run(check())
+
+
 def test_a_port_in_use_is_named(keys, port):
     async def check():
         with socket.socket() as taken:

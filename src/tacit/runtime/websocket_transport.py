@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, final
 
+from websockets.exceptions import WebSocketException
 from websockets.frames import CloseCode
 
 from tacit.errors import TacitError
@@ -140,6 +141,14 @@ class WebsocketTransport:
                 raise
         self._tasks = [asyncio.ensure_future(self._watch())]
         self._tasks += [asyncio.ensure_future(self._dial(endpoint)) for endpoint in self._connect]
+        for task in self._tasks:
+            task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """Let whoever listens know of a bug here, instead of waiting for a connection for ever."""
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception) and self._inbox is not None:
+            self._inbox.fail(error)
 
     def send(self, to: int | None, frame: bytes) -> None:
         """Send once: what has no connection to go is counted, and said again by the machine."""
@@ -256,7 +265,7 @@ class WebsocketTransport:
                 await self._gone.wait()
             try:
                 link = await self._connected(endpoint)
-            except (OSError, TacitError, Refusal, ValueError) as error:
+            except (OSError, TacitError, Refusal, ValueError, WebSocketException) as error:
                 if self._explain(endpoint, error, time.monotonic() - since):
                     return
             else:
