@@ -7,8 +7,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from tacit.cli.status import command as status_command
-from tacit.cli.verify import command as verify_command
+from tacit.cli import main
 from tacit.runtime.status import Status
 from tacit.runtime.status_server import StatusServer
 from tacit.runtime.transcript import TranscriptWriter
@@ -25,8 +24,8 @@ def game(played, tmp_path, monkeypatch):
     return made
 
 
-def run(*words, code=0, command=verify_command):
-    result = CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=True)
+def run(*words, code=0, command="verify"):
+    result = CliRunner().invoke(main, [command, *map(str, words)], catch_exceptions=True)
     assert result.exit_code == code, result.output
     return result.stdout
 
@@ -150,11 +149,11 @@ def served(game):
 
 def test_status_is_shown(served):
     for where in (served, f"127.0.0.1:{served}", f"http://127.0.0.1:{served}/status"):
-        text = run(where, command=status_command)
+        text = run(where, command="status")
         assert "agent1 of session played" in text
         assert "0.5 spent, 1 planned, 2 cap" in text
         assert "and 4 more" in text
-    answer = json.loads(run(served, "--json", command=status_command))
+    answer = json.loads(run(served, "--json", command="status"))
     assert answer["round"] == 0
 
 
@@ -164,11 +163,11 @@ def test_status_says_why_there_is_none(served):
         (f"http://127.0.0.1:{served}/else", "404"),
         (f"http://127.0.0.1:{served}/metrics", "did not answer with a status"),
     ):
-        result = CliRunner().invoke(status_command, [where])
+        result = CliRunner().invoke(main, ["status", where])
         assert says in str(result.exception)
     for where in ("0", "70000", "ftp://x", "://"):
-        assert CliRunner().invoke(status_command, [where]).exit_code == 2
-    assert CliRunner().invoke(status_command, ["1", "--every", "0"]).exit_code == 2
+        assert CliRunner().invoke(main, ["status", where]).exit_code == 2
+    assert CliRunner().invoke(main, ["status", "1", "--every", "0"]).exit_code == 2
 
 
 def test_a_status_of_few_words_has_its_title_in_one_line(capsys):
