@@ -1,14 +1,17 @@
 """A session that is over looks over, and what `tacit join` prints is public: with live commands."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from tacit.cli import states
-from tacit.cli.crew import COORDINATOR, Crew, make_addresses
+from tacit.cli.crew import COORDINATOR, Crew, Tail, make_addresses
 from tacit.runtime.ledger import Ledger
 from tacit.runtime.session import write_session
 
@@ -18,7 +21,7 @@ TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 @pytest.fixture
 def crew(world):
     """A session of one agent and its coordinator, as processes; the value is off the range of 0 to 10."""
-    session = replace(world.session(rounds=3), roster=world.session().roster[:1], quorum=1, start=1)
+    session = replace(world.session(rounds=6), roster=world.session().roster[:1], quorum=1, start=1)
     write_session(session, world.folder / "session.toml", addresses=make_addresses(session))
     made = Crew(world.folder, session, {"a0": 12.3456789}, cap=10.0)
     yield made
@@ -59,7 +62,7 @@ def test_a_session_that_is_over_is_not_run_again_with_another_value(crew, world)
     assert done.returncode == 6
     assert done.stdout == ""
     (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("Over: ")]
-    assert "before, after 3 of 3 rounds" in sentence
+    assert "before, after 6 of 6 rounds" in sentence
     assert "a value that was given now was not used" in sentence
     assert states.read(at)["value"] == mine["value"]
     assert states.read(at)["over_before"] is True
@@ -85,6 +88,36 @@ def test_whether_a_value_was_clamped_is_told_to_its_owner_only(crew):
     assert "clamped" not in plain
     asked = subprocess.run([*show, "--private"], capture_output=True, text=True, check=True).stdout
     assert json.loads(asked)["sessions"][0]["clamped"] is True
+
+
+def test_a_ledger_put_back_while_its_session_runs_never_speaks(crew, tmp_path):
+    """With live commands: ledger and mark from a moment ago, and the coordinator still there."""
+    usual, files = crew.command, [crew.folder / f"a0.ledger{end}" for end in ("", "-wal", ".mark")]
+    crew.command = lambda unit: [*usual(unit), *(("--pace", "1.0") if unit == COORDINATOR else ())]
+    crew.start_all()
+    log, spoken = Tail(crew.path("a0", "log")), []
+
+    def wait_for(messages):
+        while len(spoken) < messages:
+            assert crew.processes["a0"].poll() is None, crew.path("a0", "errors").read_text()
+            spoken.extend(line for line in log if line["event"] == "spoken")
+            time.sleep(0.01)
+
+    wait_for(1)
+    kept = {file: file.read_bytes() for file in files}
+    for file, content in kept.items():
+        (tmp_path / file.name).write_bytes(content)
+    with closing(sqlite3.connect(tmp_path / "a0.ledger")) as copy:
+        ((held,),) = copy.execute("SELECT count(*) FROM record WHERE kind = 'spoke'")
+    wait_for(held + 1)  # so that the copy lacks a message that was sent
+    crew.kill("a0")
+    for file, content in kept.items():
+        file.write_bytes(content)
+    crew.start("a0")
+    assert crew.processes["a0"].wait(60) == 4
+    assert "old copy" in crew.path("a0", "errors").read_text()
+    spoken.extend(line for line in log if line["event"] == "spoken")
+    assert [line["update"] for line in spoken] == list(range(len(spoken)))  # none was made again
 
 
 @pytest.mark.parametrize("wrong", ["nan", "inf", "-inf", "1 2", "ten", ""])

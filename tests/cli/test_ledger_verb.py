@@ -85,6 +85,33 @@ def test_a_ledger_in_use(run, tmp_path):
         assert "is in use by process" in " ".join(run("ledger", "show", "a.ledger", code=2).stderr.split())
 
 
+def test_states_are_forgotten_and_what_they_cost_is_not(answer, run, tmp_path):
+    assert "only a session that is over" in " ".join(
+        run("ledger", "forget", "a.ledger", "5f", code=2).stderr.split()
+    )
+    assert b"secret-state" in (tmp_path / "a.ledger").read_bytes()
+    answer("ledger", "settle", "a.ledger", "5f")
+    told = answer("ledger", "forget", "a.ledger", "--all")
+    assert told["sessions"][0]["forgotten"] is True
+    assert told["values"][0]["spent"] == 0.2
+    assert b"secret-state" not in (tmp_path / "a.ledger").read_bytes()
+    assert "forgotten" in run("ledger", "show", "a.ledger").output
+    assert "Name one session" in run("ledger", "forget", "a.ledger", code=2).stderr
+
+
+def test_whether_a_value_was_clamped_is_shown_on_request_only(answer, run):
+    assert "clamped" not in answer("ledger", "show", "a.ledger")["sessions"][0]
+    assert answer("ledger", "show", "a.ledger", "--private")["sessions"][0]["clamped"] is False
+    assert "clamped" not in run("ledger", "show", "a.ledger").output
+    assert "clamped" in run("ledger", "show", "a.ledger", "--private").output
+
+
+def test_a_witness_is_made_once(answer, run, tmp_path):
+    answer("ledger", "witness", "a.ledger", "far.witness")
+    assert (tmp_path / "far.witness").stat().st_mode & 0o777 == 0o600
+    assert "exists already" in run("ledger", "witness", "a.ledger", "far.witness", code=2).stderr
+
+
 def test_help_has_examples(run):
-    for words in ((), ("show",), ("cap",), ("settle",), ("adopt",)):
+    for words in ((), ("show",), ("cap",), ("settle",), ("adopt",), ("forget",), ("witness",)):
         assert "tacit ledger " in run("ledger", *words, "--help").output
