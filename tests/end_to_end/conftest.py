@@ -158,7 +158,9 @@ class Play:
     # ---- what was said ----
 
     def result(self, unit):
-        return json.loads(self.run.path(unit, "result").read_text())
+        printed = self.run.path(unit, "result").read_text()
+        # Killed after the last round and started again, it says "Over" and only keeps its state.
+        return json.loads(printed or self.run.path(unit, "state").read_text())
 
     def said(self, unit):
         """What a member told its operator."""
