@@ -170,10 +170,14 @@ def test_noise_and_forgeries_at_a_live_coordinator_and_a_live_agent(crew):
 
 
 def second_process(play, name):
-    """The command of an agent, with its keys copied to another place and a ledger of its own."""
+    """The command of an agent, with its keys copied to another place and a ledger of its own.
+
+    Whoever copied them has removed what keys remember of ledgers.
+    """
     shutil.copytree(play.folder / "keys" / name, play.folder / "copied", dirs_exist_ok=True)
     (play.folder / "copied").chmod(0o700)
-    shutil.rmtree(play.folder / "copied" / "sessions", ignore_errors=True)
+    for memory in ("sessions", "ledgers"):
+        shutil.rmtree(play.folder / "copied" / memory, ignore_errors=True)
     words = play.run.command(name)
     for option, value in (("--keys", "copied"), ("--ledger", "second.ledger"), ("--log", "second.log")):
         words[words.index(option) + 1] = str(play.folder / value)
@@ -406,7 +410,7 @@ def test_without_its_ledger_a_coordinator_ends_and_both_sides_say_so(crew):
         path.unlink()
     made.run.start(COORDINATOR)
     assert made.run.processes[COORDINATOR].wait(made.wait) == 4
-    assert "has begun this session with another ledger" in made.said(COORDINATOR)
+    assert "have begun this session with another ledger" in made.said(COORDINATOR)
     shutil.rmtree(made.folder / "keys" / COORDINATOR / "sessions")
     for path in made.folder.glob("coordinator.ledger*"):
         path.unlink()

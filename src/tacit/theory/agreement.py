@@ -41,12 +41,7 @@ _TILTS = 1 / (1 + np.exp(-np.linspace(-25, 25, 4001)))  # where Chernoff's bound
 class Apart(NamedTuple):
     """How far agents can be apart. Both bounds hold in the same event, so their probability counts once.
 
-    Attributes
-    ----------
-    own : float
-        Between any agent and the average weighted by γ.
-    pair : float
-        Between any two agents.
+    `own` is between any agent and the average weighted by γ, `pair` between any two agents.
     """
 
     own: float

@@ -36,12 +36,7 @@ class Shares(NamedTuple):
 class Ending(NamedTuple):
     """Two bounds that hold together, for all agents, but for one failure probability.
 
-    Attributes
-    ----------
-    radius : float
-        Every agent is within this of the target.
-    disagreement : float
-        Every two agents are within this of each other.
+    Every agent is within `radius` of the target, and every two agents within `disagreement` of each other.
     """
 
     radius: float
