@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import settings
 
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.parameters import Fading, OneShot
+
+# Load must not fail a test, and what lands must not depend on luck; elsewhere examples are new each time.
+settings.register_profile("any load", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("any load")
 
 HERE = Path(__file__).resolve().parent
 LONGEST = ("test_docs.py", "studio", "simulate", "end_to_end")

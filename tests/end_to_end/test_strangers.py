@@ -137,12 +137,13 @@ def forged(play, codec):
 
 def test_noise_and_forgeries_at_a_live_coordinator_and_a_live_agent(crew):
     """As an agent and as the coordinator: broken, replayed, forged, oversized frames, by the thousand."""
-    made = crew(agents=3, rounds=30, pace=0.15)
+    made = crew(agents=3, rounds=12, pace=0.15, deadlines=Deadlines(round=300.0, start=60.0, repeat=0.3))
     for unit in (COORDINATOR, "agent-0"):
         made.with_options(unit, "--status", "0")
     tap = made.start_tapped()
     try:
         made.until(lambda: made.rounds() >= 2 and len(tap.frames) > 10)
+        made.run.signal("agent-2", signal.SIGSTOP)  # the session stays until its status has been read
         chance, heard = random.Random(2), list(tap.frames)
         frames = [broken(chance.choice(heard), chance) for _ in range(FRAMES)]
         frames += [*forged(made, Codec(made.session)), *heard[:10], *[chance.randbytes(4000)] * 5]
@@ -159,6 +160,7 @@ def test_noise_and_forgeries_at_a_live_coordinator_and_a_live_agent(crew):
             made.until(lambda unit=unit: counted(unit))
             metric = f'tacit_refused_total{{member="{unit}",reason="bad_signature"'
             assert metric in page(made, unit, "metrics")
+        made.run.signal("agent-2", signal.SIGCONT)
         made.ended()
     finally:
         tap.close()
