@@ -7,9 +7,9 @@ import sys
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def started_cluster():
-    """Two workers, started again when they die. Once for all tests of an `xdist_group`."""
+    """Two workers, started again when they die. Idle ones cost time too, so they end with the module."""
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
