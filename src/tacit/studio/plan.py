@@ -204,8 +204,8 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
     rows = {
         "Parameters": [
             ("mixing σ", _each(values["mixing"]), "how far an agent moves towards the feedback"),
-            ("noise c", _each(values["noise"], up=True), "Laplace scale of round 0"),
-            ("decay q", _each(values["decay"], up=True), "the scale of round t is c·q^t"),
+            ("noise c", _each(values["noise"]), "Laplace scale of round 0"),
+            ("decay q", _each(values["decay"]), "the scale of round t is c·q^t"),
         ],
         "Privacy": [
             ("loss", shown_up(made.loss), f"ε × adjacency {near(made.adjacency)}, over {span}"),
@@ -238,11 +238,11 @@ def _radius_of_all(found: Design, components: int) -> float:
     ).radius
 
 
-def _each(value: float | list[float], *, up: bool = False) -> str:
-    show = shown_up if up else near
+def _each(value: float | list[float]) -> str:
+    """Write a parameter in full, so that whoever types it in gets what was promised; of many, the range."""
     if not isinstance(value, list):
-        return show(value)
-    low, high = show(min(value)), show(max(value))
+        return repr(value).removesuffix(".0")
+    low, high = near(min(value)), near(max(value))
     return low if low == high else f"{low} to {high}"
 
 
