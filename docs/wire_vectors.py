@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tacit.mechanism.whole import fading_scale, nearest
+from tacit.law.geometric import fading_scale
+from tacit.mechanism.whole import nearest
 from tacit.protocol.codec import Codec, combined, digest, history
 from tacit.protocol.messages import KINDS, NOTHING_HEARD, Ask, Body, Done, Message, Present, Reason, Stop
 from tacit.protocol.records import Closed, Ended, Moved, Spoke

@@ -21,10 +21,10 @@ from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
 from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, plain_log, save, styled
+from tacit.rounding import fraction_up
 from tacit.theory.accuracy import target
 from tacit.theory.design import design
 from tacit.theory.promise import Promise
-from tacit.theory.rounding import fraction_up
 
 LINKS = "geometric:100:0.2:seed=1"
 RANGES = {"offset": 50.0, "skew": 4.0, "wander": 1 / 128}  # ±ms, then ±ms per 100 s: 40 and 0.08 ppm

@@ -20,10 +20,10 @@ from tacit.audit import Prior
 from tacit.mechanism import Mechanism
 from tacit.noise import SimulatedNoise
 from tacit.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, save, styled
+from tacit.rounding import shown_up
 from tacit.theory.accuracy import radius
 from tacit.theory.design import design
 from tacit.theory.privacy import loss
-from tacit.theory.rounding import shown_up
 
 TRUCKS, SECONDS, STEPS = 40, 120, 10  # one round a second, the motion in tenths of it
 SLOWEST, FASTEST = 20.0, 28.0  # m/s, known to all

@@ -19,9 +19,9 @@ from tacit.arrays import FloatArray, IntArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
 from tacit.plots.style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, RED, SKY, canvas, save, styled
+from tacit.rounding import shown_up
 from tacit.theory.accuracy import radius, target, variance, weights
 from tacit.theory.design import design
-from tacit.theory.rounding import shown_up
 
 RANGE = "geometric:250:0.16:seed=2"
 AMBIENT = np.array([26.0, 40.0])  # µg/m³ of dust and of dioxide: what all would like to know

@@ -17,7 +17,7 @@ from tacit import Execution
 from tacit.arrays import FloatArray
 from tacit.audit import Prior, Transcripts, reconstruct
 from tacit.plots.style import FORMATS
-from tacit.theory.rounding import shown_up
+from tacit.rounding import shown_up
 
 FAILURE = 0.05
 """Radii are promised but for this probability."""
@@ -77,7 +77,7 @@ def eavesdrop(execution: Execution, prior: Prior | Sequence[Prior]) -> FloatArra
     It is the posterior mean: under the prior, one for all or one each, no other guess has a smaller mean
     square error. With one-shot noise only the first message says anything.
     """
-    said = Transcripts.from_executions([execution.prefix(1) if execution.mechanism.one_shot else execution])
+    said = Transcripts.from_executions([execution.prefix(1) if execution.mechanism.shadowed else execution])
     n = execution.mechanism.n
     known = [prior] * n if isinstance(prior, Prior) else prior
     return np.array([reconstruct(said.of(i), known[i]).mean[0] for i in range(n)])

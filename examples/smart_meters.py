@@ -26,11 +26,11 @@ from tacit.audit import Prior
 from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise, account
 from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, styled
+from tacit.rounding import shown_up
 from tacit.simulate import SimulatedWholeNoise, simulate_on_lattice
 from tacit.theory.accuracy import radius
 from tacit.theory.design import Design, design
 from tacit.theory.promise import Promise
-from tacit.theory.rounding import shown_up
 
 STATION = "T_idx_35"  # 400 kVA for 177 households: the busiest transformer of the town
 MOST = 10.0  # kW that a household can draw

@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 CODES = {"sound": 0, "unsound": 1, "unreadable": 2, "unchecked": 7}
-COORDINATOR, NOTHING = -1, bytes(32)
+COORDINATOR, NOTHING, LAWS = -1, bytes(32), ("fading", "one-shot", "constant")
 PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP = range(1, 7)
 FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii"}
 TYPES = {"i": int, "f": float, "s": str, "b": bytes, "d": bytes, "l": list}  # d: of 32 bytes
@@ -80,7 +80,7 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + data).digest()
         self.names, keys = [typed(m, "sd")[0] for m in roster], [m[1] for m in roster]
         keys += [] if coordinator is None else typed([coordinator], "d")
-        require(len(set(keys)) == len(keys), (coordinator is None) != (self.edges is None))
+        require(len(set(keys)) == len(keys), (coordinator is None) != (self.edges is None), self.kind in LAWS)
         require(*(int.from_bytes(key, "little") % 2**255 not in SMALL_ORDER for key in keys))
         self.n, self.near = len(roster), [set[int]() for _ in roster]
         self.keys = dict(zip([*range(self.n), COORDINATOR], keys, strict=False))

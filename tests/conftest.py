@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import settings
 
+from tacit.law import Fading, OneShot
 from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.parameters import Fading, OneShot
 
 # Load must not fail a test, and what lands must not depend on luck; elsewhere examples are new each time.
 settings.register_profile("any load", deadline=None, derandomize="CI" in os.environ)

@@ -4,6 +4,7 @@ The map of the package, from the ground up:
 
 - `tacit.errors`: every exception raised on purpose.
 - `tacit.graph`: who talks to whom.
+- `tacit.law`: what noise, when, and at what cost.
 - `tacit.mechanism`: what the paper's mechanisms do; pure functions of (state, noise).
 - `tacit.theory`: what is claimed and proved of them; closed forms, no sampling.
 - `tacit.noise`: where randomness comes from.
@@ -24,12 +25,14 @@ from tacit.lazy import exports
 if TYPE_CHECKING:
     from tacit.errors import Infeasible, InputError, TacitError
     from tacit.graph import Graph
-    from tacit.mechanism import ClientServer, Distributed, Execution, Fading, OneShot
+    from tacit.law import Constant, Fading, OneShot
+    from tacit.mechanism import ClientServer, Distributed, Execution
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ClientServer",
+    "Constant",
     "Distributed",
     "Execution",
     "Fading",
@@ -46,6 +49,7 @@ __getattr__, __dir__ = exports(
     {
         "errors": ("Infeasible", "InputError", "TacitError"),
         "graph": ("Graph",),
-        "mechanism": ("ClientServer", "Distributed", "Execution", "Fading", "OneShot"),
+        "law": ("Constant", "Fading", "OneShot"),
+        "mechanism": ("ClientServer", "Distributed", "Execution"),
     },
 )

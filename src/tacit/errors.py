@@ -6,6 +6,7 @@
     ├── InputError (ValueError) what was given cannot be used; the command line exits with 2
     │   ├── GraphError          the graph has a self-loop, a duplicate edge, two parts, …
     │   ├── ParameterError      mixing, noise, decay or a probability is out of its range
+    │   │   └── LawError        a noise law is not known, or does not define what was asked of it
     │   ├── StateError          values have a wrong shape or are not finite
     │   ├── SessionOver         the session was over before; what it led to is no new result
     │   ├── RecordTooLarge      what should be recorded would not fit in memory
@@ -37,6 +38,10 @@ class GraphError(InputError):
 
 class ParameterError(InputError):
     """A parameter is outside the range in which the guarantee holds."""
+
+
+class LawError(ParameterError):
+    """A noise law is not known, is not a sound law, or does not define what was asked of it."""
 
 
 class StateError(InputError):

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from tacit.law import Fading
 from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.parameters import Fading
 from tacit.protocol.codec import Codec, combined, digest
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Ended

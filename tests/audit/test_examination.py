@@ -15,7 +15,6 @@ from tacit.audit import (
     broken,
     examine,
     examine_folder,
-    loss_law,
     write_folder,
 )
 from tacit.audit.plan import (
@@ -28,7 +27,6 @@ from tacit.audit.plan import (
     weakest,
 )
 from tacit.errors import FileError, ParameterError
-from tacit.mechanism import Parameters
 from tacit.noise.accounting import account
 from tacit.theory.privacy import epsilon
 
@@ -293,29 +291,11 @@ def test_noise_shared_by_components_is_caught():
     assert {"reuse", "dependence", "signs"} <= alarms(report)
 
 
-class OwnNoise(Parameters):
-    """Constant scales: a law that the auditor has no formulas for."""
-
-    def scales(self, rounds):
-        return np.full(rounds, self.c)
-
-
-class OwnFading(Fading):
-    """May do anything."""
-
-
 class OwnServer(ClientServer):
     """May aggregate in any way."""
 
 
 def test_what_the_auditor_does_not_know_is_refused():
-    for own in (OwnNoise(0.8, 10.0), OwnFading(0.8, 10.0, 0.6)):
-        with pytest.raises(ParameterError, match="Fading or OneShot"):
-            examine(ClientServer(own, agents=3))
-        with pytest.raises(ParameterError, match="Fading or OneShot"):
-            loss_law(own, 3, 1.0)
-        with pytest.raises(ParameterError, match="Fading or OneShot"):
-            default_rounds(own, 0)
     with pytest.raises(ParameterError, match="ClientServer or a Distributed"):
         examine(OwnServer(PAPER, agents=3))
 

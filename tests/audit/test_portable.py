@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
+from tacit import Fading, OneShot
 from tacit.audit import portable
 from tacit.cli import main
 
@@ -36,8 +37,9 @@ def test_noise_has_the_same_bits_everywhere():
 
 def test_scales_and_powers_are_those_of_the_paper():
     updates = np.array([[0, 1, 1, 5]])
-    assert portable.scales(10.0, 0.6, updates)[0] == pytest.approx([10, 6, 6, 10 * 0.6**5], rel=1e-15)
-    assert portable.scales(10.0, None, updates)[0].tolist() == [10, 0, 0, 0]
+    fading = Fading(0.8, 10.0, 0.6).upper_scales(updates)[0]
+    assert fading == pytest.approx([10, 6, 6, 10 * 0.6**5], rel=1e-15)
+    assert OneShot(0.8, 10.0).upper_scales(updates)[0].tolist() == [10, 0, 0, 0]
     assert portable.powers(0.2, updates)[0] == pytest.approx([1, 0.2, 0.2, 0.2**5], rel=1e-15)
 
 

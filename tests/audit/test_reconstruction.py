@@ -28,7 +28,7 @@ def on_grid(view, prior, run, points=200_001):
     log = np.zeros(points)
     state = grid.copy()
     for t in range(view.x.shape[1]):
-        if view.q is not None or view.update[0, t] == 0:
+        if not view.law.shadowed or view.update[0, t] == 0:
             log -= np.abs(one[0][t] - state) / view.scales[0, t]
         state = (1 - view.sigma) * state + view.sigma * view.y[run, t]
     mass = np.exp(log - log.max()) * density

@@ -115,7 +115,10 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         (("--graph", "ring:5,"), "there is an empty name in it"),
         (("--agents", 10, "--mixing", 2), "mixing (sigma) must be in (0, 1), got 2.0"),
         (("--agents", 10, "--noise", 2), "either noise or epsilon"),
-        (("--agents", 10, "--noise-kind", "loud"), "noise_kind must be one of fading, one-shot, got 'loud'"),
+        (
+            ("--agents", 10, "--noise-kind", "loud"),
+            "must be one of fading, one-shot, constant",
+        ),
         (("--agents", 10, "--method", "guess"), "'guess' is not one of"),
         (("--agents", 10, "--out", "nowhere/sweep.jsonl"), "there is no directory nowhere"),
     ],

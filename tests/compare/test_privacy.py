@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from tacit import Graph
 from tacit.compare import Case
-from tacit.compare.constant import Constant
+from tacit.compare.constant import ConstantNoise
 from tacit.compare.gossip import Gossip, leverages, mean_leverage, message_sum
 from tacit.compare.laplacian import Laplacian
 from tacit.compare.method import likeliest_start
@@ -117,7 +117,7 @@ def test_members_without_privacy_are_refused(s, q):
 
 def test_constant_noise_pays_for_every_round(tuned):
     few, many = (tuned("constant", case(rounds=rounds)) for rounds in (5, 50))
-    assert isinstance(few, Constant)
+    assert isinstance(few, ConstantNoise)
     assert few.epsilon <= 0.7 < few.epsilon * (1 + 1e-12)
     # the average takes in every round's noise: variance grows with the rounds, and never settles
     ratio = many.error(0.05).deviation / few.error(0.05).deviation

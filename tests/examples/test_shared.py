@@ -16,7 +16,7 @@ def test_the_eavesdropper_guesses_what_bayes_rule_says(example, parameters):
     start = np.linspace(0, 10, 200_001)
     for i in range(3):
         state, logarithm = start, np.zeros_like(start)
-        for t in range(1 if mechanism.one_shot else 3):
+        for t in range(1 if mechanism.shadowed else 3):
             logarithm -= np.abs(run.x[t, i] - state) / parameters.scales(3)[t]
             state = (1 - 0.5) * state + 0.5 * run.y[t]
         weight = np.exp(logarithm - logarithm.max())

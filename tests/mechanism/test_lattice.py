@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError, StateError
+from tacit.law.geometric import _power, fading_scale
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
-from tacit.mechanism.whole import _power, as_whole, fading_scale
+from tacit.mechanism.whole import as_whole
 
 PAPER = Fading(sigma=0.8, c=10, q=0.6)
 untimed = settings(deadline=None)  # a busy machine is no failure
@@ -256,7 +257,7 @@ def slow(mechanism, lattice, values, draws):
             heard = [lattice.mean([wired[j] for j in group]) for group in near]
         theta = [agent.update(theta[i], heard[i]) for i, agent in enumerate(agents)]
         shadow = [agent.update(lattice.lifted(*wired[i]), heard[i]) for i, agent in enumerate(agents)]
-        basis = shadow if mechanism.one_shot else theta
+        basis = shadow if mechanism.shadowed else theta
         x.append(said)
         y.append(heard[0] if isinstance(mechanism, ClientServer) else heard)
         states.append(list(theta))
@@ -283,7 +284,7 @@ def test_all_agents_at_once_equal_each_on_its_own(mechanism, vector):
     rng = np.random.default_rng(5)
     values = rng.uniform(-1, 1, (4, *vector))
     draws = rng.laplace(scale=2.0**40, size=(9, 4, *vector)).astype(np.int64)
-    if mechanism.one_shot:
+    if mechanism.shadowed:
         draws[1:] = 0
     lattice = Lattice(-1, 1, state_exponent=-70)
     run = OnLattice(mechanism, lattice).execute(values, draws)
@@ -300,7 +301,7 @@ def test_as_floats_it_is_the_mechanism_of_the_paper(mechanism):
     rng = np.random.default_rng(6)
     values = rng.uniform(-1, 1, (4, 2))
     draws = rng.laplace(scale=2.0**40, size=(9, 4, 2)).astype(np.int64)
-    if mechanism.one_shot:
+    if mechanism.shadowed:
         draws[1:] = 0
     execution = OnLattice(mechanism, Lattice(-1, 1)).execute(values, draws).as_execution()
     paper = mechanism.execute(values, execution.eta)

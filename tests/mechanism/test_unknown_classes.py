@@ -5,29 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tacit import ClientServer, Distributed, Fading, Graph, OneShot
+from tacit import ClientServer, Fading, OneShot
 from tacit.errors import ParameterError
-from tacit.mechanism import Mechanism, Parameters
-from tacit.mechanism.lattice import Lattice
-from tacit.noise.approximate import epsilon_delta
-from tacit.simulate import simulate_partitioned
-from tacit.theory.finite_precision import lattice_loss
-from tacit.theory.privacy import epsilon, epsilons, loss, rounds_within
-
-
-@dataclass(frozen=True, eq=False)
-class ConstantScales(Parameters):
-    """All that the base class asks for: noise that does not fade."""
-
-    def scales(self, rounds):
-        return np.full(rounds, float(self.c))
-
-
-class SlowerFading(Fading):
-    """A known kind with another law."""
-
-    def scales(self, rounds):
-        return super().scales(rounds) ** 0.5
+from tacit.mechanism import Mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,34 +29,14 @@ class MedianOfAll(Mechanism):
         return np.median(x, axis=0)
 
 
-UNKNOWN = [ConstantScales(0.5, 1.0), SlowerFading(0.5, 1.0, 0.9)]
-
-
-@pytest.mark.parametrize("parameters", UNKNOWN, ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda p: ClientServer(p, agents=10),
-        lambda p: Distributed(p, Graph.from_name("ring:5")),
-        epsilon,
-        epsilons,
-        lambda p: loss(p, 1.0, 5),
-        lambda p: rounds_within(p, 1.0),
-        lambda p: epsilon_delta(p, 5, 1.0, 1e-6),
-        lambda p: lattice_loss(p, 5),
-        lambda p: Lattice.fitting(p, 5, 0, 1),
-        lambda p: Lattice(0, 1).agent(p),
-        lambda p: simulate_partitioned(p, "ring:5", "zeros", 5, cluster="tcp://127.0.0.1:1"),
-    ],
-)
-def test_unknown_parameters_are_refused(parameters, use):
-    with pytest.raises(ParameterError, match=type(parameters).__name__):
-        use(parameters)
-
-
 def test_an_unknown_mechanism_is_refused():
     with pytest.raises(ParameterError, match="MedianOfAll"):
         MedianOfAll(Fading(0.5, 1.0, 0.9), 10)
+
+
+def test_what_is_no_law_is_refused():
+    with pytest.raises(ParameterError, match="must be a noise law, got dict"):
+        ClientServer({"sigma": 0.5}, agents=3)
 
 
 def test_parameters_are_equal_by_value():

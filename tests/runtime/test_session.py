@@ -14,6 +14,7 @@ from tacit.graph import Graph
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session
+from tacit.rounding import shown_up
 from tacit.runtime.certificates import Authority, Request
 from tacit.runtime.drafting import draft, worst_loss
 from tacit.runtime.identity import bundle, new_agent, provision
@@ -27,7 +28,6 @@ from tacit.runtime.session import (
     write_session,
 )
 from tacit.runtime.soundness import explain
-from tacit.theory.rounding import shown_up
 
 
 def key(i):

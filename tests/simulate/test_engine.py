@@ -220,7 +220,7 @@ def test_the_weighted_average_moves_by_the_weighted_noise_alone():
     # proof of Lemma 8: Σγ_iθ_i(t+1) = Σγ_iθ_i(t) + Σ(|N(i)|+1)η_i(t)
     rng = np.random.default_rng(7)
     for mechanism in mechanisms(60, rng):
-        if mechanism.one_shot:
+        if mechanism.shadowed:
             continue
         closed = mechanism.closed_degrees
         gamma = closed / np.asarray(mechanism.parameters.sigma)

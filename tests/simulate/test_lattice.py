@@ -95,7 +95,7 @@ def real_states(mechanism, values, run):
             y = [sum(x[j] for j in group) / len(group) for group in near]
         theta = [(1 - sigma[i]) * theta[i] + sigma[i] * y[i] for i in range(n)]
         moved = [(1 - sigma[i]) * x[i] + sigma[i] * y[i] for i in range(n)]
-        shadow = moved if mechanism.one_shot else theta
+        shadow = moved if mechanism.shadowed else theta
         states.append(list(theta))
     return states
 

@@ -208,7 +208,7 @@ def test_the_cut_off_is_the_first_round_that_its_proof_allows(q):
     def log_rest(rounds):  # log of q^(2T−2)/(1−q²), the bound on the mean relative error
         return (2 * rounds - 2) * math.log(q) - math.log1p(-q) - math.log1p(q)
 
-    rounds = outcome._Groups.of(ClientServer(Fading(0.5, 1, q), 3), None).rounds_that_matter()
+    rounds = Fading(0.5, 1, q).significant_rounds(None)
     limit = -53 * math.log(2)
     assert rounds >= 2
     assert log_rest(rounds) <= limit + 1e-9

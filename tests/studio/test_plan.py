@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from tacit.cli import main
 from tacit.protocol.roster import Member
+from tacit.rounding import shown_up
 from tacit.runtime.drafting import draft
 from tacit.runtime.roster import Roster
 from tacit.studio import charts
@@ -21,7 +22,6 @@ from tacit.studio.graphs import graph
 from tacit.studio.plan import plan, sketch, steps
 from tacit.studio.words import near, percent, with_unit
 from tacit.testing import known_key
-from tacit.theory.rounding import shown_up
 
 METERS = Form(agents="1,000", low="0", high="10", unit="kW", radius="0.2", probability="95")
 FORMS = {

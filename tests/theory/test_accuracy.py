@@ -26,12 +26,12 @@ CASES = {
 def coefficients(mechanism, rounds, read):
     """How `read` of the final state depends on each noise draw, by trying one at a time."""
     result = []
-    for t in range(rounds if not mechanism.one_shot else 1):
+    for t in range(rounds if not mechanism.shadowed else 1):
         for i in range(mechanism.n):
             noise = np.zeros((rounds, mechanism.n))
             noise[t, i] = 1.0
             result.append(abs(read(mechanism.execute(np.zeros(mechanism.n), noise).theta[-1])))
-    scales = mechanism.parameters.scales(rounds)[: 1 if mechanism.one_shot else rounds]
+    scales = mechanism.parameters.scales(rounds)[: 1 if mechanism.shadowed else rounds]
     return (
         np.array(result)
         * np.broadcast_to(scales.reshape(len(scales), -1), (len(scales), mechanism.n)).ravel()

@@ -93,7 +93,7 @@ def test_the_bound_inverts_and_only_falls(mechanism):
         later = [disagreement(mechanism, t, spread) for t in range(rounds, rounds + 40)]
         assert max(later) <= tolerance
         assert sorted(later[1:], reverse=True) == later[1:] or rounds == 0
-        bound = agreement._Bound.of(mechanism, spread, 0.05)
+        bound = agreement._Bound.of(mechanism, spread, 0.05, None)
         falling = [bound.after(t, later=True).pair for t in range(rounds + 20)]
         assert sorted(falling, reverse=True) == falling
         assert rounds == 0 or falling[rounds - 1] > tolerance
@@ -101,7 +101,7 @@ def test_the_bound_inverts_and_only_falls(mechanism):
 
 def noise_weights(mechanism, rounds):
     """Weight of every draw, at its scale, in every agent's distance from the average: one column per draw."""
-    n, drawn = mechanism.n, 1 if mechanism.one_shot else rounds
+    n, drawn = mechanism.n, 1 if mechanism.shadowed else rounds
     scales = np.broadcast_to(mechanism.parameters.scales(rounds).reshape(rounds, -1), (rounds, n))[:drawn]
     noise = np.zeros((rounds, n, drawn * n))
     noise[:drawn] = np.diag(scales.ravel()).reshape(drawn, n, drawn * n)
@@ -114,7 +114,7 @@ def noise_weights(mechanism, rounds):
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_the_bounds_hold_for_exact_weights(mechanism, rounds):
     """E‖Z‖², each agent's Σ weight² and every single weight are never above what the proof allows."""
-    bound = agreement._Bound.of(mechanism, 1.0, 0.05)
+    bound = agreement._Bound.of(mechanism, 1.0, 0.05, None)
     weights = noise_weights(mechanism, rounds)
     squares = np.sum(weights**2, axis=1)
     energy = np.sum(2 * squares / step_sizes(mechanism))
@@ -124,13 +124,13 @@ def test_the_bounds_hold_for_exact_weights(mechanism, rounds):
         assert energy <= bound._energy(rounds, later) * (1 + 1e-9)
         assert squares.max() <= total * (1 + 1e-9)
         assert np.abs(weights).max() <= largest * (1 + 1e-9)
-    if rounds == 1 and not mechanism.one_shot:
+    if rounds == 1 and not mechanism.shadowed:
         assert energy == pytest.approx(bound._energy(1, later=False), rel=1e-9)  # no slack in round 0
 
 
 @pytest.mark.parametrize("mechanism", mechanisms()[:8])
 def test_the_bound_from_a_round_on_is_the_largest_of_all_later_ones(mechanism):
-    bound = agreement._Bound.of(mechanism, 1.0, 0.05)
+    bound = agreement._Bound.of(mechanism, 1.0, 0.05, None)
     for rounds in (1, 2, 5, 12):
         each = [bound._weights(t, later=False) for t in range(rounds, rounds + 300)]
         total, largest = bound._weights(rounds, later=True)
@@ -145,7 +145,7 @@ def test_the_certain_part_holds_for_every_start(mechanism):
     starts = rng.integers(0, 2, size=(mechanism.n, 200)).astype(float)
     starts[0], starts[-1] = 0, 1
     theta = starts
-    bound = agreement._Bound.of(mechanism, 1.0, 0.05)
+    bound = agreement._Bound.of(mechanism, 1.0, 0.05, None)
     for rounds in range(1, 30):
         theta = mechanism.update(theta, mechanism.aggregate(theta))
         spectral = bound.pair * bound.start * math.exp(bound.log_rate * rounds)
@@ -222,7 +222,7 @@ def test_chernoff_is_on_the_safe_side_and_close(weights, probability):
 def test_every_agent_has_its_share_of_the_failure_probability():
     """A union over N agents: each may fail with probability b/N."""
     mechanism = Distributed(Fading(0.6, 2.0, 0.8), STAR)
-    bound = agreement._Bound.of(mechanism, 0.0, 0.05)
+    bound = agreement._Bound.of(mechanism, 0.0, 0.05, None)
     each = agreement._chernoff(*bound._weights(1, later=False), 0.05 / 8)
     found = bound.after(1, later=False)
     assert found.own == pytest.approx(each)

@@ -44,7 +44,7 @@ def test_equals_accuracy_when_nobody_is_missing(mechanism):
 def followed(mechanism, layers, theta, eta):
     """Run what happened in plain loops, on numbers: states by update, and feedback by round."""
     sigma = np.broadcast_to(mechanism.parameters.sigma, mechanism.n)
-    one_shot = mechanism.one_shot
+    one_shot = mechanism.shadowed
     states = [[theta[i]] for i in range(mechanism.n)]
     shadows = [[theta[i] + eta[i][0]] for i in range(mechanism.n)]
     means = []

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tacit import Fading, OneShot
 from tacit.errors import ParameterError
-from tacit.theory.privacy import _rounded_epsilons, epsilon, epsilons, loss, rounds_within
+from tacit.law.geometric import _rounded_epsilons
+from tacit.theory.privacy import epsilon, epsilons, loss, rounds_within
 
 unit = st.floats(0.01, 0.99)
 noise = st.floats(1e-3, 1e3)
@@ -130,6 +131,6 @@ def test_one_round_costs_just_one_over_the_noise(sigma, c, q):
 @given(unit, noise, unit)
 @settings(max_examples=20, deadline=None)
 def test_exact_and_extended_precision_agree_where_they_meet(sigma, c, q):
-    exact, rounded = epsilon(Fading(sigma, c, q), 1000), float(_rounded_epsilons(Fading(sigma, c, q), 1000))
+    exact, rounded = epsilon(Fading(sigma, c, q), 1000), float(_rounded_epsilons(sigma, c, q, 1000))
     assert exact <= rounded
     assert rounded == exact or rounded <= exact * (1 + 1e-9)

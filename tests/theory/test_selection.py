@@ -52,15 +52,15 @@ def noise_weights(run, value_of):
     found = np.zeros((n, rounds))
     for i, u in itertools.product(range(n), range(rounds)):
         states, shadows, y = np.zeros(n), np.zeros(n), np.zeros(n)
-        shadows[i] = float(run.mechanism.one_shot)
+        shadows[i] = float(run.mechanism.shadowed)
         for t, layer in enumerate(run.layers):
-            said = shadows.copy() if run.mechanism.one_shot else states + (np.arange(n) == i) * (u == t)
+            said = shadows.copy() if run.mechanism.shadowed else states + (np.arange(n) == i) * (u == t)
             count = np.maximum(np.bincount(layer.into, minlength=n), 1)
             y = np.bincount(layer.into, said[layer.said], minlength=n) / count
             moved, by = layer.moved, layer.by
             for kept in (states, shadows):
                 kept[moved] = (1 - sigma[moved]) * kept[moved] + sigma[moved] * y[by]
-        found[i, u] = value_of(states, y) if not (run.mechanism.one_shot and u) else 0.0
+        found[i, u] = value_of(states, y) if not (run.mechanism.shadowed and u) else 0.0
     return found
 
 

@@ -29,9 +29,9 @@ from tacit.audit.insiders import hear_everything, insider_density
 from tacit.audit.reconstruction import Posterior, Prior, from_kinks, kinks
 from tacit.audit.transcript import AgentTranscripts, Transcripts
 from tacit.errors import ParameterError, StateError
-from tacit.mechanism import ClientServer, Execution, Fading, OneShot
+from tacit.mechanism import ClientServer, Execution
+from tacit.rounding import product_up, shown_up
 from tacit.theory.privacy import epsilon
-from tacit.theory.rounding import product_up, shown_up
 from tacit.theory.tables import html_table, shown_near
 
 Adversary = Literal["eavesdropper", "server", "compromised", "insiders"]
@@ -283,8 +283,7 @@ def _by_round(view: AgentTranscripts, prior: Prior, rounds: int, component: int 
 
 def _epsilons(view: AgentTranscripts, rounds: int) -> FloatArray:
     """Return ε_t of the agent's own parameters for t = 0, …, T."""
-    own = OneShot(view.sigma, view.c) if view.q is None else Fading(view.sigma, view.c, view.q)
-    return np.array([epsilon(own, t) for t in range(rounds + 1)])
+    return np.array([epsilon(view.law, t) for t in range(rounds + 1)])
 
 
 def _learned(posterior: Posterior, prior: Prior) -> FloatArray:

@@ -118,8 +118,10 @@ def _two_agents(name: str, unit: Unit) -> Callable[[Mechanism], Simulated]:
 
 def _fading_only(build: Callable[[Mechanism], Simulated]) -> Callable[[Mechanism], Simulated]:
     def checked(mechanism: Mechanism) -> Simulated:
-        if mechanism.one_shot:
-            raise ParameterError("this bug is in the noise of later messages, and one-shot noise has none.")
+        if mechanism.shadowed:
+            raise ParameterError(
+                f"this bug is in the noise of later messages, and {mechanism.parameters.name} noise has none."
+            )
         return build(mechanism)
 
     return checked

@@ -10,8 +10,8 @@ The first line says what was declared, each other line what was heard, in the or
 
 - ``topology`` is ``server`` or ``graph``; a graph has ``edges``, pairs of agents, and feedback lines
   that name their agent.
-- ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is ``fading`` or
-  ``one-shot`` (no decay).
+- ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is the noise law: ``fading``,
+  ``one-shot`` or ``constant`` (no decay).
 - ``update`` is how many updates the agent says it has made. Two lines for one agent and round: it was
   asked again. No line: nothing was heard from it.
 - x and y are numbers, or lists of them. A message may say that it is a whole multiple of 2^exponent:
@@ -41,7 +41,7 @@ from tacit.arrays import FloatArray, as_states
 from tacit.audit.parsing import VERSION, Declared, read_lines, session
 from tacit.audit.transcript import Transcripts
 from tacit.errors import FileError
-from tacit.mechanism import ClientServer, Distributed, Fading
+from tacit.mechanism import ClientServer, Distributed
 
 INPUTS = "inputs.json"
 _LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent")
@@ -109,9 +109,8 @@ def _header(t: Transcripts) -> dict[str, Any]:
     }
     if isinstance(t.mechanism, Distributed):
         header["edges"] = t.mechanism.graph.edges().tolist()
-    header |= {"kind": "fading" if isinstance(parameters, Fading) else "one-shot"}
-    words = {"sigma": "mixing", "c": "noise", "q": "decay"}
-    header |= {words[name]: np.asarray(value).tolist() for name, value in vars(parameters).items()}
+    header |= {"kind": parameters.name}
+    header |= {word: np.asarray(value).tolist() for word, value in parameters.worded().items()}
     if t.wholes is not None:
         header["lattice"] = {name: getattr(t.wholes.lattice, name) for name in _LATTICE}
     return header

@@ -25,8 +25,8 @@ from tacit.arrays import FloatArray
 from tacit.audit.reconstruction import Prior
 from tacit.audit.transcript import Transcripts
 from tacit.errors import StateError
+from tacit.law import Law
 from tacit.mechanism import ClientServer, Distributed
-from tacit.mechanism.parameters import OneShot, Parameters
 
 _DEVIATIONS = 8  # how far from its mean the sum of the other starts is followed
 _NODES, _FAR = 3000, 1e9  # where the law is tabulated, and up to how many scales
@@ -70,7 +70,7 @@ def insider_density(
     return np.asarray(density / (density.sum(axis=1, keepdims=True) * width))
 
 
-def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Parameters:
+def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Law:
     """Return the parameters that the honest agents share."""
     mechanism = transcripts.mechanism
     if not isinstance(mechanism, ClientServer):
@@ -79,7 +79,7 @@ def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Parameters:
             "closed form: compromise more agents, or choose the eavesdropper, who knows more."
         )
     own = {}
-    for name, value in vars(mechanism.parameters).items():
+    for name, value in mechanism.parameters.values().items():
         honest = np.delete(np.broadcast_to(value, (mechanism.n,)), list(insiders))
         if np.ptp(honest) > 0:
             raise StateError(f"the honest agents must share their parameters, but their {name} differ.")
@@ -90,8 +90,7 @@ def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Parameters:
         or len(transcripts.rounds_of) != transcripts.rounds
     ):
         raise StateError("insiders can be judged where every agent sent one number in every round.")
-    kind = type(mechanism.parameters)
-    return kind(own["sigma"], own["c"]) if kind is OneShot else kind(**own)
+    return type(mechanism.parameters)(**own)
 
 
 def _sum_of_starts(

@@ -1,8 +1,8 @@
 """The law of the log-likelihood ratio: how well the optimal distinguisher can do.
 
-With a_t = d·(1−σ)^t/(c q^t) for the cost of message t at distance d, the ratio is a sum of
-independent terms. Under the true start each is a_t with probability 1/2, and otherwise below:
-P(L_t ≤ l) = ½·exp((l − a_t)/2) for −a_t ≤ l < a_t. Under the other start the sum has the mirrored
+With a_t = d·(1−σ)^t/s_t for the cost of message t at distance d, s_t being the scale of its noise, the
+ratio is a sum of independent terms. Under the true start each is a_t with probability 1/2, and otherwise
+below: P(L_t ≤ l) = ½·exp((l − a_t)/2) for −a_t ≤ l < a_t. Under the other start the sum has the mirrored
 law. Sums are convolved twice on a grid, once rounded down and once rounded up, so that
 probabilities are enclosed.
 """
@@ -18,8 +18,7 @@ from scipy.signal import fftconvolve
 
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
-from tacit.mechanism import OneShot, Parameters
-from tacit.mechanism.parameters import require_known
+from tacit.law import Law
 from tacit.theory.privacy import require_adjacency
 
 Enclosure: TypeAlias = tuple[FloatArray, FloatArray]
@@ -72,7 +71,7 @@ class LossLaw:
 
 
 def loss_law(
-    parameters: Parameters, rounds: int, distance: float, *, agent: int = 0, points: int = 2**15
+    parameters: Law, rounds: int, distance: float, *, agent: int = 0, points: int = 2**15
 ) -> LossLaw:
     """Return the law for one agent whose two starts are `distance` apart, after some rounds.
 
@@ -84,13 +83,9 @@ def loss_law(
     return sum_law(message_costs(parameters, rounds, distance, agent=agent), points=points)
 
 
-def message_costs(parameters: Parameters, rounds: int, distance: float, *, agent: int = 0) -> FloatArray:
-    """a_t = d·(1−σ)^t/(c q^t): the most that message t can add to the ratio (Lemma 1)."""
-    require_known(parameters)
-    own = {name: v[agent] if isinstance(v, np.ndarray) else v for name, v in vars(parameters).items()}
-    if isinstance(parameters, OneShot):
-        return np.array([distance / own["c"]])
-    return np.asarray(distance / own["c"] * ((1 - own["sigma"]) / own["q"]) ** np.arange(rounds))
+def message_costs(parameters: Law, rounds: int, distance: float, *, agent: int = 0) -> FloatArray:
+    """a_t = d·(1−σ)^t/s_t: the most that message t can add to the ratio (Lemma 1)."""
+    return parameters.of_agent(agent).costs(rounds, distance)
 
 
 def sum_law(costs: FloatArray, *, points: int = 2**15) -> LossLaw:

@@ -66,7 +66,7 @@ def lattice_draws(
 
     Follows the hypothetical state on the state lattice, as the agent does.
     """
-    agent = LatticeAgent(wholes.lattice, view.sigma, view.c, view.q)
+    agent = LatticeAgent(wholes.lattice, view.law)
     start = _as_start(view, theta)
     rows = start if start.shape == (len(view.x), *view.x.shape[2:]) else start[None]
     state = np.stack([np.asarray(wholes.lattice.start(row), dtype=object) for row in rows])
@@ -100,7 +100,7 @@ def counted(view: AgentTranscripts) -> Mask:
     there is one more draw, and is counted as such: this is what a redrawing agent pays.
     """
     said: Mask = np.asarray(~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2))
-    if view.q is None:
+    if view.law.shadowed:
         said &= view.update == 0  # the shadow moves without noise
     if (np.diff(view.update, axis=1) > 0).all():
         return said

@@ -18,7 +18,8 @@ from tacit.arrays import IntArray
 from tacit.audit.transcript import Transcripts, Wholes
 from tacit.errors import FileError, TacitError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot
+from tacit.law import named
+from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 
 VERSION = 1
@@ -75,9 +76,7 @@ class Declared:
     def mechanism(self) -> Mechanism:
         """The mechanism and its parameters."""
         try:
-            kind = {"fading": Fading, "one-shot": OneShot}[self.header["kind"]]
-            words = ("mixing", "noise", "decay") if kind is Fading else ("mixing", "noise")
-            parameters = kind(*(self.header[word] for word in words))
+            parameters = named(self.header["kind"]).from_words(self.header)
             if self.header["topology"] == "server":
                 return ClientServer(parameters, agents=self.header["agents"])
             if self.header["topology"] == "graph":

@@ -15,12 +15,12 @@ from tacit.audit.testers import DECIMALS, loss_bound, rule_from_law
 from tacit.audit.transcript import Transcripts
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot, Parameters
+from tacit.law import Law
+from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import LatticeAgent
-from tacit.mechanism.parameters import require_known
 from tacit.noise.accounting import account
+from tacit.rounding import product_up
 from tacit.theory.privacy import epsilons
-from tacit.theory.rounding import product_up
 
 GROUP = 3
 """How many agents run for a larger mechanism."""
@@ -70,7 +70,7 @@ class Plan:
         )
 
 
-def own_epsilon(parameters: Parameters, messages: int | None, agent: int) -> float:
+def own_epsilon(parameters: Law, messages: int | None, agent: int) -> float:
     """ε of one agent after so many messages."""
     each = epsilons(parameters, messages)
     return float(each[agent] if each.ndim else each)
@@ -81,10 +81,9 @@ def weakest(mechanism: Mechanism) -> int:
     return int(np.argmax(epsilons(mechanism.parameters, default_rounds(mechanism.parameters, 0))))
 
 
-def default_rounds(parameters: Parameters, agent: int) -> int:
+def default_rounds(parameters: Law, agent: int) -> int:
     """Rounds until almost all of the loss of an endless run has been promised, within reason."""
-    require_known(parameters)
-    if isinstance(parameters, OneShot):
+    if parameters.shadowed:
         return _ONE_SHOT_ROUNDS
     try:
         aim = _ALMOST_ALL * own_epsilon(parameters, None, agent)
@@ -94,7 +93,7 @@ def default_rounds(parameters: Parameters, agent: int) -> int:
 
 
 def best_distance(
-    parameters: Parameters, rounds: int, agent: int, transcripts: int, failure_probability: float
+    parameters: Law, rounds: int, agent: int, transcripts: int, failure_probability: float
 ) -> float:
     """Return the distance at which the optimal tester should prove the largest share of the loss.
 
@@ -132,7 +131,7 @@ def promises(transcripts: Transcripts, agent: int, distance: float) -> tuple[flo
     spoken = messages(transcripts, agent)
     if transcripts.wholes is not None:
         view = transcripts.of(agent)
-        own = LatticeAgent(transcripts.wholes.lattice, view.sigma, view.c, view.q)
+        own = LatticeAgent(transcripts.wholes.lattice, view.law)
         spent = account(own, spoken[-1], adjacency=distance, components=transcripts.components or 1).spent
         return tuple(float(spent[m - 1]) for m in spoken)
     parameters = transcripts.mechanism.parameters
@@ -160,9 +159,9 @@ def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mech
             (place[i], place[int(j)]) for i in members for j in mechanism.graph.neighbours(i) if j in place
         ]
         kept = Graph.from_edges([(i, j) for i, j in edges if i < j], n=group)
-        return Distributed(_of(mechanism.parameters, members), kept), members
+        return Distributed(mechanism.parameters.of_agents(members), kept), members
     members = [agent, *[i for i in range(group) if i != agent][: group - 1]]
-    return ClientServer(_of(mechanism.parameters, members), agents=group), members
+    return ClientServer(mechanism.parameters.of_agents(members), agents=group), members
 
 
 def group_note(members: list[int], mechanism: Mechanism) -> tuple[str, ...]:
@@ -183,19 +182,13 @@ def _nearest(graph: Graph, agent: int, count: int) -> list[int]:
     return found
 
 
-def _of(parameters: Parameters, members: list[int]) -> Parameters:
-    own = {name: v[members] if isinstance(v, np.ndarray) else v for name, v in vars(parameters).items()}
-    return type(parameters)(**own)
-
-
 def describe(mechanism: Mechanism) -> str:
     """Name a mechanism and its parameters in one line."""
     where = "around a server" if isinstance(mechanism, ClientServer) else "on a graph"
-    kind = "fading" if isinstance(mechanism.parameters, Fading) else "one-shot"
-    words = {"sigma": "mixing", "c": "noise", "q": "decay"}
-    values = [f"{words[name]} {_range(value)}" for name, value in vars(mechanism.parameters).items()]
+    law = mechanism.parameters
+    values = [f"{word} {_range(value)}" for word, value in law.worded().items()]
     people = "1 agent" if mechanism.n == 1 else f"{mechanism.n:,} agents"
-    return f"{people} {where}, {kind} noise: {', '.join(values)}"
+    return f"{people} {where}, {law.name} noise: {', '.join(values)}"
 
 
 def _range(value: float | FloatArray) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.mechanism.whole import fading_scale
 
 _SPLIT = 2.0**27 + 1
 _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 33 bits: its product with an exponent is exact
@@ -82,13 +81,6 @@ def textbook_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
     centred = u - 0.5
     inside = np.maximum(1 - 2 * np.abs(centred), 2.0**-53)
     return -scale * np.sign(centred) * log(inside)
-
-
-def scales(c: float, q: float | None, update: IntArray) -> FloatArray:
-    """Laplace scale of each update: c·q^u rounded up, as agents have it; one-shot: c, then 0."""
-    if q is None:
-        return np.where(update == 0, c, 0.0)
-    return np.array([fading_scale(c, q, u) for u in range(int(update.max(initial=0)) + 1)])[update]
 
 
 def powers(base: float, exponent: IntArray) -> FloatArray:

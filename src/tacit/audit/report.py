@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from tacit.theory.rounding import shown_up
+from tacit.rounding import shown_up
 from tacit.theory.tables import html_table
 
 Verdict = Literal["pass", "alarm", "skipped"]

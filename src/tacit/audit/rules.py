@@ -24,7 +24,7 @@ def rules(transcripts: Transcripts) -> Iterator[Finding]:
     views = [transcripts.of(agent) for agent in range(transcripts.mechanism.n)]
     yield _one_draw(views)
     yield _on_lattice(views)
-    if transcripts.mechanism.one_shot:
+    if transcripts.mechanism.shadowed:
         yield _shadow(views)
 
 
@@ -57,7 +57,7 @@ def _on_lattice(views: list[AgentTranscripts]) -> Finding:
         ratio = np.nan_to_num(np.ldexp(view.x, -step))
         off += int(np.sum(ratio != np.rint(ratio)))
         if view.wholes is not None:
-            agent = LatticeAgent(view.wholes.lattice, view.sigma, view.c, view.q)
+            agent = LatticeAgent(view.wholes.lattice, view.law)
             said = ~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2)  # silence has no step
             for u in np.unique(view.update).tolist():
                 wrong = (view.update == u) & (view.exponent != agent.message_exponent(u))
@@ -68,7 +68,7 @@ def _on_lattice(views: list[AgentTranscripts]) -> Finding:
 
 
 def _shadow(views: list[AgentTranscripts]) -> Finding:
-    """One-shot noise: after the first message, all others follow from public numbers."""
+    """Noise drawn once: after the first message, all others follow from public numbers."""
     off = 0
     for view in views:
         tail = (1,) * (view.x.ndim - 2)

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
-from tacit.audit.portable import laplace, scales
+from tacit.audit.portable import laplace
 from tacit.audit.transcript import Transcripts
-from tacit.mechanism import Mechanism, OneShot
+from tacit.mechanism import Mechanism
 from tacit.theory.finite_precision import message_step
 
 Unit: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
@@ -172,9 +172,7 @@ class Simulated:
             y.append(self._feedback(x[:, slot], ~away[t]))
             after = self._update(theta, y[-1])
             here = ~away[t].reshape(-1, *(1,) * len(tail))
-            spoken = (
-                self._update(x[:, slot], y[-1]) if isinstance(self.mechanism.parameters, OneShot) else after
-            )
+            spoken = self._update(x[:, slot], y[-1]) if self.mechanism.shadowed else after
             pull = np.where(here, _as_columns(y[-1], theta) - theta, pull)
             theta, shadow = np.where(here, after, theta), np.where(here, spoken, shadow)
             heard = heard + ~away[t]
@@ -183,10 +181,8 @@ class Simulated:
 
     def _scales(self, rounds: int) -> FloatArray:
         """Laplace scale of each agent's update, of shape (rounds, n)."""
-        n, own, updates = self.mechanism.n, self.mechanism.parameters, np.arange(rounds)
-        c, q = (np.broadcast_to(getattr(own, name, np.nan), n).tolist() for name in ("c", "q"))
-        one_shot = self.mechanism.one_shot
-        return np.stack([scales(c[i], None if one_shot else q[i], updates) for i in range(n)], axis=1)
+        law, updates = self.mechanism.parameters, np.arange(rounds)
+        return np.stack([law.of_agent(i).upper_scales(updates) for i in range(self.mechanism.n)], axis=1)
 
     def _exponents(self, scale: FloatArray) -> IntArray:
         """Return log2 of the message lattice's step, for each agent."""

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, frozen, require_finite
-from tacit.audit.portable import powers, scales
+from tacit.audit.portable import powers
 from tacit.errors import StateError
-from tacit.mechanism import ClientServer, Execution, Fading, Mechanism
+from tacit.law import Law
+from tacit.mechanism import ClientServer, Execution, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.whole import WholeArray
 
@@ -128,9 +129,7 @@ class Transcripts:
         i, parameters, wholes = agent, self.mechanism.parameters, self.wholes
         server = isinstance(self.mechanism, ClientServer)
         return AgentTranscripts(
-            sigma=_own(parameters.sigma, agent),
-            c=_own(parameters.c, agent),
-            q=_own(parameters.q, agent) if isinstance(parameters, Fading) else None,
+            law=parameters.of_agent(agent),
             x=self.x[:, :, i],
             y=self.y if server else self.y[:, :, i],
             rounds_of=self.rounds_of,
@@ -200,12 +199,10 @@ class AgentTranscripts:
     """One agent's part of transcripts: all that bears on its initial value.
 
     The fields are those of `Transcripts` without the axis of agents, and the agent's own
-    parameters; `q` is None for one-shot noise.
+    law.
     """
 
-    sigma: float
-    c: float
-    q: float | None
+    law: Law
     x: FloatArray
     y: FloatArray
     rounds_of: IntArray
@@ -215,17 +212,18 @@ class AgentTranscripts:
 
     @property
     def scales(self) -> FloatArray:
-        """Laplace scale of each slot's message, shaped like `update`: c·q^u (0 after one-shot noise)."""
-        return scales(self.c, self.q, self.update)
+        """Laplace scale of each slot's message, shaped like `update`; 0 where nothing is drawn."""
+        return self.law.upper_scales(self.update)
+
+    @property
+    def sigma(self) -> float:
+        """The agent's mixing."""
+        return float(self.law.sigma)
 
     @property
     def fades(self) -> FloatArray:
         """By how much a difference of starts has faded at each slot: (1−σ)^u, eq:upd."""
         return powers(1 - self.sigma, self.update)
-
-
-def _own(value: float | FloatArray, agent: int) -> float:
-    return float(value[agent]) if isinstance(value, np.ndarray) else float(value)
 
 
 def _joined(arrays: Sequence[IntArray], parts: Sequence[Transcripts]) -> IntArray:

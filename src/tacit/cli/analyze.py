@@ -34,6 +34,7 @@ def command(
     mixing: options.Numbers | None,
     noise: options.Numbers | None,
     decay: options.Numbers | None,
+    law: str | None,
     one_shot: bool,
     adjacency: float,
     failure_probability: float,
@@ -47,7 +48,7 @@ def command(
     Epsilon is per unit of adjacency; the loss is epsilon × adjacency. Every number printed is
     rounded up, so no promise is too small.
     """
-    parameters = options.read_parameters(mixing, noise, decay, one_shot)
+    parameters = options.read_parameters({"mixing": mixing, "noise": noise, "decay": decay}, law, one_shot)
     mechanism = options.build_mechanism(options.read_size(agents, graph), parameters)
     from tacit.theory.promise import promise
 

@@ -134,7 +134,7 @@ def _from_folder(folder: Path, asked: dict[str, Any], tell: Progress | None) -> 
 
 
 def _running_options() -> tuple[str, ...]:
-    size = ("agents", "graph", "mixing", "noise", "decay", "one_shot")
+    size = ("agents", "graph", "mixing", "noise", "decay", "law", "one_shot")
     return (*size, "broken", "simulated", "rounds", "agent", "distance")
 
 
@@ -176,10 +176,10 @@ def _mechanism(asked: dict[str, Any]) -> Mechanism:
     if (
         asked["broken"] is not None
         and all(value is None for value in given.values())
-        and not asked["one_shot"]
+        and not (asked["one_shot"] or asked["law"])
     ):
         given |= _PAPER  # a demonstration needs no parameters
-    parameters = options.read_parameters(given["mixing"], given["noise"], given["decay"], asked["one_shot"])
+    parameters = options.read_parameters(given, asked["law"], asked["one_shot"])
     return options.build_mechanism(options.read_size(given["agents"], given["graph"]), parameters)
 
 

@@ -174,7 +174,7 @@ def _accuracy(found: Comparison) -> Any:
 
 def _measured(row: Row) -> tuple[str, ...]:
     from tacit.compare.comparison import with_error
-    from tacit.theory.rounding import shown_up
+    from tacit.rounding import shown_up
 
     near = output.near
     return (

@@ -258,7 +258,8 @@ def loss(
     """Measured against promised loss, for the mechanism as declared and with known bugs."""
     from tacit.audit.broken import broken as with_bug
     from tacit.audit.subjects import Simulated
-    from tacit.mechanism import ClientServer, Fading
+    from tacit.law import Fading
+    from tacit.mechanism import ClientServer
     from tacit.plots.runs import loss_curves
 
     declared = ClientServer(Fading(mixing, noise, decay), agents=3)

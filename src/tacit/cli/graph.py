@@ -86,7 +86,8 @@ def shape(graph: Graph) -> dict[str, Any]:
 
 def consensus(graph: Graph, mixing: options.Numbers) -> dict[str, Any]:
     """Return what agents on the graph can expect: spectrum, rate and target."""
-    from tacit.mechanism import Distributed, OneShot
+    from tacit.law import OneShot
+    from tacit.mechanism import Distributed
     from tacit.theory import accuracy
     from tacit.theory.rates import laplacian_extremes, spectral_rate
 

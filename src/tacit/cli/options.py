@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -14,7 +14,8 @@ from tacit.cli.failures import JSON_ASKED
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
     from tacit.graph import Graph
-    from tacit.mechanism import Mechanism, Parameters
+    from tacit.law import Law
+    from tacit.mechanism import Mechanism
 
 F = TypeVar("F", bound=Callable[..., Any])
 Numbers: TypeAlias = float | tuple[float, ...]
@@ -158,13 +159,18 @@ mixing_option = click.option(
     help="How far an agent moves towards the feedback per round, in (0, 1) (σ; not a standard deviation).",
 )
 
+law_options = _compose(
+    click.option("--law", metavar="NAME", help="Noise law: fading, one-shot or constant.  [default: fading]"),
+    click.option("--one-shot", is_flag=True, help="Noise once, at the start: the same as --law one-shot."),
+)
+
 parameter_options = _compose(
     mixing_option,
     click.option("--noise", type=PER_AGENT, help="Scale of the Laplace noise of round 0 (c)."),
     click.option(
         "--decay", type=PER_AGENT, help="The noise of round t has scale c·q^t; above 1 - mixing (q)."
     ),
-    click.option("--one-shot", is_flag=True, help="Noise once, at the start; takes no --decay."),
+    law_options,
 )
 
 adjacency_option = click.option(
@@ -220,27 +226,30 @@ def as_array(value: Numbers) -> float | FloatArray:
     return value if isinstance(value, float) else np.array(value, dtype=np.float64)
 
 
-def read_parameters(
-    mixing: Numbers | None, noise: Numbers | None, decay: Numbers | None, one_shot: bool
-) -> Parameters:
-    """Return the parameters, refusing too few and too many."""
-    from tacit.mechanism import Fading, OneShot
+def read_law(law: str | None, one_shot: bool) -> type[Law] | None:
+    """Return the noise law that was asked for by name; None if none was."""
+    from tacit.law import OneShot, named
 
-    needed = {"--mixing": mixing, "--noise": noise} | ({} if one_shot else {"--decay": decay})
-    missing = [name for name, value in needed.items() if value is None]
+    if one_shot and law is not None:
+        raise click.UsageError("Give --law or --one-shot, not both.")
+    return OneShot if one_shot else None if law is None else named(law)
+
+
+def read_parameters(given: Mapping[str, Any], law: str | None, one_shot: bool) -> Law:
+    """Return the law with its parameters, refusing too few and too many."""
+    from tacit.law import Fading
+
+    kind = read_law(law, one_shot) or Fading
+    missing = [f"--{word}" for word in kind.words() if given[word] is None]
     if missing:
         raise click.UsageError(f"Missing {' and '.join(missing)}: `tacit design` finds the best ones.")
-    assert mixing is not None
-    assert noise is not None
-    if not one_shot:
-        assert decay is not None
-        return Fading(as_array(mixing), as_array(noise), as_array(decay))
-    if decay is not None:
-        raise click.UsageError("--one-shot noise is drawn once and does not decay: leave --decay out.")
-    return OneShot(as_array(mixing), as_array(noise))
+    if given["decay"] is not None and "decay" not in kind.words():
+        raise click.UsageError(f"{kind.name} noise has no decay: leave --decay out.")
+    chosen = {word: given[word] for word in kind.words()}
+    return kind.from_words({word: as_array(value) for word, value in chosen.items() if value is not None})
 
 
-def build_mechanism(size: int | Graph, parameters: Parameters) -> Mechanism:
+def build_mechanism(size: int | Graph, parameters: Law) -> Mechanism:
     """Return the mechanism of this size: with a server, or on the graph."""
     from tacit.mechanism import ClientServer, Distributed
 

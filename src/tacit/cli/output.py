@@ -28,7 +28,7 @@ _PLAIN_WIDTH = 110  # of tables that go to a file or a pipe
 
 def up(value: float) -> str:
     """Show a number with six digits, never smaller than it is."""
-    from tacit.theory.rounding import shown_up
+    from tacit.rounding import shown_up
 
     return shown_up(value)
 

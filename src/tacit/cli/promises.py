@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.cli.output import Row, each, near, up
-from tacit.mechanism import Distributed, Fading, Mechanism
+from tacit.mechanism import Distributed, Mechanism
 from tacit.theory import accuracy
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def describe_size(mechanism: Mechanism) -> str:
 def describe_parameters(mechanism: Mechanism) -> str:
     """Name the noise and its parameters."""
     parameters = mechanism.parameters
-    kind = "fading" if isinstance(parameters, Fading) else "one-shot"
-    words = f"{kind} noise: mixing {_each(parameters.sigma)}, noise {_each(parameters.c)}"
-    return words + (f", decay {_each(parameters.q)}" if isinstance(parameters, Fading) else "")
+    values = (f"{word} {_each(value)}" for word, value in parameters.worded().items())
+    return f"{parameters.name} noise: {', '.join(values)}"
 
 
 def _each(value: float | np.ndarray) -> str:
@@ -83,12 +82,14 @@ def component_rows(name: str, one: float, every: float, components: int, meaning
 
 def agreement_rows(made: Promise) -> list[Row]:
     """Return how fast the agents agree."""
-    rate = ("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")
+    rate: list[Row] = []
+    if made.rate is not None:
+        rate = [("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")]
     if made.horizon is not None:
         apart = "no two agents are further apart then"
-        return [rate, ("rounds", f"{made.rounds:,}", "as asked"), ("apart", up(made.disagreement), apart)]
+        return [*rate, ("rounds", f"{made.rounds:,}", "as asked"), ("apart", up(made.disagreement), apart)]
     agree = f"until all agree within {near(made.tolerance)}, from values that spread over {near(made.spread)}"
-    return [rate, ("rounds", f"{made.rounds:,}", agree)]
+    return [*rate, ("rounds", f"{made.rounds:,}", agree)]
 
 
 def target_notes(made: Promise) -> list[str]:

@@ -12,7 +12,7 @@ from tacit.cli.options import Numbers
 from tacit.cli.values import made_up_spread, read_values
 from tacit.errors import StateError
 from tacit.graph import Graph
-from tacit.mechanism import Execution, Fading, Mechanism
+from tacit.mechanism import Execution, Mechanism
 from tacit.plots.fan import Fan, fan
 from tacit.simulate import Record, executions, simulate
 from tacit.theory import accuracy
@@ -91,6 +91,7 @@ def play(
 def settled(answer: Design) -> int:
     """Rounds until agents agree and the noise to come moves them by a hundredth of what has been."""
     parameters = answer.mechanism.parameters
-    assert isinstance(parameters, Fading)
-    faded = np.log(_FADED) / np.log(np.max(parameters.q))
+    if parameters.ratio is None:
+        raise parameters.undefined("ratio", "the number of rounds until the noise has faded")
+    faded = np.log(_FADED) / np.log(np.max(parameters.ratio))
     return max(answer.promise.rounds, int(np.ceil(faded)))

@@ -81,7 +81,7 @@ def command() -> None:
 @click.option(
     "--true-average", is_flag=True, help="On a graph: mixing per agent that reaches the true average."
 )
-@click.option("--one-shot", is_flag=True, help="Noise once, at the start, instead of in every round.")
+@options.law_options
 @click.option(
     "--components", type=options.Whole(), default=1, show_default=True, help="How many numbers a value has."
 )
@@ -142,6 +142,8 @@ def new(
     repeat: float,
     days: float | None,
     places: tuple[str, ...],
+    law: str | None,
+    one_shot: bool,
     out: Path,
     force: bool,
     as_json: bool,
@@ -170,6 +172,7 @@ def new(
         graph=None if graph is None else options.load_graph(graph),
         deadlines=Deadlines(round_deadline, start_deadline, repeat),
         expires=None if days is None else _expiry(days),
+        law=options.read_law(law, one_shot),
         **asked,
     )
     write_session(session, out, addresses=addresses, force=force)

@@ -99,6 +99,7 @@ def command(
     mixing: options.Numbers | None,
     noise: options.Numbers | None,
     decay: options.Numbers | None,
+    law: str | None,
     one_shot: bool,
     source: str,
     runs: int,
@@ -116,7 +117,7 @@ def command(
     """
     if out is not None:
         output.require_writable(out, force)
-    parameters = options.read_parameters(mixing, noise, decay, one_shot)
+    parameters = options.read_parameters({"mixing": mixing, "noise": noise, "decay": decay}, law, one_shot)
     mechanism = options.build_mechanism(options.read_size(agents, graph), parameters)
     values = read_values(source, mechanism.n, seed)
     if asked["spread"] is None:

@@ -53,7 +53,7 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
 @_axis("noise", options.NUMBERS, "Noise of round 0 (c); needs --decay.")
 @_axis("decay", options.NUMBERS, "Decay (q).")
 @_axis("epsilon", options.NUMBERS, "Privacy (ε), with the noise and decay that are best for it.")
-@_axis("noise-kind", Names(), "fading, one-shot or both.  [default: fading]")
+@_axis("noise-kind", Names(), "Noise laws: fading, one-shot, constant.  [default: fading]")
 @click.option("--rounds", type=options.Whole(), default=100, show_default=True, help="Rounds of a run (T).")
 @click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Runs of every cell.")
 @click.option(

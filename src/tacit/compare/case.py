@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from tacit.errors import ParameterError
 from tacit.graph import Graph
+from tacit.rounding import product_up
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.rates import laplacian_extremes
-from tacit.theory.rounding import product_up
 
 
 @dataclass(frozen=True, eq=False)

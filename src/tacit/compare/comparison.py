@@ -10,7 +10,7 @@ from typing import Any
 from tacit.compare.case import Case
 from tacit.compare.method import Guarantee
 from tacit.errors import ParameterError
-from tacit.theory.rounding import shown_up
+from tacit.rounding import shown_up
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "server": ("server", "Server"),
     "server-one-shot": ("server_one_shot", "ServerOneShot"),
     "graph": ("distributed", "OnGraph"),
-    "constant": ("constant", "Constant"),
+    "constant": ("constant", "ConstantNoise"),
     "laplacian": ("laplacian", "Laplacian"),
     "one-shot": ("one_shot", "OneShotConsensus"),
     "zero-sum": ("zero_sum", "ZeroSum"),

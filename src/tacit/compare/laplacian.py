@@ -21,7 +21,7 @@ from tacit.compare.case import Case
 from tacit.compare.method import Error, Guarantee, Method, Said, laplace, likeliest_start
 from tacit.compare.paper import ANYONE
 from tacit.errors import ParameterError
-from tacit.mechanism import Fading, OneShot
+from tacit.law import Fading, OneShot
 from tacit.theory.laplace_sum import LaplaceSum
 from tacit.theory.optimum import best_fading
 from tacit.theory.privacy import epsilon

@@ -54,7 +54,7 @@ class Paper(Method):
     @property
     def settings(self) -> dict[str, float]:
         """σ, c and, where noise fades, q."""
-        return {name: float(np.max(value)) for name, value in vars(self.mechanism.parameters).items()}
+        return {name: float(np.max(value)) for name, value in self.mechanism.parameters.values().items()}
 
     @property
     def messages(self) -> int:
@@ -83,7 +83,7 @@ class Paper(Method):
 
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:
         """All noise is independent: the weighted median."""
-        if self.mechanism.one_shot:
+        if self.mechanism.shadowed:
             return np.asarray(x[0])  # all that is said later follows from it
         scales = self.scales()
         own = scales if scales.ndim == 1 else scales[:, agent]

@@ -4,17 +4,13 @@ from tacit.mechanism.base import Mechanism, Round, State
 from tacit.mechanism.client_server import ClientServer
 from tacit.mechanism.distributed import Distributed
 from tacit.mechanism.execution import Execution, Observation
-from tacit.mechanism.parameters import Fading, OneShot, Parameters
 
 __all__ = [
     "ClientServer",
     "Distributed",
     "Execution",
-    "Fading",
     "Mechanism",
     "Observation",
-    "OneShot",
-    "Parameters",
     "Round",
     "State",
 ]

@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns, require_finite
 from tacit.errors import ParameterError, StateError
+from tacit.law import Law
 from tacit.mechanism.execution import Execution
-from tacit.mechanism.parameters import OneShot, Parameters, require_known
 
 
 @dataclass(frozen=True, eq=False)
 class State:
     """Where the agents are: their states, and what their next messages start from.
 
-    With fading noise `basis` is θ itself; with one-shot noise it is the public shadow.
+    `basis` is θ itself, or the public shadow where the law says that messages continue from what was said.
     """
 
     theta: FloatArray = field(repr=False)
@@ -45,7 +45,7 @@ class Mechanism(ABC):
     Another subclass cannot be made: what tacit promises and simulates is about these two.
     """
 
-    parameters: Parameters
+    parameters: Law
 
     kind: ClassVar[str]
 
@@ -55,7 +55,10 @@ class Mechanism(ABC):
                 f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: what "
                 "another class does would be taken for one of these. Use one of them."
             )
-        require_known(self.parameters)
+        if not isinstance(self.parameters, Law):
+            raise ParameterError(
+                f"the parameters of a mechanism must be a noise law, got {type(self.parameters).__name__}."
+            )
         self.parameters.for_agents(self.n)
 
     @property
@@ -73,9 +76,9 @@ class Mechanism(ABC):
         """Return the feedback y that messages x lead to."""
 
     @property
-    def one_shot(self) -> bool:
-        """Whether noise is added once instead of in every round."""
-        return isinstance(self.parameters, OneShot)
+    def shadowed(self) -> bool:
+        """Whether noise is drawn once, and later messages continue from what was said."""
+        return self.parameters.shadowed
 
     def report(self, basis: FloatArray, eta: FloatArray) -> FloatArray:
         """Phase (i): the messages x_i(t) = θ_i(t) + η_i(t)."""
@@ -96,7 +99,7 @@ class Mechanism(ABC):
         x = self.report(state.basis, eta)
         y = self.aggregate(x)
         theta = self.update(state.theta, y)
-        return State(theta, self.update(x, y) if self.one_shot else theta), Round(x, y)
+        return State(theta, self.update(x, y) if self.shadowed else theta), Round(x, y)
 
     def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> Execution:
         """Run as many rounds as there is noise for, and keep all of it.
@@ -106,7 +109,7 @@ class Mechanism(ABC):
         values : array_like, shape (n,) or (n, k)
             θ(0), private.
         noise : array_like, shape (rounds, n) or (rounds, n, k)
-            η(t). For one-shot mechanisms every round after the first must be zero.
+            η(t). Where the law draws once, every round after the first must be zero.
         """
         state = self.start(values)
         eta = self._as_noise(noise, state.theta.shape)
@@ -132,9 +135,9 @@ class Mechanism(ABC):
                 "one draw per round, agent and component."
             )
         require_finite(eta, "noise")
-        if self.one_shot and eta[1:].any():
+        if self.shadowed and eta[1:].any():
             raise ParameterError(
-                "one-shot noise is drawn once: noise after round 0 must be zero. "
+                f"{self.parameters.name} noise is drawn once: noise after round 0 must be zero. "
                 "Use Fading parameters for fresh noise every round."
             )
         return eta

@@ -2,7 +2,7 @@
 
 States are whole numbers of the state step s = 2^state_exponent, fixed for a session. Message u is a
 whole number of the message step g_u, which follows the noise: the largest power of two at most
-2^−bits·b_u, never below s, where b_u is the least float64 that is at least c·q^u. Feedback is a
+2^−bits·b_u, never below s, where b_u is the law's scale of update u as a float64, rounded up. Feedback is a
 whole number of s. All rounding is to the nearest, ties up: floor(value/step + 1/2). It depends on
 nothing but the value, keeps order, and commutes with whole steps; docs/proofs/lattice.md needs only that.
 
@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, StateError
-from tacit.mechanism.parameters import Parameters, require_known
-from tacit.mechanism.whole import Whole, as_whole, cut, fading_scale, nearest, nearest_shift
+from tacit.law import Law
+from tacit.mechanism.whole import Whole, as_whole, cut, nearest, nearest_shift
 
 _NOISE_ROOM = 64
 """Messages have room for this many noise scales: more happens once in e^64 = 6·10^27 draws."""
@@ -81,7 +81,7 @@ class Lattice:
     @classmethod
     def fitting(
         cls,
-        parameters: Parameters,
+        parameters: Law,
         rounds: int,
         low: float,
         high: float,
@@ -93,15 +93,14 @@ class Lattice:
         The state step is 2^−(bits+16)·σ of the last noise, or less: rounded states then add less than
         2^−(bits+14) per component to the loss of all messages.
         """
-        require_known(parameters)
-        c, q = np.atleast_1d(parameters.c), np.atleast_1d(getattr(parameters, "q", 1.0))
-        pairs = {(float(a), float(b)) for a, b in np.broadcast(c, q)}
-        last = min(fading_scale(a, b, max(rounds - 1, 0)) for a, b in pairs)
+        kinds = parameters.kinds()
+        last = min(kind.least_scale(rounds) for kind in kinds)
         if last == 0:
             raise ParameterError(f"noise must not vanish: after {rounds} rounds it is below 2^-1000.")
         finest = last * float(np.min(parameters.sigma))
         exponent = math.frexp(finest)[1] - 1 - bits - 16
-        room = max(abs(low), abs(high)) + _NOISE_ROOM * float(np.max(c))
+        most = max(kind.largest_scale(rounds) for kind in kinds)
+        room = max(abs(low), abs(high)) + _NOISE_ROOM * most
         reach = max(math.frexp(room)[1], exponent + 1) + 1
         return cls(low, high, exponent, bits, reach)
 
@@ -125,13 +124,11 @@ class Lattice:
         """How many bits, with the sign, hold any state, message or feedback."""
         return self.limit.bit_length() + 1
 
-    def agent(self, parameters: Parameters, i: int = 0) -> LatticeAgent:
+    def agent(self, parameters: Law, i: int = 0) -> LatticeAgent:
         """Return what agent i of these parameters does on this lattice."""
-        require_known(parameters)
         if i < 0 or (parameters.agents is not None and i >= parameters.agents):
             raise ParameterError(f"there must be an agent of number {i}; numbers start at 0.")
-        own = {name: float(v[i]) if np.ndim(v) else float(v) for name, v in vars(parameters).items()}
-        return LatticeAgent(self, own["sigma"], own["c"], own.get("q"))
+        return LatticeAgent(self, parameters.of_agent(i))
 
     def start(self, value: Any) -> Whole:
         """Return a value, or a vector, as whole numbers of the state step.
@@ -213,12 +210,20 @@ class LatticeAgent:
     """
 
     lattice: Lattice
-    sigma: float
-    c: float
-    q: float | None
+    law: Law
 
     def __post_init__(self) -> None:
-        room = max(abs(self.lattice.low), abs(self.lattice.high)) + _NOISE_ROOM * self.c
+        if self.law.agents is not None:
+            raise ParameterError("an agent on a lattice must have single numbers as its parameters.")
+        self._require_room(float(self.law.c))
+
+    @property
+    def sigma(self) -> float:
+        """The agent's mixing."""
+        return float(self.law.sigma)
+
+    def _require_room(self, scale: float) -> None:
+        room = max(abs(self.lattice.low), abs(self.lattice.high)) + _NOISE_ROOM * scale
         if room > self.lattice.reach:
             raise ParameterError(
                 f"the session's reach must hold the range and {_NOISE_ROOM} times the noise, {room:g}, "
@@ -232,16 +237,18 @@ class LatticeAgent:
         return sigma.numerator, sigma.denominator.bit_length() - 1
 
     def speaks(self, u: int) -> bool:
-        """Whether message u carries noise of its own: always, or once with one-shot noise."""
-        return self.q is not None or u == 0
+        """Whether message u carries noise of its own: always, or once where the law draws once."""
+        return self.law.draws(u)
 
     def scale(self, u: int) -> float:
-        """b_u: the Laplace scale of update u, the least float64 at least c·q^u."""
+        """b_u: the Laplace scale of update u, as the law rounds it up to a float64."""
         if u < 0:
             raise ParameterError(f"updates are counted from 0, got {u}.")
         if not self.speaks(u):
             return 0.0
-        scale = self.c if self.q is None else fading_scale(self.c, self.q, u)
+        scale = self.law.upper_scale(u)
+        if scale > self.law.c:  # a law may grow; that update 0 fits says nothing then
+            self._require_room(scale)
         if scale < self.lattice.state_step:
             raise ParameterError(
                 f"noise must stay at least as wide as the state step 2^{self.lattice.state_exponent}, "
@@ -268,7 +275,7 @@ class LatticeAgent:
         basis = self.lattice.within(basis, "a state")  # before any noise is added
         noise = as_whole(draw, "noise")
         if not self.speaks(u) and np.any(noise != 0):
-            raise ParameterError("one-shot noise is drawn once: noise after update 0 must be zero.")
+            raise ParameterError(f"{self.law.name} noise is drawn once: noise after update 0 must be zero.")
         shift = exponent - self.lattice.state_exponent
         bound = self.lattice.limit >> shift
         return cut(nearest_shift(basis, shift) + noise, bound)

@@ -136,7 +136,7 @@ class OnLattice:
         y = self.aggregate(lifted)
         heard = np.broadcast_to(np.asarray(y, dtype=object), lifted.shape)
         theta = self._each(LatticeAgent.update, state.theta, heard)
-        basis = self._each(LatticeAgent.update, lifted, heard) if self.mechanism.one_shot else theta
+        basis = self._each(LatticeAgent.update, lifted, heard) if self.mechanism.shadowed else theta
         return WholeState(theta, basis), x, y
 
     def aggregate(self, lifted: WholeArray) -> Whole:
@@ -158,7 +158,7 @@ class OnLattice:
         values : one number or vector per agent
             θ(0), private.
         draws : array_like of whole numbers, shape (rounds, n) or (rounds, n, k)
-            Noise, in message steps. For one-shot mechanisms zero after the first round.
+            Noise, in message steps. Where the law draws once, zero after the first round.
         """
         return self.run(self.start(values), draws)
 

@@ -25,8 +25,8 @@ from tacit.arrays import FloatArray, frozen
 from tacit.errors import ParameterError
 from tacit.mechanism.lattice import LatticeAgent
 from tacit.noise.safe import message_loss
+from tacit.rounding import fraction_up
 from tacit.theory.privacy import require_adjacency
-from tacit.theory.rounding import fraction_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def losses(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> 
 def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, components: int = 1) -> Account:
     """Return what the first `messages` messages of an agent cost, for this adjacency.
 
-    Repeating a message costs nothing. With one-shot noise only the first message costs.
+    Repeating a message costs nothing. Where the law draws once, only the first message costs.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, compo
     if messages < 0:
         raise ParameterError(f"messages must be at least 0, got {messages}.")
     parts = list(islice(losses(agent, adjacency, components), messages))
-    if len(parts) < messages and agent.q is not None:
+    if len(parts) < messages and not agent.law.shadowed:
         raise ParameterError(
             f"the lattice must be fine enough for {messages} messages, but is too coarse for the noise after "
             f"{len(parts)}. Take a finer state step or fewer messages."
@@ -116,8 +116,8 @@ def horizon(
 ) -> int | None:
     """Return how many messages an agent may send before their loss would pass a cap.
 
-    None where there is no end to them: one-shot noise within the cap. On a lattice fading noise has
-    always an end, because states cannot come closer than a step while the noise goes on shrinking.
+    None where there is no end to them: noise that is drawn once, within the cap. On a lattice fresh noise
+    has always an end, because states cannot come closer than a step.
 
     Parameters
     ----------
@@ -134,4 +134,4 @@ def horizon(
         if total > cap:
             return messages
         messages += 1
-    return messages if agent.q is not None else None
+    return None if agent.law.shadowed else messages

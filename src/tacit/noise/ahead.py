@@ -43,7 +43,7 @@ class DrawnAhead:
     first : int
         The update to start with; after a restart, the first that has not been drawn for.
     messages : int, optional
-        How many messages there will be: 1 with one-shot noise, otherwise the horizon of the account.
+        How many draws there will be: 1 where the law draws once, otherwise the horizon of the account.
 
     Examples
     --------

@@ -23,14 +23,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tacit.errors import ParameterError
-from tacit.mechanism import Fading, Parameters
+from tacit.law import Law
 from tacit.mechanism.lattice import Lattice
 from tacit.noise.accounting import losses
+from tacit.rounding import fraction_up, product_up
 from tacit.theory.privacy import epsilon, require_adjacency
-from tacit.theory.rounding import ULP, extended, fraction_up, product_up, round_up
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import (  # type: ignore[import-untyped]
@@ -46,7 +44,7 @@ _LARGEST_LOSS = 200.0  # above, exp() of it is no use to anyone, and near what f
 
 
 def epsilon_delta(
-    parameters: Parameters,
+    parameters: Law,
     rounds: int | None,
     adjacency: float,
     delta: float,
@@ -60,7 +58,7 @@ def epsilon_delta(
 
     Parameters
     ----------
-    parameters : Parameters
+    parameters : Law
         One agent's: single numbers.
     rounds : int or None
         Number of messages; None for an endless run, on real numbers only.
@@ -84,7 +82,7 @@ def epsilon_delta(
 
 
 def delta_for_epsilon(
-    parameters: Parameters,
+    parameters: Law,
     rounds: int | None,
     adjacency: float,
     loss: float,
@@ -107,7 +105,7 @@ def delta_for_epsilon(
 
 
 def _parts(
-    parameters: Parameters, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
+    parameters: Law, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
 ) -> tuple[tuple[float, ...], float]:
     """Return λ of the messages, the tail as one, and the pure loss of all of them."""
     require_adjacency(adjacency)
@@ -118,41 +116,25 @@ def _parts(
     if lattice is not None:
         return _lattice_parts(parameters, rounds, adjacency, lattice, components)
     pure = product_up(epsilon(parameters, rounds), adjacency)
-    if isinstance(parameters, Fading):
-        return tuple(_real_parts(parameters, rounds, adjacency)), pure
-    return (pure,), pure
+    return tuple(parameters.loss_parts(rounds, adjacency, _GROUPS)), pure
 
 
 def _lattice_parts(
-    parameters: Parameters, rounds: int | None, adjacency: float, lattice: Lattice, components: int
+    parameters: Law, rounds: int | None, adjacency: float, lattice: Lattice, components: int
 ) -> tuple[tuple[float, ...], float]:
     agent = lattice.agent(parameters)
     if rounds is None:
-        if isinstance(parameters, Fading):
+        if not parameters.shadowed:
             raise ParameterError("on a lattice a run has an end: give a number of rounds (see horizon).")
         rounds = 1
     costs = [loss for _, loss in islice(losses(agent, adjacency, components), rounds)]
-    if len(costs) < rounds and isinstance(parameters, Fading):
+    if len(costs) < rounds and not parameters.shadowed:
         raise ParameterError(
             f"the lattice must be fine enough for {rounds} messages, but ends after {len(costs)}."
         )
     rounding = (components / (4 * Fraction(agent.draw_scale(u)) ** 2) for u in range(len(costs)))
     parts = (fraction_up(Fraction(loss) + extra) for loss, extra in zip(costs, rounding, strict=True))
     return tuple(parts), fraction_up(sum(map(Fraction, costs), start=Fraction(0)))
-
-
-def _real_parts(parameters: Fading, rounds: int | None, adjacency: float) -> Iterator[float]:
-    """Yield λ_u = δ(1−σ)^u/(c·q^u), rounded up, and for an endless run the rest as one."""
-    sigma, q = extended(parameters.sigma), extended(parameters.q)
-    first, ratio = extended(adjacency) / extended(parameters.c), (1 - sigma) / q
-    # the rest, λ_U/(1−ρ), below a group's share of the whole
-    head = rounds if rounds is not None else math.ceil(math.log(_GROUPS) / -math.log(float(ratio))) + 1
-    u = extended(np.arange(head + 1))
-    powers = round_up(first * ratio**u, ULP * (4 * u + 16))
-    yield from powers[:head].tolist()
-    if rounds is None:
-        gap = q + sigma - 1
-        yield float(round_up(extended(powers[head]) * q / gap, ULP * (8 + 2 / gap)))
 
 
 @lru_cache(maxsize=8)

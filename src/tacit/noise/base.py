@@ -7,10 +7,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray
-from tacit.mechanism.parameters import Parameters
+from tacit.law import Law
 
-Scales: TypeAlias = Parameters | npt.ArrayLike
-"""Parameters, or Laplace scales that broadcast to (rounds, n)."""
+Scales: TypeAlias = Law | npt.ArrayLike
+"""A noise law, or Laplace scales that broadcast to (rounds, n)."""
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arrays import IntArray
 from tacit.errors import ParameterError, TacitError
-from tacit.theory.rounding import fraction_up
+from tacit.rounding import fraction_up
 
 LEAST_SCALE, LARGEST_SCALE = 1.0, 2.0**52
 """Below, OpenDP would return its input unchanged without a word; above, draws might not fit 64 bits."""

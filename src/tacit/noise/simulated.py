@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError, StateError
-from tacit.mechanism.parameters import Parameters
+from tacit.law import Law
 from tacit.noise.base import Scales
 
 _LARGEST = (1 << 64) - 1
@@ -61,7 +61,7 @@ class SimulatedNoise:
 
         Parameters
         ----------
-        scales : Parameters or array_like
+        scales : Law or array_like
             The scale of every round is ``parameters.scales(rounds)``; or scales themselves: one
             number, one per round (rounds,), or one per round and agent (rounds, n).
         rounds, n : int
@@ -89,7 +89,7 @@ class SimulatedNoise:
 
 def _as_scales(scales: Scales, rounds: int, n: int) -> FloatArray:
     """Shape scales so that they broadcast over (rounds, n)."""
-    given = scales.scales(rounds) if isinstance(scales, Parameters) else np.asarray(scales, dtype=np.float64)
+    given = scales.scales(rounds) if isinstance(scales, Law) else np.asarray(scales, dtype=np.float64)
     if given.shape not in ((), (rounds,), (rounds, n)):
         raise StateError(
             f"scales must be one number, one per round ({rounds},) or one per round and agent "

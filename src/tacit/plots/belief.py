@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tacit.audit.belief import Belief
 from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, canvas, counted, label_line, styled
-from tacit.theory.rounding import shown_up
+from tacit.rounding import shown_up
 
 _WHO = {
     "eavesdropper": "An eavesdropper",

@@ -10,7 +10,8 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
-from tacit.mechanism import ClientServer, Fading
+from tacit.law import Fading
+from tacit.mechanism import ClientServer
 from tacit.theory import accuracy, privacy
 from tacit.theory.optimum import best_fading, best_one_shot, price_of_smoothness
 

@@ -14,9 +14,9 @@ from tacit.audit.measure import measure_loss
 from tacit.audit.subjects import Subject
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism import Mechanism
+from tacit.rounding import product_up
 from tacit.simulate import Record, simulate
 from tacit.theory import convergence, moments, privacy
-from tacit.theory.rounding import product_up
 
 _MOST_AGENTS = 200  # the exact moments are dense matrices, one per round
 

@@ -12,8 +12,8 @@ from tacit.errors import StateError
 from tacit.mechanism import Execution
 from tacit.plots.fan import Fan
 from tacit.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, styled
+from tacit.rounding import shown_up
 from tacit.theory import accuracy
-from tacit.theory.rounding import shown_up
 
 _MOST_LINES = 200
 

@@ -5,7 +5,8 @@ MessagePack, all maps written as arrays in this order, no nil but where a thing 
     "tacit session", format 2,
     name, [[agent name, key (32 bytes)], …], coordinator's key or nil,
     [[i, j], …] with i < j in rising order or nil,
-    noise kind, mixing, noise, decay or nil (each a float, or an array of one per agent where they differ),
+    name of the noise law, mixing, noise, decay or nil where the law has none (each a float, or an array of
+    one per agent where they differ),
     rounds, [low, high, state exponent, bits, reach exponent], adjacency, components,
     [round, start, repeat] in seconds, quorum, start,
     expires in whole seconds since 1970-01-01 00:00 UTC
@@ -37,7 +38,7 @@ class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     roster: tuple[tuple[str, bytes], ...]
     coordinator: bytes | None
     edges: tuple[tuple[int, int], ...] | None
-    noise_kind: Literal["fading", "one-shot"]
+    noise_kind: str
     mixing: float | tuple[float, ...]
     noise: float | tuple[float, ...]
     decay: float | tuple[float, ...] | None

@@ -58,7 +58,8 @@ class Moved(_Record, frozen=True, tag="moved"):
     """Update `update` was made (there are now `update` + 1), from these frames, to this private state.
 
     With a server `heard` is the feedback. On a graph it is the report of every agent whose message
-    was used, `used` says whose, and `y` is their mean. `basis` is the public shadow of one-shot noise.
+    was used, `used` says whose, and `y` is their mean. `basis` is the public shadow where noise is
+    drawn once.
     """
 
     update: int

@@ -20,13 +20,14 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot
+from tacit.law import Fading, named
+from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice, LatticeAgent
 from tacit.protocol.canonical import decode_session, encode_session, session_id
 from tacit.protocol.exact import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
+from tacit.rounding import fraction_up
 from tacit.theory.privacy import require_adjacency
-from tacit.theory.rounding import fraction_up
 
 if TYPE_CHECKING:
     from tacit.noise.accounting import Account
@@ -87,10 +88,11 @@ class Session:
         The coordinator's Ed25519 public key; with a server only.
     edges : sequence of pairs, optional
         Who talks to whom, by number; without a server only. Must connect all.
-    noise_kind : "fading" or "one-shot"
-        The paper's fresh noise in every round, or noise once on a public shadow.
+    noise_kind : str
+        The name of the noise law: "fading" (the paper's), "one-shot", "constant", or one that was registered
+        with `tacit.law.register` by everybody who takes part.
     mixing, noise, decay : float or one per agent
-        σ, c and q; decay is None with one-shot noise.
+        σ, c and q; decay is None where the law has none.
     rounds : int
         How many rounds there are.
     lattice : Lattice
@@ -114,7 +116,7 @@ class Session:
     roster: tuple[Member, ...]
     coordinator: bytes | None = None
     edges: tuple[tuple[int, int], ...] | None = None
-    noise_kind: Literal["fading", "one-shot"] = "fading"
+    noise_kind: str = Fading.name
     mixing: PerMember
     noise: PerMember
     decay: PerMember | None = None
@@ -171,10 +173,9 @@ class Session:
             )
 
     def _check_parameters(self) -> None:
-        if self.noise_kind not in ("fading", "one-shot"):
-            raise ParameterError(f'the noise must be "fading" or "one-shot", got {self.noise_kind!r}.')
-        if (self.decay is None) != (self.noise_kind == "one-shot"):
-            raise ParameterError("decay must be given with fading noise, and only then.")
+        if (self.decay is not None) != ("decay" in named(self.noise_kind).words()):
+            must = "be left out" if self.decay is not None else "be given"
+            raise ParameterError(f"decay must {must} with {self.noise_kind} noise.")
         if not isinstance(self.lattice, Lattice):
             raise ParameterError(f"lattice must be a Lattice, got {type(self.lattice).__name__}.")
         for what in ("mixing", "noise", "decay"):
@@ -228,8 +229,8 @@ class Session:
     @cached_property
     def mechanism(self) -> Mechanism:
         """What the paper calls it: client-server or distributed, with its parameters."""
-        sigma, c = _plain(self.mixing), _plain(self.noise)
-        parameters = OneShot(sigma, c) if self.decay is None else Fading(sigma, c, _plain(self.decay))
+        law = named(self.noise_kind)
+        parameters = law.from_words({word: _plain(getattr(self, word)) for word in law.words()})
         if self.edges is None:
             return ClientServer(parameters, agents=self.n)
         return Distributed(parameters, self.graph)

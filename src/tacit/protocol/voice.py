@@ -95,7 +95,7 @@ class Voice:
         self.clamped = clamped
         self._state = state
         self._shadow: tuple[int, ...] | None = None
-        self._one_shot = session.noise_kind == "one-shot"
+        self._shadowed = session.mechanism.shadowed
         self._draws: dict[int, tuple[int, ...]] = {}
         self._losses = session.account(number).per_message
         self._planned = session.planned(number)
@@ -160,8 +160,8 @@ class Voice:
 
     @property
     def lacks_shadow(self) -> bool:
-        """Whether one-shot noise must still be drawn before the agent can move and speak."""
-        return self._one_shot and self._shadow is None and not self.silent
+        """Whether noise that is drawn once must still be drawn before the agent can move and speak."""
+        return self._shadowed and self._shadow is None and not self.silent
 
     def speak(self, heard: bytes) -> Spoke:
         """Make message `update`. Once: whoever needs it again has `said`."""
@@ -180,7 +180,7 @@ class Voice:
         return Spoke(u, self.said, loss)
 
     def _keep_shadow(self, x: tuple[int, ...], exponent: int) -> None:
-        if self._one_shot and self._shadow is None:
+        if self._shadowed and self._shadow is None:
             self._shadow = as_numbers(self._agent.lattice.lifted(as_array(x), exponent))
 
     def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:

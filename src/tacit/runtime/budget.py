@@ -24,8 +24,8 @@ from tacit.errors import CapExceeded, InputError
 from tacit.protocol.exact import as_fraction, exact, up, within
 from tacit.protocol.roster import require_name
 from tacit.protocol.voice import Budget
+from tacit.rounding import fraction_up, shown_up
 from tacit.runtime.schema import Capped, Reserved
-from tacit.theory.rounding import fraction_up, shown_up
 
 _MOST_NAMED = 3
 """A refusal names at most so many sessions."""

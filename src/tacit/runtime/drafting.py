@@ -13,7 +13,7 @@ import numpy as np
 from tacit.arrays import FloatArray, PerAgent
 from tacit.errors import InputError
 from tacit.graph import Graph
-from tacit.mechanism import Fading
+from tacit.law import Law
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session, diameter
 from tacit.runtime.roster import COORDINATOR, Roster
@@ -41,6 +41,7 @@ def draft(
     tolerance: float | None = None,
     mixing: PerAgent | None = None,
     true_average: bool = False,
+    law: type[Law] | None = None,
     one_shot: bool = False,
     components: int = 1,
     deadlines: Deadlines | None = None,
@@ -60,8 +61,10 @@ def draft(
         As in `tacit.theory.design.design`. The adjacency covers the whole range unless given.
     rounds : int, optional
         As many as it takes to agree unless given.
+    law : class of a noise law, optional
+        Fading noise unless given.
     one_shot : bool
-        Noise once instead of in every round.
+        The same as ``law=OneShot``.
     expires : int, optional
         When the session ends for everyone, in seconds since 1970 (UTC); `usual_expiry` unless given.
     """
@@ -81,6 +84,7 @@ def draft(
         "spread": span,
         "mixing": mixing,
         "true_average": true_average,
+        "law": law,
         "one_shot": one_shot,
     }
     promise = _promise(asked, rounds)
@@ -91,9 +95,9 @@ def draft(
         "roster": roster.members,
         "coordinator": roster.coordinator if graph is None else None,
         "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
-        "noise_kind": "one-shot" if one_shot else "fading",
+        "noise_kind": parameters.name,
         "mixing": _plain(parameters.sigma),
-        "decay": _plain(parameters.q) if isinstance(parameters, Fading) else None,
+        "decay": _plain(parameters.worded()["decay"]) if "decay" in parameters.words() else None,
         "rounds": promise.rounds,
         "adjacency": delta,
         "components": components,

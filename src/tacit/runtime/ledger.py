@@ -39,11 +39,11 @@ from tacit.protocol.records import (
     decode_record,
     encode_record,
 )
+from tacit.rounding import fraction_up
 from tacit.runtime import schema
 from tacit.runtime.budget import Balance, Purse, Reservation, require_amount, require_label
 from tacit.runtime.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
-from tacit.theory.rounding import fraction_up
 
 _KINDS: dict[type[Record], str] = {
     Began: "began",

@@ -115,7 +115,7 @@ class NoiseAhead:
         self._source: WholeNoise = source or cast(WholeNoise, _shared())
         self._agent, self._clock = session.lattice_agent(who), clock
         self._size = None if session.components == 1 else session.components
-        self._messages = 1 if session.noise_kind == "one-shot" else session.rounds
+        self._messages = 1 if session.mechanism.shadowed else session.rounds
         self._depth = _DEPTH if session.components <= _LONG else _SHALLOW
         self._pool: DrawnAhead | None = None
         self._taken = 0  # since the pool was full

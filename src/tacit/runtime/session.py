@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacit.errors import FileError, InputError
+from tacit.law import named, names
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, PerMember, Session
@@ -121,7 +122,7 @@ def parse_session(text: str, what: str) -> Session:
     topology = top.word("topology", ("server", "graph"))
     members = tuple(_member(name, entry) for name, entry in _entries(top))
     mechanism, values = top.table("mechanism"), top.table("values")
-    one_shot = mechanism.word("noise_kind", ("fading", "one-shot")) == "one-shot"
+    kind = mechanism.word("noise_kind", names())
     server = topology == "server"
     try:
         session = Session(
@@ -129,10 +130,10 @@ def parse_session(text: str, what: str) -> Session:
             roster=members,
             coordinator=top.key("coordinator") if server else None,
             edges=None if server else _edges(top, members),
-            noise_kind="one-shot" if one_shot else "fading",
+            noise_kind=kind,
             mixing=mechanism.numbers("mixing"),
             noise=mechanism.numbers("noise"),
-            decay=None if one_shot else mechanism.numbers("decay"),
+            decay=mechanism.numbers("decay") if "decay" in named(kind).words() else None,
             rounds=mechanism.whole("rounds"),
             lattice=_lattice(top.table("lattice"), values),
             adjacency=values.number("adjacency"),

@@ -10,10 +10,10 @@ from typing import Any, final
 
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import Session, SessionPromise
+from tacit.rounding import product_up, shown_up
 from tacit.runtime.budget import steps
 from tacit.runtime.drafting import worst_loss
 from tacit.theory.advice import right_share, strength, wide_radius
-from tacit.theory.rounding import product_up, shown_up
 
 _COARSE = 1e-6
 """An accounted loss may be so much above the loss on real numbers, relatively, before it is a fault."""

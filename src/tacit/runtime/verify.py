@@ -26,12 +26,12 @@ from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array
 from tacit.protocol.messages import Kind
 from tacit.protocol.session import Session
+from tacit.rounding import fraction_up
 from tacit.runtime.checking import Checker
 from tacit.runtime.findings import Finding
 from tacit.runtime.reading import Reading
 from tacit.theory import happened, selection
 from tacit.theory.happened import Happened, Value
-from tacit.theory.rounding import fraction_up
 
 _FREE, _PER_LINE = 1000, 4
 """So many messages are accounted for, and so many more for every line. Each takes some 50 µs, and the account

@@ -103,7 +103,7 @@ def move(
     x_next: FloatArray,
     t: int,
     speaks: bool,
-    one_shot: bool,
+    shadowed: bool,
     lanes: tuple[int, ...],
     before: int,
     lo: int,
@@ -118,7 +118,7 @@ def move(
     block = DRAWS // width
     total, eta = np.empty(DRAWS), np.empty(DRAWS)
     counters, steps = np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
-    noisy = speaks and not one_shot
+    noisy = speaks and not shadowed
     if noisy:
         _open_counters(keys, t + 1, before + lo, counters, steps)
     for b in range(lo, hi, block):
@@ -165,7 +165,7 @@ def move_on(
     first: int,
     last: int,
     speaks_last: bool,
-    one_shot: bool,
+    shadowed: bool,
     weights: FloatArray,
     weight_sum: float,
     slots: IntArray,
@@ -187,7 +187,7 @@ def move_on(
         names = keys[column : column + width]
         for t in range(first, last):
             speaks = speaks_last or t + 1 < last
-            move(indptr, indices, sigma, scales[t - first], names, states, here, there, t, speaks, one_shot,
+            move(indptr, indices, sigma, scales[t - first], names, states, here, there, t, speaks, shadowed,
                  lanes, 0, 0, n)  # fmt: skip
             here, there = there, here
             if slots[t - first] >= 0:

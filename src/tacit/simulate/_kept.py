@@ -11,7 +11,8 @@ import numpy as np
 from tacit import __version__
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import StateError
-from tacit.mechanism import Distributed, Execution, Fading, Mechanism, Parameters
+from tacit.law import Law
+from tacit.mechanism import Distributed, Execution, Mechanism
 from tacit.noise import SimulatedNoise
 from tacit.simulate.record import Record
 
@@ -113,7 +114,7 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
     variables |= labelled_parameters(setup.mechanism.parameters, kept.agents)
     attrs = attributes(
         setup.mechanism.kind,
-        one_shot=setup.mechanism.one_shot,
+        law=setup.mechanism.parameters,
         agents=setup.mechanism.n,
         rounds=setup.rounds,
         seed=setup.seed,
@@ -141,26 +142,27 @@ def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None
     return eta, y
 
 
-def labelled_parameters(parameters: Parameters, agents: IntArray | None = None) -> dict[str, Any]:
+def labelled_parameters(parameters: Law, agents: IntArray | None = None) -> dict[str, Any]:
     """Mixing, noise and decay as variables, of all agents or some."""
-    letters: dict[str, Any] = {"mixing": parameters.sigma, "noise": parameters.c}
-    if isinstance(parameters, Fading):
-        letters["decay"] = parameters.q
     return {
-        name: (("agent",), value if agents is None else value[agents], {"long_name": LONG_NAMES[name]})
+        name: (
+            ("agent",),
+            value if agents is None else value[agents],
+            {"long_name": LONG_NAMES.get(name, name)},
+        )
         if isinstance(value, np.ndarray)
-        else ((), value, {"long_name": LONG_NAMES[name]})
-        for name, value in letters.items()
+        else ((), value, {"long_name": LONG_NAMES.get(name, name)})
+        for name, value in parameters.worded().items()
     }
 
 
 def attributes(
-    kind: str, *, one_shot: bool, agents: int, rounds: int, seed: int, interrupted: bool = False
+    kind: str, *, law: Law, agents: int, rounds: int, seed: int, interrupted: bool = False
 ) -> dict[str, Any]:
     """What was run."""
     return {
         "mechanism": kind,
-        "noise_kind": "one-shot" if one_shot else "fading",
+        "noise_kind": law.name,
         "agents": agents,
         "rounds": rounds,
         "seed": seed,

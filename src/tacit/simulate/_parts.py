@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states
 from tacit.errors import ParameterError
-from tacit.mechanism import Fading, Parameters
+from tacit.law import Law
 from tacit.simulate import _graph_kernels, _kernels
 from tacit.simulate.plan import values_between
 from tacit.simulate.rows import Rows
@@ -26,10 +26,7 @@ Tile = tuple[int, int]  # first column (run × component), and how many
 class Job:
     """What all parts share, or one part's share of it: everything but the graph."""
 
-    sigma: FloatArray
-    c: FloatArray
-    q: float
-    one_shot: bool
+    law: Law
     values: FloatArray | str
     components: int
     vectors: bool
@@ -39,23 +36,20 @@ class Job:
 
     @classmethod
     def of(
-        cls, parameters: Parameters, n: int, values: npt.ArrayLike | str, *, rounds: int, runs: int, seed: int
+        cls, parameters: Law, n: int, values: npt.ArrayLike | str, *, rounds: int, runs: int, seed: int
     ) -> Job:
         for name, given, least in (("rounds", rounds, 0), ("runs", runs, 1)):
             if given < least:
                 raise ParameterError(f"{name} must be a whole number of at least {least}, got {given}.")
-        q = np.asarray(parameters.q if isinstance(parameters, Fading) else 0.0)
-        if q.ndim:
-            raise ParameterError("decay must be one number for all agents of a partitioned simulation.")
+        for word, value in list(parameters.worded().items())[2:]:
+            if np.ndim(value):
+                raise ParameterError(f"{word} must be one number for all agents of a partitioned simulation.")
         states = values if isinstance(values, str) else as_states(values, n)
         if isinstance(states, str):
             values_between(states, 0, 0)  # refuses a name it does not know
         vectors = not isinstance(states, str) and states.ndim == 2
         return cls(
-            sigma=np.atleast_1d(np.array(parameters.sigma)),
-            c=np.atleast_1d(np.array(parameters.c)),
-            q=float(q),
-            one_shot=not isinstance(parameters, Fading),
+            law=parameters,
             values=states,
             components=int(np.shape(states)[1]) if vectors else 1,
             vectors=vectors,
@@ -66,13 +60,17 @@ class Job:
 
     def of_part(self, lo: int, hi: int) -> Job:
         """Return what agents lo ≤ i < hi need to know."""
-        sigma, c = (each[lo:hi] if each.size > 1 else each for each in (self.sigma, self.c))
         values = self.values if isinstance(self.values, str) else self.values[lo:hi]
-        return replace(self, sigma=sigma, c=c, values=values)
+        return replace(self, law=self.law.of_agents(slice(lo, hi)), values=values)
 
     def scale(self, t: int) -> FloatArray:
         """Laplace scale of round t."""
-        return np.asarray(self.c * self.q ** np.float64(t))
+        return np.atleast_1d(np.asarray(self.law.scale(np.float64(t)), dtype=np.float64))
+
+    @property
+    def sigma(self) -> FloatArray:
+        """Mixing: one number, or one per agent."""
+        return np.atleast_1d(np.array(self.law.sigma))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +152,7 @@ def step(part: Part, state: State, t: int, tile: Tile, heard: list[FloatArray]) 
     theta, following = np.array(state.theta), np.empty_like(state.x)
     _graph_kernels.move(
         part.indptr, part.indices, job.sigma, job.scale(t + 1), keys, theta, x, following, t,
-        t + 1 < job.rounds, job.one_shot, (0,) * tile[1], part.lo, 0, part.n,
+        t + 1 < job.rounds, job.law.shadowed, (0,) * tile[1], part.lo, 0, part.n,
     )  # fmt: skip
     return State(theta, following)
 

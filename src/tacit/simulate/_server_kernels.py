@@ -147,7 +147,7 @@ def serve_on(
     y: FloatArray,
     first: int,
     last: int,
-    one_shot: bool,
+    shadowed: bool,
     weights: FloatArray,
     weight_sum: float,
     slots: IntArray,
@@ -161,7 +161,7 @@ def serve_on(
         at, pending = c * n, False
         for t in range(first, last):
             start, gamma = stream(keys[c], np.uint64(t))
-            noisy = t == 0 or not one_shot
+            noisy = t == 0 or not shadowed
             _report(theta, x, sigma, scales[t - first], start, gamma, y[c], pending, noisy, at, n, parts, 0,
                     blocks, buffer)  # fmt: skip
             sum_of_blocks(parts, np.float64(n), result)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.mechanism import Distributed, Fading, Mechanism, Parameters
+from tacit.law import Law
+from tacit.mechanism import Distributed, Mechanism
 from tacit.noise._kernels import stream
 from tacit.simulate import _graph_kernels, _kernels, _server_kernels
 from tacit.simulate._crew import Crew, even_shares, even_work
@@ -55,24 +56,18 @@ class Setup:
 class Scales:
     """Laplace scales round by round, without a table of rounds × agents."""
 
-    def __init__(self, parameters: Parameters) -> None:
-        self._c = np.atleast_1d(np.asarray(parameters.c, dtype=np.float64))
-        self._q = np.atleast_1d(np.asarray(parameters.q if isinstance(parameters, Fading) else 0.0))
-        self.each = max(self._c.size, self._q.size) > 1
-        self._next, self._powers = 0, np.ones_like(self._q)
+    def __init__(self, parameters: Law) -> None:
+        self._rows, self._next = parameters.round_scales(), 0
+        self._width = next(parameters.round_scales()).size
+        self.each = self._width > 1
 
     def rows(self, first: int, last: int) -> FloatArray:
-        """c·q^t for first ≤ t < last; calls must follow each other without gaps."""
-        rows = np.empty((last - first, max(self._c.size, self._q.size)))
-        for t in range(first, last):
-            if self._q.size == 1:
-                rows[t - first] = self._c * self._q[0] ** np.float64(t)
-            else:
-                # a running product: a million powers would take as long as the round itself
-                assert t == self._next
-                np.multiply(self._c, self._powers, out=rows[t - first])
-                self._powers *= self._q
-                self._next += 1
+        """Scales of rounds first ≤ t < last; calls must follow each other without gaps."""
+        assert first == self._next  # a law may find a round's scale from that of the round before
+        rows = np.empty((last - first, self._width))
+        for row in rows:
+            row[:] = next(self._rows)
+        self._next = last
         return rows
 
 
@@ -87,7 +82,7 @@ class Tile(ABC):
         self._keys = np.empty(width, dtype=np.uint64)
         runs, parts = self.run.astype(np.uint64), self.component.astype(np.uint64)
         _kernels.column_keys(np.uint64(setup.seed), runs, parts, self._keys)
-        self._rounds, self._one_shot = setup.rounds, setup.mechanism.one_shot
+        self._rounds, self._shadowed = setup.rounds, setup.mechanism.shadowed
         self._scales = Scales(parameters)
         self._sigma = np.atleast_1d(np.array(parameters.sigma))
         self._weights = setup.weights
@@ -169,7 +164,7 @@ class DistributedTile(Tile):
         speaks = self.t + 1 < self._rounds
         work = partial(
             _graph_kernels.move, self._graph.indptr, self._graph.indices, self._sigma, scale, self._keys,
-            self._theta, self._x, self._x_next, self.t, speaks, self._one_shot, self._lanes, 0,
+            self._theta, self._x, self._x_next, self.t, speaks, self._shadowed, self._lanes, 0,
         )  # fmt: skip
         self._share(work, self._bounds)
         self._x, self._x_next, self.t = self._x_next, self._x, self.t + 1
@@ -179,7 +174,7 @@ class DistributedTile(Tile):
         t, scales = self.t, self._scales.rows(self.t + 1, to + 1)
         _graph_kernels.move_on(
             self._graph.indptr, self._graph.indices, self._sigma, scales, self._keys, self._theta, self._x,
-            self._x_next, t, to, to < self._rounds, self._one_shot, *self._weights, slots[t:to], averages,
+            self._x_next, t, to, to < self._rounds, self._shadowed, *self._weights, slots[t:to], averages,
             self._lanes,
         )  # fmt: skip
         if (to - t) % 2:
@@ -221,7 +216,7 @@ class ClientServerTile(Tile):
         super().__init__(setup, first, width, crew)
         self._theta = _aligned(self.n * width)
         np.take(setup.values.T, self.component, axis=0, out=self._theta.reshape(width, self.n))
-        self._x = _aligned(self.n * width) if setup.keeps_messages or self._one_shot else np.empty(0)
+        self._x = _aligned(self.n * width) if setup.keeps_messages or self._shadowed else np.empty(0)
         self._pending = False
 
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
@@ -237,7 +232,7 @@ class ClientServerTile(Tile):
         """Several rounds, this thread."""
         t, scales = self.t, self._scales.rows(self.t, to)
         _server_kernels.serve_on(
-            self.n, self._sigma, scales, self._keys, self._theta, self._x, self.y, t, to, self._one_shot,
+            self.n, self._sigma, scales, self._keys, self._theta, self._x, self.y, t, to, self._shadowed,
             *self._weights, slots[t:to], averages,
         )  # fmt: skip
         self.t = to
@@ -245,7 +240,7 @@ class ClientServerTile(Tile):
     def _serve(self) -> None:
         """One round, all threads, one column after the other."""
         scale = self._scales.rows(self.t, self.t + 1)[0]
-        noisy = self.t == 0 or not self._one_shot
+        noisy = self.t == 0 or not self._shadowed
         for c in range(self.width):
             start, gamma = map(np.uint64, stream(self._keys[c], np.uint64(self.t)))
             report = partial(

@@ -146,7 +146,7 @@ def rounding_bound(on: OnLattice, rounds: int) -> FloatArray:
         said = basis + np.where(steps > s, steps / 2, 0)
         heard = said.max() + s / 2
         theta = (1 - sigma) * theta + sigma * heard + s / 2
-        basis = (1 - sigma) * said + sigma * heard + s / 2 if on.mechanism.one_shot else theta
+        basis = (1 - sigma) * said + sigma * heard + s / 2 if on.mechanism.shadowed else theta
         bounds.append(float(theta.max()))
     return np.array(bounds) * (1 + 2**-40)
 

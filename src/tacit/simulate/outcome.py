@@ -17,7 +17,8 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
-from tacit.mechanism import ClientServer, Mechanism, OneShot
+from tacit.law import Law
+from tacit.mechanism import ClientServer, Mechanism
 from tacit.theory.classes import AgentClasses, agent_classes
 
 _DRAWS = 2**20  # how many draws to hold in memory; results do not depend on it
@@ -61,7 +62,7 @@ def sample_outcome(
     unit = float(groups.scale.max())
     if rounds == 0 or unit == 0:  # nothing said yet
         return np.zeros(runs)
-    terms = groups.rounds_that_matter() if rounds is None else min(rounds, groups.rounds_that_matter())
+    terms = groups.law.significant_rounds(rounds)
     spread = np.empty(runs)
     for chunk in groups.chunks(runs, terms):
         mixed = np.zeros(chunk.stop - chunk.start)
@@ -92,10 +93,10 @@ def sample_average(
     runs, rounds = whole("runs", runs, 1), whole("rounds", rounds, 0)
     start = _finite("start", start)
     scales, normals = _generators(seed)
-    if isinstance(mechanism.parameters, OneShot):
-        moved = _one_shot_path(mechanism, rounds, runs, scales, normals)
+    if mechanism.shadowed:
+        moved = _shadow_path(mechanism, rounds, runs, scales, normals)
     else:
-        moved = _fading_path(mechanism, rounds, runs, scales, normals)
+        moved = _fresh_path(mechanism, rounds, runs, scales, normals)
     return np.asarray(start + moved)
 
 
@@ -132,42 +133,29 @@ def sample_agent(
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Agents that share what their noise adds to the average: Lap(scale·q^t) each in round t."""
+    """Agents that share what their noise adds to the average: Lap(scale) in round 0, then as the law says."""
 
     count: FloatArray
     scale: FloatArray
-    q: FloatArray
+    law: Law
 
     @classmethod
     def of(cls, mechanism: Mechanism, rounds: int | None) -> _Groups:
-        """Group the agents; one-shot noise counts as the noise of a single round."""
+        """Group the agents; noise drawn once counts as the noise of a single round."""
         classes = agent_classes(mechanism)
-        if isinstance(mechanism.parameters, OneShot):
-            scale = _one_shot_scales(classes)
+        if mechanism.shadowed:
+            scale = _shadow_scales(classes)
             if rounds is not None:
                 scale = scale * _arrived(classes.sigma, rounds)
-            return cls(classes.agents, scale, classes.q)
+            return cls(classes.agents, scale, classes.law)
         # V = Σ_t Σ_i (|N(i)| + 1) η_i(t) / Σγ_i: agents that differ in σ alone add the same
-        rows = np.column_stack([classes.closed * classes.c / classes.total_gamma, classes.q])
-        kinds, kind = np.unique(rows, axis=0, return_inverse=True)
-        count = np.bincount(kind, weights=classes.agents).astype(np.float64)
-        return cls(count, kinds[:, 0].copy(), kinds[:, 1].copy())
-
-    def rounds_that_matter(self) -> int:
-        """After how many rounds the rest is below double precision.
-
-        The variance of V given the Gamma draws is S = Σ_g w_g Σ_t q_g^2t G_{g,t}. Let R be its part
-        from round T ≥ 2 on: V without it is off by a factor √(1 − R/S) ≥ 1 − R/S. R is independent
-        of rounds 0 and 1, which alone hold S ≥ Σ_g w_g q_g² X_g with X_g ~ Gamma(2m_g) and
-        E[1/X_g] = 1/(2m_g − 1) ≤ 1/m_g. With Jensen over g,
-            E[R/S] ≤ Σ_g w_g m_g q_g^2T/(1 − q_g²) / Σ_g w_g m_g q_g² ≤ max_g q_g^(2T−2)/(1 − q_g²),
-        which is at most 2^−53 for the T below. The right side rises with q, so the largest q decides.
-        """
-        q = float(self.q.max())
-        if q == 0:  # one-shot
-            return 1
-        log_rest = 53 * math.log(2) - math.log1p(-q) - math.log1p(q)
-        return 1 + max(1, math.ceil(log_rest / (-2 * math.log(q))))
+        scale = classes.closed * classes.c / classes.total_gamma
+        law, alike = classes.law, ("c",) if classes.law.by_mixing else ("sigma", "c")
+        rest = [value for name, value in law.values().items() if name not in alike]
+        rows = np.column_stack([scale, *rest])
+        _, first, kind = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        count = np.bincount(kind.reshape(-1), weights=classes.agents).astype(np.float64)
+        return cls(count, scale[first], law.of_agents(first))
 
     def segments(self, rounds: int) -> Iterator[range]:
         """Rounds that are drawn together: fixed, so that sums do not depend on memory."""
@@ -183,17 +171,17 @@ class _Groups:
     def mixing_variances(
         self, generator: np.random.Generator, rounds: range, runs: int, unit: float
     ) -> FloatArray:
-        """Σ_g (scale_g q_g^t / unit)² G_{g,t}, of shape (runs, rounds): half the variance given G.
+        """Σ_g (scale_{g,t} / unit)² G_{g,t}, of shape (runs, rounds): half the variance given G.
 
         Draws are taken in the order run, round, group, so any split into runs is the same stream.
         """
         draws = generator.standard_gamma(self.count, size=(runs, len(rounds), self.count.size))
         t = np.arange(rounds.start, rounds.stop, dtype=np.float64)[:, None]
-        draws *= (self.scale / unit * self.q**t) ** 2
+        draws *= (self.scale / unit * self.law.faded(t)) ** 2
         return np.asarray(draws.sum(axis=-1))
 
 
-def _fading_path(
+def _fresh_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
     groups = _Groups.of(mechanism, rounds)
@@ -207,12 +195,12 @@ def _fading_path(
     return np.asarray(np.cumsum(path, axis=1))
 
 
-def _one_shot_path(
+def _shadow_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
     # θ_i trails its shadow by (1 − σ_i)^t η_i, and the shadows' average never moves after round 0
     classes = agent_classes(mechanism)
-    count, scale = classes.agents, _one_shot_scales(classes)
+    count, scale = classes.agents, _shadow_scales(classes)
     path = np.zeros((runs, rounds + 1))
     step = max(1, _DRAWS // count.size)
     for first in range(0, runs, step):
@@ -224,13 +212,13 @@ def _one_shot_path(
     return path
 
 
-def _one_shot_scales(classes: AgentClasses) -> FloatArray:
+def _shadow_scales(classes: AgentClasses) -> FloatArray:
     """Scale of γ_i η_i / Σγ_i for each class of agents."""
     return np.asarray(classes.gamma * classes.c / classes.total_gamma)
 
 
 def _arrived(sigma: FloatArray, rounds: int) -> FloatArray:
-    """1 − (1 − σ)^T: how much of its one-shot noise an agent's state has taken on."""
+    """1 − (1 − σ)^T: how much of the noise of its shadow an agent's state has taken on."""
     return np.asarray(-np.expm1(rounds * np.log1p(-sigma)))
 
 

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import Parameters
-from tacit.mechanism.parameters import require_known
+from tacit.law import Law
 from tacit.noise.simulated import as_seed
 from tacit.simulate import _kernels, _parts
 from tacit.simulate._kept import LONG_NAMES, attributes, labelled_parameters
@@ -43,7 +42,7 @@ AHEAD = 8  # rounds handed to the scheduler before the first of them is done
 
 
 def simulate_partitioned(
-    parameters: Parameters,
+    parameters: Law,
     graph: Graph | Rows | str,
     values: npt.ArrayLike | str,
     rounds: int,
@@ -59,8 +58,8 @@ def simulate_partitioned(
 
     Parameters
     ----------
-    parameters : Fading or OneShot
-        Decay must be one number for all agents.
+    parameters : Law
+        All but mixing and noise must be one number for all agents.
     graph : Graph, Rows or str
         A whole graph is cut up here and sent. Rows (`tacit.simulate.rows`), and the names ``ring:…`` and
         ``torus:…``, are made where they are needed and never whole; that Rows are a connected graph is
@@ -103,7 +102,6 @@ def simulate_partitioned(
     rows = rows_of(graph)
     if isinstance(rows, Graph):
         rows.require_connected()
-    require_known(parameters)
     parameters = parameters.for_agents(rows.n)
     job = Job.of(parameters, rows.n, values, rounds=rounds, runs=runs, seed=as_seed(seed))
     with connected(cluster) as client, client.as_current(), warnings.catch_warnings():
@@ -127,9 +125,7 @@ def _bounds(n: int, parts: int) -> IntArray:
 class _Run:
     """Hands the steps of all parts to the scheduler, and holds on to what is still needed."""
 
-    def __init__(
-        self, client: Any, parameters: Parameters, job: Job, rows: Graph | Rows, bounds: IntArray
-    ) -> None:
+    def __init__(self, client: Any, parameters: Law, job: Job, rows: Graph | Rows, bounds: IntArray) -> None:
         self._client, self._parameters, self._job, self._bounds = client, parameters, job, bounds
         self._call, self._count = secrets.token_hex(4), 0  # keys of this call alone
         self._tiles = cut(job.runs * job.components, WIDEST)
@@ -241,7 +237,7 @@ class _Run:
         whole = xr.Dataset(
             {name: (*variable, {"long_name": LONG_NAMES[name]}) for name, variable in variables.items()},
             {"run": np.arange(job.runs), "round": kept, "component": np.arange(job.components)},
-            attributes("distributed", one_shot=job.one_shot, agents=n, rounds=job.rounds, seed=job.seed),
+            attributes("distributed", law=job.law, agents=n, rounds=job.rounds, seed=job.seed),
         ).assign(labelled_parameters(self._parameters))
         if columns:
             whole = whole.transpose("run", "round", "agent", "component", missing_dims="ignore")

@@ -22,16 +22,15 @@ from tacit import __version__
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism, OneShot, Parameters
+from tacit.law import Fading, Law, named
+from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.simulate.outcome import whole
-from tacit.theory.optimum import best_fading, best_one_shot
 
 Setting: TypeAlias = int | float | str
 Grid: TypeAlias = Mapping[str, Any]
 
 # Slowest first: cells that share a graph follow each other, so it is built once.
 AXES = ("agents", "graph", "noise_kind", "mixing", "noise", "decay", "epsilon")
-KINDS = ("fading", "one-shot")
 METHODS = ("engine", "outcome")
 _CHUNK = 2**20
 
@@ -160,16 +159,13 @@ def derived_seed(seed: int, number: int) -> int:
     return int(low) | (int(high) >> 1) << 32
 
 
-def _parameters(settings: Mapping[str, Setting]) -> Parameters:
-    sigma = float(settings["mixing"])
-    one_shot = settings["noise_kind"] == "one-shot"
+def _parameters(settings: Mapping[str, Setting]) -> Law:
+    law = named(str(settings["noise_kind"]))
     if "epsilon" in settings:
         # the least variance for this mixing and epsilon (docs/proofs/best-noise.md)
         epsilon = float(settings["epsilon"])
-        OneShot(sigma, 1 / epsilon)  # refuses a mixing that the formulas are not for
-        return best_one_shot(sigma, epsilon) if one_shot else best_fading(sigma, epsilon)
-    c = float(settings["noise"])
-    return OneShot(sigma, c) if one_shot else Fading(sigma, c, float(settings["decay"]))
+        return law.best(float(settings["mixing"]), epsilon)
+    return law.from_words(settings)
 
 
 @lru_cache(maxsize=2)
@@ -181,20 +177,17 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
     unknown = [name for name in grid if name not in AXES]
     if unknown:
         raise ParameterError(f"a sweep's axes must be among {', '.join(AXES)}, got {unknown[0]!r}.")
-    asked = {"noise_kind": ["fading"], **grid}
+    asked = {"noise_kind": [Fading.name], **grid}
     axes = {name: _checked_axis(name, asked[name]) for name in AXES if name in asked}
-    kinds = axes["noise_kind"]
-    wrong = [kind for kind in kinds if kind not in KINDS]
-    if wrong:
-        raise ParameterError(f"noise_kind must be one of {', '.join(KINDS)}, got {wrong[0]!r}.")
+    decays = ["decay" in named(str(kind)).words() for kind in axes["noise_kind"]]
     if ("agents" in axes) == ("graph" in axes):
         raise ParameterError("a sweep needs either agents (with a server) or graph among its axes, not both.")
     if "mixing" not in axes or ("noise" in axes) == ("epsilon" in axes):
         raise ParameterError("a sweep needs mixing and either noise or epsilon among its axes.")
-    if ("decay" in axes) != ("noise" in axes and "fading" in kinds):
+    if ("decay" in axes) != ("noise" in axes and any(decays)):
         raise ParameterError(
             "a sweep needs decay among its axes exactly where noise fades and epsilon does not choose it: "
-            "with noise and noise_kind fading."
+            "with noise and a noise_kind that has a decay, like fading."
         )
     return axes
 

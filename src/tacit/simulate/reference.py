@@ -26,20 +26,20 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
     values : array_like, shape (n,) or (n, k)
         θ(0).
     noise : array_like, shape (rounds, n) or (rounds, n, k)
-        η(t), as `SimulatedNoise.draw` returns it. For one-shot mechanisms zero after round 0.
+        η(t), as `SimulatedNoise.draw` returns it. Where the law draws once, zero after round 0.
     """
     start = as_states(values, mechanism.n)
     eta = mechanism._as_noise(noise, start.shape)
     k = 1 if start.ndim == 1 else start.shape[1]
     sigma = np.broadcast_to(mechanism.parameters.sigma, (mechanism.n,)).tolist()
     theta: Rows = start.reshape(-1, k).tolist()
-    basis = theta  # what messages start from: the states, or with one-shot noise the shadows
+    basis = theta  # what messages start from: the states, or the shadows
     thetas, xs, ys = [theta], [], []
     for eta_t in eta.reshape(len(eta), mechanism.n, k).tolist():
         x = [[b + e for b, e in zip(*rows, strict=True)] for rows in zip(basis, eta_t, strict=True)]
         heard = [_mean(x, senders) for senders in _senders(mechanism)]
         theta = _moved(theta, sigma, heard)
-        basis = _moved(x, sigma, heard) if mechanism.one_shot else theta
+        basis = _moved(x, sigma, heard) if mechanism.shadowed else theta
         thetas.append(theta)
         xs.append(x)
         ys.append(heard[0] if isinstance(mechanism, ClientServer) else heard)

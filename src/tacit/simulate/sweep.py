@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tacit import __version__
 from tacit.arrays import FloatArray
 from tacit.errors import FileError, InputError, ParameterError
-from tacit.mechanism import ClientServer, Fading, Mechanism
+from tacit.mechanism import ClientServer, Mechanism
 from tacit.simulate import journal
 from tacit.simulate.cluster import connected
 from tacit.simulate.outcome import sample_outcome
@@ -41,7 +41,7 @@ PER_RUN = {
 }
 PER_CELL = {
     "noise": "scale of the noise of round 0",
-    "decay": "factor by which the noise fades every round; none for one-shot noise",
+    "decay": "factor by which the noise fades every round; none for noise laws without one",
     "epsilon_rounds": "privacy loss of the rounds that were run, per unit of adjacency",
     "epsilon_endless": "privacy loss of an endless run; none where it has no bound",
     "variance": "of the deviation, in closed form",
@@ -70,7 +70,7 @@ def sweep(
     grid : mapping from a name to values
         ``agents`` (with a server) or ``graph`` (names like ``ring:100``); ``mixing``; ``noise`` and
         ``decay``, or ``epsilon`` for the noise and decay that are best for it; and ``noise_kind``,
-        of ``fading`` (if not given) and ``one-shot``.
+        the names of noise laws: ``fading`` (if not given), ``one-shot``, ``constant``.
     rounds, runs : int
         Rounds of a run, and runs of every cell.
     path : path
@@ -234,7 +234,7 @@ def _promised(plan: Plan, mechanism: Mechanism) -> dict[str, float | None]:
         endless = math.nan
     promised = {
         "noise": float(np.asarray(parameters.c)),
-        "decay": float(np.asarray(parameters.q)) if isinstance(parameters, Fading) else math.nan,
+        "decay": float(np.asarray(parameters.worded().get("decay", math.nan))),
         "epsilon_rounds": privacy.epsilon(parameters, plan.rounds),
         "epsilon_endless": endless,
         "variance": accuracy.variance(mechanism, plan.rounds),

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tacit.rounding import shown_up
 from tacit.studio.plan import Curve, steps
 from tacit.studio.words import with_unit
-from tacit.theory.rounding import shown_up
 
 Options = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.rounding import shown_up
 from tacit.studio.plan import Plan
 from tacit.studio.words import near, percent
-from tacit.theory.rounding import shown_up
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import cast
 from nicegui import background_tasks, events, ui
 
 from tacit.audit.belief import Adversary
+from tacit.rounding import shown_up
 from tacit.studio import charts, charts_watch
 from tacit.studio.form import Form
 from tacit.studio.latest import Latest
@@ -17,7 +18,6 @@ from tacit.studio.plan import Curve, Plan
 from tacit.studio.session import ADVERSARIES, NAMED, Scene, Session, Watching, scene
 from tacit.studio.shell import Slider, card, chart, page, paragraph, redraw
 from tacit.studio.words import near, percent, with_unit
-from tacit.theory.rounding import shown_up
 
 _PAUSE = 0.3  # seconds between two rounds
 _START = Form(

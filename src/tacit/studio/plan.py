@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import GraphError, Infeasible, InputError, TacitError
+from tacit.rounding import shown_up
 from tacit.studio import same
 from tacit.studio.form import Form, Refused, Wish, read
 from tacit.studio.graphs import graph
@@ -19,7 +20,6 @@ from tacit.theory.advice import right_at_most, strength, wide_radius
 from tacit.theory.design import Design, design
 from tacit.theory.promise import promise
 from tacit.theory.question import Question
-from tacit.theory.rounding import shown_up
 from tacit.theory.vectors import per_component
 
 _LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
@@ -219,7 +219,11 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
         ],
         "Agreement": [
             ("rounds", f"{made.rounds:,}", agree if made.horizon is None else "as asked"),
-            ("rate", f"{made.rate:.4g}", "of the disagreement is left after a round"),
+            (
+                "rate",
+                "" if made.rate is None else f"{made.rate:.4g}",
+                "of the disagreement is left after a round",
+            ),
         ],
     }
     return {section: tuple(Quantity(*row) for row in part) for section, part in rows.items()}
@@ -262,7 +266,7 @@ def _unit_radii(size: Wish) -> tuple[float, float, float, float]:
         mixing=size.mixing,
         true_average=size.true_average,
     )
-    fading = question.fading(1.0)
+    fading = question.mechanism(1.0)
     chebyshev = accuracy.chebyshev_radius(fading, question.b, question.rounds)
     certain = question.rough(deviations=2.0).certain
     once = question.radius_of(question.one_shot(1.0)) - certain

@@ -16,11 +16,11 @@ from tacit.errors import InputError, StateError, TacitError
 from tacit.mechanism import Execution
 from tacit.noise import SimulatedNoise
 from tacit.plots.fan import Fan, fan
+from tacit.rounding import product_up
 from tacit.studio.form import Form, whole
 from tacit.studio.graphs import graph
 from tacit.studio.plan import Plan, plan
 from tacit.theory import accuracy, privacy
-from tacit.theory.rounding import product_up
 
 MOST_AGENTS = 2000
 """Of a session that is played on a page."""

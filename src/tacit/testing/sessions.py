@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit.graph import Graph
-from tacit.mechanism import Fading, OneShot
+from tacit.law import named
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Session
@@ -25,7 +25,7 @@ def known_session(
     rounds: int = 4,
     *,
     graph: str | Graph | None = None,
-    noise_kind: Literal["fading", "one-shot"] = "fading",
+    noise_kind: str = "fading",
     mixing: float | tuple[float, ...] = 0.5,
     noise: float | tuple[float, ...] = 2.0,
     decay: float | tuple[float, ...] = 0.75,
@@ -36,9 +36,9 @@ def known_session(
     """Return a session with known keys: with a server, or on a graph (a `Graph` or the name of one)."""
     on = Graph.from_name(graph) if isinstance(graph, str) else graph
     n = agents if on is None else on.n
-    fading = noise_kind == "fading"
-    sigma, c, q = (np.array(v)[()] for v in (mixing, noise, decay))
-    parameters = Fading(sigma, c, q) if fading else OneShot(sigma, c)
+    law = named(noise_kind)
+    given = {"mixing": mixing, "noise": noise, "decay": decay}
+    parameters = law.from_words({word: np.array(value)[()] for word, value in given.items()})
     more.setdefault("expires", LAST_EXPIRY)
     more.setdefault("lattice", Lattice.fitting(parameters, rounds, low, high))
     return Session(
@@ -49,7 +49,7 @@ def known_session(
         noise_kind=noise_kind,
         mixing=mixing,
         noise=noise,
-        decay=decay if fading else None,
+        decay=decay if "decay" in law.words() else None,
         rounds=rounds,
         **more,
     )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
-from tacit.mechanism import ClientServer, Fading, Mechanism
+from tacit.mechanism import ClientServer, Mechanism
 from tacit.theory.classes import agent_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
 from tacit.theory.rates import closed_sums
@@ -56,10 +56,11 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
     classes = agent_classes(mechanism)
-    if isinstance(mechanism.parameters, Fading):
+    if not mechanism.shadowed:
         # V = Σ_t Σ_i (|N(i)|+1) η_i(t) / Σγ
-        return LaplaceSum(classes.closed * classes.c / classes.total_gamma, classes.q, classes.agents, rounds)
-    # One-shot: the shadows hold Σγη(0)/Σγ from the start; the states follow them.
+        terms = classes.law.terms(classes.closed, classes.total_gamma, rounds)
+        return LaplaceSum(terms.scale, terms.ratio, terms.repeat * classes.agents[terms.group], terms.rounds)
+    # Noise drawn once: the shadows hold Σγη(0)/Σγ from the start; the states follow them.
     followed = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-classes.sigma))
     scale = classes.gamma * followed * classes.c / classes.total_gamma
     return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
@@ -134,9 +135,9 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
         raise ParameterError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
     parameters = mechanism.parameters
     if isinstance(mechanism, ClientServer) and not isinstance(parameters.sigma, np.ndarray):
-        # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)); one-shot noise enters the average alike
+        # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)); noise drawn once enters the average alike
         return deviation(mechanism, rounds), (1 - parameters.sigma) ** rounds * (1 - 1 / mechanism.n)
-    if mechanism.n * (rounds if isinstance(parameters, Fading) else 1) > _MOST_TERMS:
+    if mechanism.n * (1 if mechanism.shadowed else rounds) > _MOST_TERMS:
         raise RecordTooLarge(
             f"one agent's own radius needs agents × rounds of at most {_MOST_TERMS:,}, got {mechanism.n:,} × "
             f"{rounds:,}. Ask for fewer rounds, or for the radius of the consensus value (no agent)."
@@ -157,7 +158,7 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
         coefficients.append(np.abs(heard))
         row = (1 - sigma) * row + heard
     bias = 0.5 * float(np.sum(np.abs(row - weights(mechanism))))
-    if isinstance(parameters, Fading):
+    if not mechanism.shadowed:
         faded = parameters.scales(rounds)
         faded = faded if faded.ndim > 1 else faded[:, None]
         scale = np.array(coefficients[::-1]).reshape(rounds, n) * faded

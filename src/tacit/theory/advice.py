@@ -9,7 +9,7 @@ import math
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
-from tacit.theory.rounding import shown_up
+from tacit.rounding import shown_up
 
 
 class Strength(NamedTuple):

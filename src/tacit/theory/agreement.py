@@ -20,7 +20,7 @@ import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
-from tacit.mechanism import Fading, Mechanism
+from tacit.mechanism import Mechanism
 from tacit.theory import moments
 from tacit.theory.rates import (
     all_equal,
@@ -82,7 +82,7 @@ def rounds_to_agreement(
         return 0
     if moves_as_one(mechanism):
         return _certain_rounds(float(mixing(mechanism)[0]), tolerance, spread)
-    bound = _Bound.of(mechanism, spread, failure_probability)
+    bound = _Bound.of(mechanism, spread, failure_probability, None)
     if bound.after(0, later=True).pair <= tolerance:
         return 0
     low, high = 0, 1
@@ -128,7 +128,7 @@ def apart(
         left = (1 - sigma) ** rounds if sigma > 1e-3 else math.exp(rounds * math.log1p(-sigma))
         pair = float(spread * left)
         return Apart(pair * (1 - 1 / mechanism.n), pair)
-    bound = _Bound.of(mechanism, spread, failure_probability)
+    bound = _Bound.of(mechanism, spread, failure_probability, int(rounds))
     if rounds == 0:
         return Apart(bound.most * spread, spread)
     exact = _exact_squares(mechanism, int(rounds)) if mechanism.n <= _FEW and not quick else math.inf
@@ -158,11 +158,11 @@ class _Bound:
     """What the bound needs of a mechanism, worked out once in O(N + E).
 
     Noise is kept in groups of equal decay, as logarithms: `log_decay` is log q, or log(1 − σ) with
-    one-shot noise, whose effect fades as an agent leaves its start behind. Norms are those
+    noise drawn once, whose effect fades as an agent leaves its start behind. Norms are those
     weighted by γ, and Π takes out the part along 1.
     """
 
-    one_shot: bool
+    drawn_once: bool
     spread: float
     failure_probability: float
     log_rate: float  # log ρ, of the spectral rate
@@ -181,14 +181,17 @@ class _Bound:
     settling: tuple[tuple[float, float], ...]  # (B, log r): also at most B·r^{2m}, m rounds later
 
     @classmethod
-    def of(cls, mechanism: Mechanism, spread: float, failure_probability: float) -> _Bound:
-        """Work out the numbers of a mechanism."""
+    def of(
+        cls, mechanism: Mechanism, spread: float, failure_probability: float, rounds: int | None
+    ) -> _Bound:
+        """Work out the numbers of a mechanism, over so many rounds; None for all there will be."""
         n, parameters = mechanism.n, mechanism.parameters
         sigma, d = mixing(mechanism), step_sizes(mechanism)
         gamma, total = 1 / d, float(np.sum(1 / d))
-        squared = np.broadcast_to(np.asarray(parameters.c) ** 2, (n,))
-        fading = isinstance(parameters, Fading)
-        decay = parameters.q if isinstance(parameters, Fading) else 1 - np.asarray(parameters.sigma)
+        # Every bound below grows with the scales, so it may be that of an envelope of the law.
+        above, fading = parameters.envelope(rounds), not mechanism.shadowed
+        squared = np.broadcast_to(np.asarray(above.c) ** 2, (n,))
+        decay = above.q if fading else 1 - np.asarray(parameters.sigma)
         decays, group = np.unique(np.broadcast_to(decay, (n,)), return_inverse=True)
         two = np.partition(d, n - 2)[n - 2 :]
         log_rate = math.log1p(-spectral_gap(mechanism))
@@ -203,7 +206,7 @@ class _Bound:
         if log_server is not None:
             settling.append((float(np.ptp(sigma) / n) ** 2 * float(squared.sum()), log_server))
         return cls(
-            one_shot=mechanism.one_shot,
+            drawn_once=mechanism.shadowed,
             spread=spread,
             failure_probability=failure_probability,
             log_rate=log_rate,
@@ -247,7 +250,7 @@ class _Bound:
 
     def _energy(self, rounds: int, later: bool) -> float:
         """At least E‖Z‖², Z being what noise added to disagreement."""
-        if not self.one_shot:
+        if not self.drawn_once:
             series = _geometric(rounds, 2 * self.log_rate, 2 * self.log_decay, later)
             return float(self.entering @ series)
         left = np.exp(self.log_rate * rounds) + np.exp(self.log_decay * rounds)
@@ -257,7 +260,7 @@ class _Bound:
     def _weights(self, rounds: int, later: bool) -> tuple[float, float]:
         """At least Σ weight² and the largest weight of the noise in one agent's distance from the average."""
         slowest = self.log_decay[-1:]
-        if not self.one_shot:
+        if not self.drawn_once:
             slow = float(slowest[0])
             each = [_faded(rounds, slow, self.fresh, b, rate, later=later) for b, rate in self.settling]
             largest = [_largest(rounds, slow, self.heaviest, b, rate) for b, rate in self.settling]

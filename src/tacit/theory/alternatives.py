@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import NoReturn
 
 from tacit.errors import Infeasible
+from tacit.rounding import shown_up
 from tacit.theory import convergence
 from tacit.theory.choosing import by_agreement, solve
 from tacit.theory.question import Question
-from tacit.theory.rounding import shown_up
 from tacit.theory.searching import least_whole
 
 Changes = dict[str, float]
@@ -62,7 +62,7 @@ def _reason(question: Question) -> str:
     n = question.graph.n if question.graph is not None else question.agents
     size = "agents" if n is None else f"{n:,} agent{'s' * (n != 1)}"
     privacy = f" with epsilon {question.epsilon:.4g}" if question.epsilon is not None else ""
-    privacy += " and one-shot noise" if question.drawn_once else ""
+    privacy += "" if question.law is None else f" and {question.law.name} noise"
     radius = "" if question.radius is None else f" stay within {question.radius:.4g} of the target"
     percent = f" with {100 * (1 - question.b):.6g}% probability" if radius else ""
     agree = f" agree within {question.tolerance:.4g} {after}" if question.rounds is not None else ""
@@ -71,7 +71,9 @@ def _reason(question: Question) -> str:
 
 
 def _one_shot_hint(question: Question) -> str:
-    if question.epsilon is None or question.radius is None or not question.sized or question.drawn_once:
+    if question.epsilon is None or question.radius is None or not question.sized:
+        return ""
+    if question.law is not None:  # asked for by name: no other one is offered
         return ""
     trial = question if question.mixing is not None else replace(question, mixing=0.99)
     mechanism = trial.one_shot(question.epsilon)

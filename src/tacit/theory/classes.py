@@ -7,21 +7,30 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.mechanism import ClientServer, Fading, Mechanism
+from tacit.law import Law
+from tacit.mechanism import ClientServer, Mechanism
 
 
 class AgentClasses(NamedTuple):
     """One entry per class of agents with equal neighbourhood size and parameters.
 
-    `closed` is |N(i)| + 1 (N with a server); `agents` says how many agents are in the class.
-    One-shot noise has `q` = 0: its scale is c in round 0 and 0 afterwards.
+    `closed` is |N(i)| + 1 (N with a server); `agents` says how many agents are in the class; `law` has one
+    entry per class in each of its parameters.
     """
 
     closed: FloatArray
-    sigma: FloatArray
-    c: FloatArray
-    q: FloatArray
+    law: Law
     agents: FloatArray
+
+    @property
+    def sigma(self) -> FloatArray:
+        """The mixing of each class."""
+        return np.asarray(self.law.sigma)
+
+    @property
+    def c(self) -> FloatArray:
+        """The noise of update 0 of each class."""
+        return np.asarray(self.law.c)
 
     @property
     def gamma(self) -> FloatArray:
@@ -36,15 +45,15 @@ class AgentClasses(NamedTuple):
 
 def agent_classes(mechanism: Mechanism) -> AgentClasses:
     """Group the agents of a mechanism; costs nothing for a server with equal agents."""
-    parameters = mechanism.parameters
-    q = parameters.q if isinstance(parameters, Fading) else 0.0
-    if isinstance(mechanism, ClientServer) and parameters.agents is None:
-        one = (mechanism.n, parameters.sigma, parameters.c, q, mechanism.n)
-        return AgentClasses._make(np.array([value], dtype=np.float64) for value in one)
-    if parameters.agents is None:
+    law = mechanism.parameters
+    own = list(law.values().values())
+    if isinstance(mechanism, ClientServer) and law.agents is None:
+        rows, count = np.array([[mechanism.n, *own]], dtype=np.float64), np.array([mechanism.n])
+    elif law.agents is None:
         closed, count = np.unique(mechanism.closed_degrees, return_counts=True)
-        rows = np.column_stack(np.broadcast_arrays(closed, parameters.sigma, parameters.c, q))
+        rows = np.column_stack(np.broadcast_arrays(closed, *own))
     else:
-        each = np.broadcast_arrays(mechanism.closed_degrees, parameters.sigma, parameters.c, q)
+        each = np.broadcast_arrays(mechanism.closed_degrees, *own)
         rows, count = np.unique(np.column_stack(each), axis=0, return_counts=True)
-    return AgentClasses._make(np.vstack([rows.T, count]).astype(np.float64))
+    closed, *parameters = rows.T.astype(np.float64)
+    return AgentClasses(closed, type(law)(*parameters), count.astype(np.float64))

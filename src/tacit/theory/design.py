@@ -15,12 +15,13 @@ from typing import Any
 from tacit.arrays import PerAgent
 from tacit.errors import ParameterError
 from tacit.graph import Graph
+from tacit.law import Law, OneShot
 from tacit.mechanism import Mechanism
+from tacit.rounding import shown_up
 from tacit.theory import choosing
 from tacit.theory.alternatives import refuse
 from tacit.theory.promise import Promise
 from tacit.theory.question import Question
-from tacit.theory.rounding import shown_up
 from tacit.theory.tables import html_table
 
 
@@ -116,6 +117,7 @@ def design(
     spread: float | None = None,
     mixing: PerAgent | None = None,
     true_average: bool = False,
+    law: type[Law] | None = None,
     one_shot: bool = False,
 ) -> Design:
     """Find parameters of least variance for what is asked, and the side that was left open.
@@ -136,8 +138,10 @@ def design(
         Fixed by the agents' dynamics, if it is; otherwise chosen for the question.
     true_average : bool
         On a graph choose σ_i ∝ |N(i)|+1, at most `mixing`, so that the target is the plain average.
+    law : class of a noise law, optional
+        Design noise of this law; fading noise unless given.
     one_shot : bool
-        Design noise that is drawn once, instead of fading noise.
+        The same as ``law=OneShot``.
 
     Raises
     ------
@@ -152,6 +156,8 @@ def design(
     """
     if epsilon is not None and loss is not None:
         raise ParameterError("give epsilon or loss (= epsilon × adjacency), not both.")
+    if one_shot and law is not None:
+        raise ParameterError("give law or one_shot, not both.")
     spread = adjacency if spread is None else spread
     question = Question(
         agents=agents,
@@ -166,7 +172,7 @@ def design(
         mixing=mixing,
         true_average=true_average,
         by_loss=loss is not None,
-        drawn_once=one_shot,
+        law=OneShot if one_shot else law,
     )
     solved = None if question.radius == 0 else choosing.solve(question)
     if solved is None:

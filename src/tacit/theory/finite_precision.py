@@ -1,7 +1,7 @@
 """What rounding costs: the privacy loss of the mechanism on two lattices.
 
 States live on a fine fixed lattice of step s, messages on one of step g_u that follows the noise
-of update u: the largest power of two at most 2^−bits·c·q^u, never below s. With Δ_u for how far
+of update u: the largest power of two at most 2^−bits of it, never below s. With Δ_u for how far
 apart the two hypothetical states can be,
 
     Δ_0 = δ (+ s, the start is rounded too),   Δ_{u+1} ≤ (1−σ)Δ_u + s,
@@ -18,10 +18,9 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
-from tacit.mechanism import Fading
-from tacit.mechanism.parameters import require_known
+from tacit.law import Law
+from tacit.rounding import ULP, extended, round_up
 from tacit.theory.privacy import require_adjacency
-from tacit.theory.rounding import ULP, extended, round_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ def message_step(scale: float, state_step: float, bits: int = 40) -> float:
 
 
 def lattice_loss(
-    parameters: Fading,
+    parameters: Law,
     rounds: int,
     *,
     adjacency: float = 1.0,
@@ -64,7 +63,7 @@ def lattice_loss(
 
     Parameters
     ----------
-    parameters : Fading
+    parameters : Law
         One agent's: single numbers.
     state_step : float
         s, a power of two.
@@ -76,11 +75,11 @@ def lattice_loss(
 
     Examples
     --------
+    >>> from tacit import Fading
     >>> round(lattice_loss(Fading(0.8, 10, 0.6), 50, state_step=2.0**-90).total, 9)
     0.15
     """
     require_adjacency(adjacency)
-    require_known(parameters)
     if parameters.agents is not None:
         raise ParameterError("the loss on a lattice is one agent's own: give its mixing, noise and decay.")
     for name, step in (("state_step", state_step), ("fixed_step", fixed_step)):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError, RecordTooLarge, StateError
-from tacit.mechanism import Distributed, Fading, Mechanism
+from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.theory.accuracy import weights
 from tacit.theory.laplace_sum import LaplaceSum
@@ -188,7 +188,7 @@ class _Back:
         self.sigma = np.broadcast_to(np.asarray(mechanism.parameters.sigma, dtype=np.float64), mechanism.n)
         self.state = np.zeros(run.terms)  # θ_i(u) at offset_i + u
         self.said = np.zeros(run.terms)  # message u of agent i
-        self.shadow = self.state if not mechanism.one_shot else np.zeros(run.terms)
+        self.shadow = self.state if not mechanism.shadowed else np.zeros(run.terms)
         self.before = before
 
     def mean(self, layer: Layer, share: FloatArray) -> None:
@@ -218,7 +218,7 @@ class _Back:
         for layer in reversed(self.run.layers[: self.before]):
             self.undo(layer)
         first, mechanism = self.offset, self.run.mechanism
-        if mechanism.one_shot:
+        if mechanism.shadowed:
             met, noise = self.state[first] + self.shadow[first], self.shadow[first]
             agents, update = np.arange(mechanism.n), np.zeros(mechanism.n, dtype=np.int64)
         else:
@@ -347,12 +347,10 @@ def _reaches(mechanism: Distributed, into: IntArray, said: IntArray) -> bool:
 
 
 def _scales(mechanism: Mechanism, agents: IntArray, update: IntArray) -> FloatArray:
-    """c_i·q_i^u, or c_i once."""
-    parameters = mechanism.parameters
-    c = np.broadcast_to(np.asarray(parameters.c), mechanism.n)[agents]
-    if not isinstance(parameters, Fading):
-        return np.asarray(c)
-    return np.asarray(c * np.broadcast_to(np.asarray(parameters.q), mechanism.n)[agents] ** update)
+    """Return the scale of each agent's update."""
+    law = mechanism.parameters
+    own = {name: np.broadcast_to(np.asarray(v), mechanism.n)[agents] for name, v in law.values().items()}
+    return np.asarray(type(law)(**own).scale(update.astype(np.float64)))
 
 
 def _merged(scale: FloatArray, terms: int) -> LaplaceSum:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
-from tacit.mechanism import Distributed, Fading, Mechanism
+from tacit.mechanism import Distributed, Mechanism
 from tacit.theory.rates import moves_as_one, step_sizes
 
 MOST_AGENTS = 2000
@@ -60,9 +60,12 @@ def second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
 
 
 def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
-    """Covariance matrix of the public shadow z(T) = P^T (θ(0) + η) of one-shot noise."""
-    if not mechanism.one_shot:
-        raise ParameterError("only one-shot noise has a shadow: with fading noise use second_moments.")
+    """Covariance matrix of the public shadow z(T) = P^T (θ(0) + η) of noise that is drawn once."""
+    if not mechanism.shadowed:
+        raise ParameterError(
+            f"only noise that is drawn once has a shadow: with {mechanism.parameters.name} noise use "
+            "second_moments."
+        )
     _require_small(mechanism)
     return _of_one_draw(mechanism, _Round(mechanism).power(_checked(rounds)))
 
@@ -140,12 +143,14 @@ class _Round:
 def _covariance(one: _Round, rounds: int) -> FloatArray:
     mechanism, rounds = one.mechanism, _checked(rounds)
     _require_small(mechanism)
-    if mechanism.one_shot:
+    if mechanism.shadowed:
         kept = np.broadcast_to((1 - np.asarray(mechanism.parameters.sigma)) ** rounds, (mechanism.n,))
         # θ(T) = P^T θ(0) + (P^T − diag(1−σ)^T) η
         return _of_one_draw(mechanism, one.power(rounds) - one.settled(np.diag(kept)))
-    assert isinstance(mechanism.parameters, Fading)
-    q, group = np.unique(np.broadcast_to(mechanism.parameters.q, (mechanism.n,)), return_inverse=True)
+    ratio = mechanism.parameters.ratio
+    if ratio is None:
+        return _round_by_round(one, rounds)
+    q, group = np.unique(np.broadcast_to(np.asarray(ratio), (mechanism.n,)), return_inverse=True)
     if len(q) * mechanism.n > rounds:
         return _round_by_round(one, rounds)
     return np.asarray(sum(_by_doubling(one, rounds, float(decay), group == k) for k, decay in enumerate(q)))

@@ -11,43 +11,30 @@ import math
 
 import numpy as np
 
-from tacit.arrays import FloatArray, PerAgent
+from tacit.arrays import FloatArray
 from tacit.graph import Graph
-from tacit.mechanism import Fading, OneShot
-from tacit.theory import privacy
+from tacit.law import Fading, OneShot
+from tacit.law.fading import best_decay, best_noise
 
-_STEP = 1 + 4 * float(np.finfo(np.float64).eps)
-
-
-def best_decay(sigma: PerAgent) -> float | FloatArray:
-    """q* = (1 − σ)^{1/3}, whatever ε and the number of rounds."""
-    return _plain(np.exp(np.log1p(-np.asarray(sigma, dtype=np.float64)) / 3))
-
-
-def best_noise(sigma: PerAgent, epsilon: float, rounds: int | None = None) -> float | FloatArray:
-    """c* = 1/(ε(1 − (1−σ)^{2/3})); times 1 − (1−σ)^{2T/3} when only T rounds are run."""
-    log_ratio = 2 / 3 * np.log1p(-np.asarray(sigma, dtype=np.float64))
-    spent = 1.0 if rounds is None else -np.expm1(rounds * log_ratio)
-    return _plain(spent / (epsilon * -np.expm1(log_ratio)))
+__all__ = [
+    "averaging_mixing",
+    "best_decay",
+    "best_fading",
+    "best_noise",
+    "best_one_shot",
+    "one_shot_variance",
+    "price_of_smoothness",
+]
 
 
 def best_fading(sigma: float | FloatArray, epsilon: float, rounds: int | None = None) -> Fading:
     """Return the best fading noise that costs no more than ε, rounding included."""
-    sigma = OneShot(sigma, 1.0).sigma  # refuses mixing out of its range before logarithms meet it
-    c, q = best_noise(sigma, epsilon, rounds), best_decay(sigma)
-    parameters = Fading(sigma, c, q)
-    while privacy.epsilon(parameters, rounds) > epsilon:
-        c = c * _STEP
-        parameters = Fading(sigma, c, q)
-    return parameters
+    return Fading.best(sigma, epsilon, rounds)
 
 
 def best_one_shot(sigma: float | FloatArray, epsilon: float) -> OneShot:
     """Return the one-shot noise that costs no more than ε: c = 1/ε."""
-    c = 1 / epsilon
-    while privacy.epsilon(OneShot(sigma, c)) > epsilon:
-        c *= _STEP
-    return OneShot(sigma, c)
+    return OneShot.best(sigma, epsilon)
 
 
 def one_shot_variance(epsilon: float, n: int) -> float:
@@ -67,7 +54,3 @@ def averaging_mixing(graph: Graph, largest: float) -> FloatArray:
     """σ_i ∝ |N(i)| + 1, so that all γ_i are equal and the target is the true average."""
     closed = graph.degrees + 1.0
     return np.asarray(largest * (closed / np.max(closed)))
-
-
-def _plain(value: FloatArray) -> float | FloatArray:
-    return value if np.ndim(value) else float(value)

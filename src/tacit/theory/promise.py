@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import ParameterError
-from tacit.mechanism import Fading, Mechanism
+from tacit.errors import LawError, ParameterError
+from tacit.mechanism import Mechanism
+from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.ending import ending, shares
-from tacit.theory.rounding import shown_up
 from tacit.theory.tables import html_table, shown_near
 
 
@@ -31,8 +31,9 @@ class Promise:
         The same of the weighted average of all states alone, by its exact law and by the paper's bound.
     disagreement : float
         Every two agents are within this of each other after `horizon` rounds; 0 for an endless run.
-    rate : float
-        Factor by which root-mean-square disagreement shrinks per round.
+    rate : float or None
+        Factor by which root-mean-square disagreement shrinks per round; None where the law of the noise
+        has no such factor.
     rounds : int
         Rounds asked about, or else rounds until agents agree within `tolerance`.
     horizon : int or None
@@ -52,7 +53,7 @@ class Promise:
     radius_chebyshev: float
     disagreement: float
     variance: float
-    rate: float
+    rate: float | None
     rounds: int
     target: str
 
@@ -61,7 +62,7 @@ class Promise:
         parameters = self.mechanism.parameters
         return {
             "mechanism": self.mechanism.kind,
-            "noise_kind": "fading" if isinstance(parameters, Fading) else "one-shot",
+            "noise_kind": parameters.name,
             "agents": self.mechanism.n,
             "epsilon": self.epsilon,
             "adjacency": self.adjacency,
@@ -78,29 +79,36 @@ class Promise:
             "tolerance": self.tolerance,
             "spread": self.spread,
             "target": self.target,
-            "mixing": _plain(parameters.sigma),
-            "noise": _plain(parameters.c),
-            "decay": _plain(parameters.q) if isinstance(parameters, Fading) else None,
+            "mixing": None,
+            "noise": None,
+            "decay": None,
+            **{word: _plain(value) for word, value in parameters.worded().items()},
         }
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and meaning of every number, for people."""
         over = "an endless run" if self.horizon is None else f"{self.horizon} rounds"
         parameters = self.mechanism.parameters
-        decay = []
-        if isinstance(parameters, Fading):
-            decay = [("decay", _each(parameters.q), "the noise of round t has scale c·q^t")]
+        words = dict(zip(parameters.letters(), parameters.words(), strict=True))
+        further = [
+            (words[name], _each(value), parameters.meanings.get(name, ""))
+            for name, value in parameters.values().items()
+            if name not in ("sigma", "c")
+        ]
+        rate = []
+        if self.rate is not None:
+            rate = [("rate", shown_up(self.rate), "what is left of the disagreement after a round")]
         return [
             ("mixing", _each(parameters.sigma), "how far an agent moves towards the feedback per round"),
             ("noise", _each(parameters.c), "scale of the Laplace noise of round 0"),
-            *decay,
+            *further,
             ("epsilon", shown_up(self.epsilon), f"per unit of adjacency, over {over}"),
             ("loss", shown_up(self.loss), f"ε × adjacency {shown_near(self.adjacency)}"),
             ("target", self.target, "of all values"),
             ("radius", shown_up(self.radius), self.radius_meaning()),
             ("average", shown_up(self.average_radius), "the same of the average of all states alone"),
             ("Chebyshev", shown_up(self.radius_chebyshev), "the paper’s bound on that of the average"),
-            ("rate", shown_up(self.rate), "what is left of the disagreement after a round"),
+            *rate,
             ("rounds", str(self.rounds), self._settled()),
         ]
 
@@ -169,10 +177,17 @@ def promise(
         disagreement=end.disagreement,
         radius_chebyshev=accuracy.chebyshev_radius(mechanism, failure_probability, rounds),
         variance=accuracy.variance(mechanism, rounds),
-        rate=convergence.rate(mechanism),
+        rate=_rate(mechanism),
         rounds=settled,
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
     )
+
+
+def _rate(mechanism: Mechanism) -> float | None:
+    try:
+        return convergence.rate(mechanism)
+    except LawError:  # noise that does not fade by one factor per round
+        return None
 
 
 def _each(value: float | np.ndarray) -> str:

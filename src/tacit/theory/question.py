@@ -11,16 +11,16 @@ import numpy as np
 from tacit.arrays import FloatArray, PerAgent
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Mechanism, OneShot
-from tacit.mechanism.parameters import Parameters
+from tacit.law import Fading, Law, OneShot
+from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence
 from tacit.theory.agreement import apart
 from tacit.theory.ending import Ending, ending, failure, shares
 from tacit.theory.laplace_sum import require_probability
-from tacit.theory.optimum import averaging_mixing, best_fading, best_one_shot
+from tacit.theory.optimum import averaging_mixing
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.promise import Promise, promise
-from tacit.theory.rounding import shown_up
 from tacit.theory.searching import least, least_whole
 
 BRISK = 0.99
@@ -37,7 +37,7 @@ class Question:
 
     `mixing` None leaves it free (see `tacit.theory.design`); the methods that need one then take
     `BRISK`. `by_loss` says that privacy was given as a loss, so that answers speak of it too;
-    `drawn_once` asks about one-shot noise.
+    `law` is the noise law asked about, fading noise unless given.
     """
 
     agents: int | None
@@ -52,7 +52,7 @@ class Question:
     mixing: PerAgent | None
     true_average: bool
     by_loss: bool = False
-    drawn_once: bool = False
+    law: type[Law] | None = None
 
     def __post_init__(self) -> None:
         require_adjacency(self.adjacency)
@@ -98,7 +98,7 @@ class Question:
             return largest if self.graph is None else averaging_mixing(self.graph, largest)
         return sigma if sigma.ndim else float(sigma)
 
-    def on_topology(self, parameters: Parameters) -> Mechanism:
+    def on_topology(self, parameters: Law) -> Mechanism:
         """Put parameters on the graph, or around a server."""
         if self.graph is not None:
             return Distributed(parameters, self.graph)
@@ -106,19 +106,15 @@ class Question:
 
     def mechanism(self, epsilon: float) -> Mechanism:
         """Return the mechanism with the noise that is asked about, for ε."""
-        return self.one_shot(epsilon) if self.drawn_once else self.fading(epsilon)
+        return self.with_law(self.law or Fading, epsilon)
 
-    def fading(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with the fading noise of least variance for ε, in numbers to type in."""
-        best = best_fading(self.sigma, epsilon, self.rounds)
-        if isinstance(best.c, np.ndarray) or isinstance(best.q, np.ndarray):
-            return self.on_topology(best)
-        return self.on_topology(replace(best, c=_typed(best.c), q=_typed(best.q, 1 - best.q)))
+    def with_law(self, law: type[Law], epsilon: float) -> Mechanism:
+        """Return the mechanism with a law's noise of least variance for ε, in numbers to type in."""
+        return self.on_topology(law.best(self.sigma, epsilon, self.rounds).rounded(_typed))
 
     def one_shot(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with one-shot noise for ε."""
-        best = best_one_shot(self.sigma, epsilon)
-        return self.on_topology(replace(best, c=_typed(float(best.c))))
+        """Return the mechanism with one-shot noise for ε: what every answer is compared with."""
+        return self.with_law(OneShot, epsilon)
 
     def ending_of(self, mechanism: Mechanism) -> Ending:
         """How far from the target and from each other agents end, at the failure probability asked for."""

@@ -15,7 +15,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism import ClientServer, Distributed, Fading, Mechanism
+from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.theory.spectrum import Extremes, complete_extremes, extremes
 
 
@@ -142,13 +142,18 @@ def _slowest_noise(mechanism: Mechanism) -> float | None:
     """1 − (slowest decay of what noise adds to disagreement); None where it adds nothing."""
     if mechanism.n == 1 or moves_as_one(mechanism):
         return None
-    if not isinstance(mechanism.parameters, Fading):
+    if mechanism.shadowed:
         # θ_i − z_i = −(1 − σ_i)^t η_i: the state forgets that it did not start where its shadow did
         return float(mixing(mechanism).min())
     # agent j's noise enters as D(A+I)e_j: along 1 only if all hear j and all d_i are equal
     harmless = (mechanism.closed_degrees == mechanism.n) & all_equal(step_sizes(mechanism))
-    q = np.broadcast_to(np.asarray(mechanism.parameters.q), (mechanism.n,))
-    return float(np.min(1 - q[~harmless])) if not harmless.all() else None
+    if harmless.all():
+        return None
+    ratio = mechanism.parameters.ratio
+    if ratio is None:
+        raise mechanism.parameters.undefined("ratio", "the rate of agreement in the long run")
+    q = np.broadcast_to(np.asarray(ratio), (mechanism.n,))
+    return float(np.min(1 - q[~harmless]))
 
 
 def all_equal(values: FloatArray) -> bool:

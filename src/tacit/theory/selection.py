@@ -127,7 +127,7 @@ def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
 
 def _scales(mechanism: Mechanism, rounds: int, value: Value) -> FloatArray:
     """Return, per round, the largest scale of a draw times the most that its round's means can weigh."""
-    if mechanism.one_shot:
+    if mechanism.shadowed:
         return np.atleast_1d(np.max(mechanism.parameters.c))
     scales = mechanism.parameters.scales(rounds)
     largest = scales if scales.ndim == 1 else scales.max(axis=1)

@@ -61,7 +61,7 @@ def witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
     values = execution.theta[0].copy()
     values[agent] -= delta
     eta = execution.eta.copy()
-    if mechanism.one_shot:
+    if mechanism.shadowed:
         eta[:1, agent] += delta  # the shadow starts at the same place; nothing else is ever said
     else:
         sigma = float(np.broadcast_to(np.asarray(mechanism.parameters.sigma), (mechanism.n,))[agent])

@@ -1,0 +1,16 @@
+"""Noise laws: what noise, when, and at what cost. One law, one final class, one file.
+
+- `base`: what a law is, and what follows for every law.
+- `fading`, `one_shot`, `constant`: the laws. `geometric` is what two of them share.
+- `registry`: the laws that files and the command line know by name; one row each.
+
+Everything else asks the law. Nothing outside this package tests which law it has (tests/law/test_seam.py).
+"""
+
+from tacit.law.base import Envelope, Law, Terms
+from tacit.law.constant import Constant
+from tacit.law.fading import Fading
+from tacit.law.one_shot import OneShot
+from tacit.law.registry import named, names, register
+
+__all__ = ["Constant", "Envelope", "Fading", "Law", "OneShot", "Terms", "named", "names", "register"]

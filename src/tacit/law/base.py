@@ -1,0 +1,361 @@
+"""What a noise law is: how large the Laplace noise of each update is, and what follows from it.
+
+A law says in `scale` how large the noise of update u is. For a finite number of rounds everything else
+follows from that, because the draws are independent and an agent's state forgets its start by 1 − σ per
+update: the base class works it out for every law, the slow way. A law overrides what it knows in closed
+form. Statements about an endless run do not follow from single scales. They have no default: where a law
+does not define one, it is refused with a `LawError` that names the method.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, IntArray, PerAgent, frozen
+from tacit.errors import LawError, ParameterError, RecordTooLarge
+from tacit.rounding import ULP, extended, round_up
+
+WORDS = {"sigma": "mixing", "c": "noise", "q": "decay"}
+"""What the letters of a law are called in files, in JSON and on the command line."""
+
+_MOST_TERMS = 20_000_000
+_FLOAT_ERROR = 2.0**-48  # a scale in float64 may be off by some units in the last place
+_NEARLY_FLAT = 1e-9  # an envelope over T rounds falls by this little, so that it is hardly wider than need be
+
+
+class Terms(NamedTuple):
+    """Independent Laplace terms: of group g, scale_g·ratio_g^t for each t < rounds (None: endless).
+
+    `group` says of which class of agents a term is; there are `repeat` of it for each agent in the class.
+    """
+
+    scale: FloatArray
+    ratio: FloatArray
+    group: IntArray
+    rounds: int | None
+    repeat: int = 1
+
+
+class Envelope(NamedTuple):
+    """c·q^u, which is at least the scale of every update asked about; one number or one per agent."""
+
+    c: PerAgent
+    q: PerAgent
+
+
+def checked(value: PerAgent, name: str, *, below_one: bool) -> float | FloatArray:
+    """Return a number in (0, 1) or (0, ∞), or a read-only array of such numbers."""
+    must = "must be in (0, 1)" if below_one else "must be a positive number"
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} {must}, got {value!r}.") from None
+    if array.ndim > 1 or array.size == 0:
+        raise ParameterError(f"{name} must be one number, or one per agent, got shape {array.shape}.")
+    bad = ~(np.isfinite(array) & (array > 0) & ((array < 1) | (not below_one)))
+    if bad.any():
+        first = int(np.argmax(bad.reshape(-1)))
+        where = f" for agent {first}" if array.ndim else ""
+        raise ParameterError(f"{name} {must}, got {array.reshape(-1)[first]}{where}.")
+    if array.ndim == 0:
+        return float(array)
+    frozen(array)
+    return array
+
+
+@cache
+def _letters(law: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(law))
+
+
+@dataclass(frozen=True, eq=False)
+class Law(ABC):
+    """A noise law: independent Laplace noise whose scale depends on the number of the update alone.
+
+    Parameters
+    ----------
+    sigma : float or one per agent
+        Mixing, in (0, 1): how far an agent moves towards the feedback in one round.
+        The paper's σ; not a standard deviation.
+    c : float or one per agent
+        Noise, positive: the scale of the Laplace noise of update 0.
+
+    Attributes
+    ----------
+    name : str
+        In files and on the command line.
+    shadowed : bool
+        Noise is drawn once: every later message continues from what was said, without noise. Otherwise
+        every message starts from the state and has fresh noise.
+    below_one : frozenset of str
+        Parameters that must be below 1.
+    by_mixing : bool
+        Whether `scale` depends on the mixing. If not, agents that differ in nothing else count as equal.
+    meanings : mapping
+        What the parameters after noise mean, for people.
+    """
+
+    sigma: float | FloatArray
+    c: float | FloatArray
+
+    name: ClassVar[str]
+    shadowed: ClassVar[bool] = False
+    below_one: ClassVar[frozenset[str]] = frozenset({"sigma"})
+    by_mixing: ClassVar[bool] = True
+    meanings: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in cls.__mro__[1:]:
+            if "scale" in vars(base) and base is not Law:
+                raise LawError(
+                    f"the law {cls.__name__} must be a subclass of Law itself, got one of {base.__name__}: "
+                    "its closed forms would be used for another law."
+                )
+
+    def __post_init__(self) -> None:
+        if not getattr(type(self), "name", ""):
+            raise LawError(f"the law {type(self).__name__} does not define its name.")
+        for word, (name, value) in zip(self.words(), self.values().items(), strict=True):
+            below = name in self.below_one
+            object.__setattr__(self, name, checked(value, f"{word} ({name})", below_one=below))
+        self.agents  # noqa: B018 - refuses per-agent values of different lengths
+        if not np.all(self.scale(np.float64(0)) == self.c):
+            raise LawError(f"the scale of update 0 must be c, and is not in the law {self.name!r}.")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(np.array_equal(mine, other.values()[name]) for name, mine in self.values().items())
+
+    def __hash__(self) -> int:
+        own = self.values().values()  # of an agent on a lattice this is asked for with every message
+        return hash((type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)))
+
+    # ---- what a law must define ---------------------------------------------------------------------
+
+    @abstractmethod
+    def scale(self, u: Any) -> Any:
+        """Laplace scale of update u.
+
+        `u` is a float64 number or array; the last axis of what is returned is that of the agents, where
+        parameters are one per agent. Must be c for u = 0, positive, and made of sums, products, quotients and
+        square roots, so that it is the same on every machine (or define `upper_scale`).
+        """
+
+    # ---- parameters ---------------------------------------------------------------------------------
+
+    @classmethod
+    def letters(cls) -> tuple[str, ...]:
+        """Names of the parameters, in the order of the constructor."""
+        return _letters(cls)
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """What the parameters are called in files and on the command line."""
+        return tuple(WORDS.get(name, name) for name in cls.letters())
+
+    def values(self) -> dict[str, float | FloatArray]:
+        """Return the parameters by letter."""
+        return {name: self.__dict__[name] for name in _letters(type(self))}
+
+    def worded(self) -> dict[str, float | FloatArray]:
+        """Return the parameters by word."""
+        return dict(zip(self.words(), self.values().values(), strict=True))
+
+    @classmethod
+    def from_words(cls, given: Mapping[str, Any]) -> Self:
+        """Make the law from parameters by word; a missing one is a KeyError."""
+        return cls(*(given[word] for word in cls.words()))
+
+    @property
+    def agents(self) -> int | None:
+        """How many agents the per-agent values are for; None when all share one value."""
+        sizes = {value.size for value in self.values().values() if isinstance(value, np.ndarray)}
+        if len(sizes) > 1:
+            raise ParameterError(
+                f"mixing, noise and decay must be one number or one per agent, got {sorted(sizes)} values."
+            )
+        return sizes.pop() if sizes else None
+
+    def for_agents(self, n: int) -> Self:
+        """Check that these parameters can serve `n` agents, and return them."""
+        if self.agents not in (None, n):
+            raise ParameterError(
+                f"per-agent mixing, noise and decay must have one value for each of the {n} agents, "
+                f"got {self.agents}."
+            )
+        return self
+
+    def of_agents(self, index: npt.NDArray[np.integer[Any]] | list[int] | slice) -> Self:
+        """Return the law of some agents, in this order; what all share stays one number."""
+        own = {k: v[index] if isinstance(v, np.ndarray) else v for k, v in self.values().items()}
+        return type(self)(**own)
+
+    def of_agent(self, i: int) -> Self:
+        """Return the law of one agent: single numbers."""
+        own = {k: float(v[i]) if isinstance(v, np.ndarray) else float(v) for k, v in self.values().items()}
+        # They were checked when this law was made; a session has up to 100,000 agents.
+        one = object.__new__(type(self))
+        one.__dict__.update(own)
+        return one
+
+    def kinds(self) -> list[Self]:
+        """Return a law of one agent for each different noise among the agents."""
+        own = [v for name, v in self.values().items() if self.by_mixing or name != "sigma"]
+        rows = np.column_stack([np.atleast_1d(value) for value in np.broadcast_arrays(*own)])
+        _, first = np.unique(rows, axis=0, return_index=True)
+        return [self.of_agent(i) for i in first.tolist()]
+
+    @classmethod
+    def undefined(cls, method: str, what: str) -> LawError:
+        """Return the error for what this law does not define."""
+        return LawError(f"{what} cannot be told: the law {cls.name!r} does not define {method}.")
+
+    # ---- scales -------------------------------------------------------------------------------------
+
+    def scales(self, rounds: int) -> FloatArray:
+        """Laplace scale of each round, of shape (rounds,) or (rounds, n)."""
+        t = np.arange(rounds, dtype=np.float64)
+        if self.agents is None:
+            found = np.broadcast_to(np.asarray(self.scale(t), dtype=np.float64), (rounds,))
+        else:
+            found = np.broadcast_to(self.scale(t[:, None]), (rounds, self.agents))
+        if not np.all((found >= 0) & np.isfinite(found)):
+            raise LawError(
+                f"scales must be finite numbers of at least 0, and are not in the law {self.name!r}."
+            )
+        return found
+
+    def round_scales(self) -> Iterator[FloatArray]:
+        """Yield the scale of round 0, 1, …: arrays of one number, or of one per agent."""
+        t = 0
+        while True:
+            yield np.atleast_1d(np.asarray(self.scale(np.float64(t)), dtype=np.float64))
+            t += 1
+
+    def faded(self, t: FloatArray) -> FloatArray:
+        """Scale of update t, over that of update 0."""
+        return np.asarray(self.scale(t) / self.c)
+
+    def upper_scale(self, u: int) -> float:
+        """Return a float64 at least the scale of update u, of one agent: what a lattice draws with.
+
+        Must be the same on every machine. Rounded up, so that the noise is never below the law's.
+        """
+        return math.nextafter(float(self.scale(np.float64(u))), math.inf) if u else float(self.c)
+
+    def upper_scales(self, update: IntArray) -> FloatArray:
+        """Return `upper_scale` of each update; 0 where nothing is drawn."""
+        last = int(update.max(initial=0))
+        return np.array([self.upper_scale(u) if self.draws(u) else 0.0 for u in range(last + 1)])[update]
+
+    def draws(self, u: int) -> bool:
+        """Whether message u carries noise of its own."""
+        return u == 0 or not self.shadowed
+
+    def least_scale(self, rounds: int) -> float:
+        """Return the least `upper_scale` of a draw within so many rounds, of one agent."""
+        return min(self.upper_scale(u) for u in range(max(rounds, 1)) if self.draws(u))
+
+    def largest_scale(self, rounds: int) -> float:
+        """Return the largest `upper_scale` within so many rounds, of one agent."""
+        return max(self.upper_scale(u) for u in range(max(rounds, 1)) if self.draws(u))
+
+    # ---- privacy ------------------------------------------------------------------------------------
+
+    def epsilons(self, rounds: int | None) -> FloatArray:
+        """Return ε per agent (0-d where all share their parameters), rounded up.
+
+        After T rounds Σ_{u<T} (1−σ)^u/s_u, s_u being the scale of update u (docs/proofs/privacy.md).
+        """
+        if rounds is None:
+            raise self.undefined("epsilons for an endless run", "the loss of an endless run")
+        total = extended(np.zeros(() if self.agents is None else self.agents))
+        kept, keeps = extended(1.0), 1 - extended(self.sigma)
+        with np.errstate(divide="ignore"):
+            for scale in self.scales(self._draws_within(rounds)):
+                total = total + kept / extended(scale)
+                kept = kept * keeps
+        return round_up(total, _FLOAT_ERROR + ULP * (4 * rounds + 16))
+
+    def _draws_within(self, rounds: int) -> int:
+        """How many messages of so many rounds have noise of their own; the rest is public already."""
+        return min(rounds, 1) if self.shadowed else rounds
+
+    def costs(self, rounds: int, distance: float) -> FloatArray:
+        """a_u = d·(1−σ)^u/s_u of one agent: the most that message u can add to a likelihood ratio."""
+        u = np.arange(self._draws_within(rounds))
+        return np.asarray(distance * (1 - self.sigma) ** u / self.scales(u.size))
+
+    def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
+        """Yield what each message of one agent costs, rounded up; for an endless run, then the rest as one.
+
+        The rest must be below one part in `share` of the whole.
+        """
+        if rounds is None:
+            raise self.undefined("loss_parts for an endless run", "the loss of an endless run")
+        u = extended(np.arange(self._draws_within(rounds)))
+        parts = extended(adjacency) * (1 - extended(self.sigma)) ** u / extended(self.scales(u.size))
+        yield from round_up(parts, _FLOAT_ERROR + ULP * (4 * u + 16)).tolist()
+
+    # ---- accuracy -----------------------------------------------------------------------------------
+
+    def terms(self, closed: FloatArray, total: float, rounds: int | None) -> Terms:
+        """Return the Laplace terms of the deviation of the average; `self` has one entry per class of agents.
+
+        Message t of an agent of class k moves the average by closed_k/total of its noise.
+        """
+        if rounds is None:
+            raise self.undefined("terms for an endless run", "the deviation of an endless run")
+        if rounds * closed.size > _MOST_TERMS:
+            raise RecordTooLarge(
+                f"the deviation needs rounds × kinds of agents of at most {_MOST_TERMS:,}, "
+                f"got {rounds:,} × {closed.size:,}. Ask for fewer rounds."
+            )
+        scale = (closed * self.scales(rounds) / total).reshape(-1)
+        group = np.tile(np.arange(closed.size), rounds)
+        return Terms(scale, np.zeros_like(scale), group, 1)
+
+    def significant_rounds(self, rounds: int | None) -> int:
+        """Return how many of the rounds matter in double precision, for sampling what comes of them."""
+        if rounds is None:
+            raise self.undefined("significant_rounds for an endless run", "what an endless run leads to")
+        return rounds
+
+    # ---- agreement ----------------------------------------------------------------------------------
+
+    @property
+    def ratio(self) -> PerAgent | None:
+        """q, where the scale of update u is c·q^u; None where it is not."""
+        return None
+
+    def envelope(self, rounds: int | None) -> Envelope:
+        """Return c and q with c·q^u at least the scale of every update below `rounds`; None: of all."""
+        if rounds is None:
+            raise self.undefined("envelope for an endless run", "after how many rounds agents agree")
+        q = math.exp(-_NEARLY_FLAT / max(rounds, 1))
+        c = self.scales(max(rounds, 1)).max(axis=0) * (1 + 2 * _NEARLY_FLAT)
+        return Envelope(c if np.ndim(c) else float(c), q)
+
+    # ---- design -------------------------------------------------------------------------------------
+
+    @classmethod
+    def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
+        """Return the law's noise of least variance that costs no more than ε."""
+        raise cls.undefined("best", "the best noise for an epsilon")
+
+    def rounded(self, up: Callable[..., float]) -> Self:
+        """Return the law with single numbers rounded up to digits that can be typed in.
+
+        ``up(value)`` rounds; ``up(value, distance)`` keeps the digits of a distance from 1, too.
+        """
+        return self if isinstance(self.c, np.ndarray) else replace(self, c=up(self.c))

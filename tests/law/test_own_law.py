@@ -1,0 +1,200 @@
+"""A law of a user's own runs everywhere its methods reach, and is refused by name elsewhere."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import pytest
+
+from tacit import ClientServer, Distributed, Fading, Graph
+from tacit.audit import examine
+from tacit.audit.files import read_folder, write_folder
+from tacit.audit.transcript import Transcripts
+from tacit.errors import FileError, LawError
+from tacit.law import Law, named, register
+from tacit.mechanism.lattice import Lattice
+from tacit.noise import SimulatedNoise
+from tacit.noise.approximate import epsilon_delta
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.runtime.agent import Agent
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.identity import provision
+from tacit.runtime.memory import MemoryNetwork
+from tacit.runtime.session import parse_session, session_text
+from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.verify import verify
+from tacit.simulate import sample_average, sample_outcome
+from tacit.simulate.engine import simulate
+from tacit.simulate.record import Record
+from tacit.simulate.reference import reference
+from tacit.theory import accuracy, convergence, moments, privacy
+from tacit.theory.design import design
+from tacit.theory.promise import promise
+
+WAIT = 300
+SLACK = 0.025  # five standard deviations of a share of 0.1 in 4,000 runs
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Quadratic(Law):
+    """Fresh noise every round that fades like c/(t+1)²."""
+
+    name = "quadratic"
+
+    def scale(self, u):
+        """c/(u+1)²."""
+        return self.c / ((u + 1) * (u + 1))
+
+
+LAW = Quadratic(0.6, 4.0)
+SERVER = ClientServer(LAW, agents=4)
+GRAPH = Distributed(Quadratic((0.5, 0.6, 0.7, 0.4), 4.0), Graph.from_name("path:4"))
+VALUES = np.array([0.1, 0.9, 0.4, 0.75])
+
+
+def test_its_loss_is_the_sum_over_messages():
+    scales = 4.0 / np.arange(1, 8) ** 2
+    exact = float(np.sum(0.4 ** np.arange(7) / scales))
+    assert exact <= privacy.epsilon(LAW, 7) <= exact * (1 + 1e-12)
+    assert privacy.epsilon(GRAPH.parameters, 7) == pytest.approx(np.sum(0.6 ** np.arange(7) / scales))
+    assert privacy.rounds_within(LAW, exact * (1 + 1e-9)) == 7
+    assert 0 < epsilon_delta(LAW, 7, 1.0, 1e-3) <= privacy.epsilon(LAW, 7)
+
+
+@pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
+def test_it_is_simulated_as_the_reference_does(mechanism):
+    fast = simulate(mechanism, VALUES, 6, runs=2, seed=3, record=Record(everything=True))
+    noise = SimulatedNoise(3).draw(mechanism.parameters, 6, 4, run=1)
+    slow = reference(mechanism, VALUES, noise)
+    np.testing.assert_allclose(fast["theta"].values[1], slow.theta, rtol=1e-12)
+    assert fast.attrs["noise_kind"] == "quadratic"
+
+
+@pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
+def test_what_is_promised_holds_for_what_is_simulated(mechanism):
+    """Fixed seed."""
+    made = promise(mechanism, rounds=6, spread=1.0, failure_probability=0.1)
+    assert made.as_dict()["noise_kind"] == "quadratic"
+    end = simulate(mechanism, VALUES, 6, runs=4000, seed=5)["theta"].values[:, -1]
+    off = np.abs(end - accuracy.target(mechanism, VALUES)).max(axis=1)
+    assert np.mean(off > made.radius) <= 0.1 + SLACK
+    apart = np.ptp(end, axis=1)
+    assert np.mean(apart > made.disagreement) <= 0.1 + SLACK
+    variance = accuracy.variance(mechanism, 6)
+    sampled = sample_outcome(mechanism, 4000, rounds=6, seed=1)
+    path = sample_average(mechanism, 6, 4000, seed=2)[:, -1]
+    weighted = end @ accuracy.weights(mechanism)
+    for sample in (sampled, path, weighted):
+        assert np.var(sample) == pytest.approx(variance, rel=0.25)
+    assert np.var(end, axis=0) == pytest.approx(np.diag(moments.second_moments(mechanism, 6)), rel=0.25)
+
+
+def test_the_auditor_examines_it_on_the_lattice():
+    report = examine(SERVER, rounds=4, transcripts=600, failure_probability=1e-6)
+    assert report.passed, report
+    assert "quadratic noise" in report.declared
+
+
+def test_transcript_folders_know_its_name(tmp_path):
+    execution = SERVER.execute(VALUES, SimulatedNoise(1).draw(LAW, 3, 4))
+    write_folder(tmp_path, Transcripts.from_executions([execution]))
+    assert read_folder(tmp_path)[0].mechanism.parameters == LAW
+
+
+def session_of(keys):
+    agents = ["a0", "a1", "a2"]
+    return Session(
+        name="own",
+        roster=tuple(Member(name, keys[name].public_key) for name in agents),
+        coordinator=keys["coordinator"].public_key,
+        noise_kind="quadratic",
+        mixing=0.6,
+        noise=4.0,
+        rounds=4,
+        lattice=Lattice.fitting(LAW, 4, 0, 10),
+        start=3,
+        expires=LAST_EXPIRY,
+        deadlines=Deadlines(round=600.0, start=600.0, repeat=0.1),
+    )
+
+
+def test_a_networked_session_runs_and_is_sound(tmp_path):
+    keys = provision(tmp_path / "keys", ["coordinator", "a0", "a1", "a2"])
+    session = session_of(keys)
+    assert parse_session(session_text(session), "s").id == session.id
+    assert Session.decode(session.encode()).mechanism.parameters == LAW
+    assert session.account(0).total == pytest.approx(privacy.epsilon(LAW, 4), rel=1e-6)
+
+    async def play():
+        network = MemoryNetwork(session)
+
+        async def one(member):
+            async with member:
+                return await member.result()
+
+        agents = [
+            Agent(session, 5.0, transport=network.transport(i), ledger=tmp_path / f"{i}.ledger",
+                  identity=keys[f"a{i}"], cap=100.0, adjacency=1.0)
+            for i in range(3)
+        ]  # fmt: skip
+        with TranscriptWriter(
+            tmp_path / "t.jsonl", session, COORDINATOR, sign=keys["coordinator"].sign
+        ) as writer:
+            server = Coordinator(
+                session, transport=network.transport(COORDINATOR), ledger=tmp_path / "c.ledger",
+                identity=keys["coordinator"], takers=[writer],
+            )  # fmt: skip
+            async with asyncio.timeout(WAIT):
+                return await asyncio.gather(one(server), *map(one, agents))
+
+    results = asyncio.run(play())
+    assert {result.rounds for result in results[1:]} == {4}
+    assert all(result.spent <= session.account(0).total for result in results[1:])
+    verdict = verify([tmp_path / "t.jsonl"])
+    assert verdict.sound, [str(finding) for finding in verdict.findings]
+
+
+def test_a_law_that_nobody_registered_is_refused_in_a_sentence(tmp_path):
+    keys = provision(tmp_path / "keys", ["coordinator", "a0", "a1", "a2"])
+    text = session_text(session_of(keys)).replace('"quadratic"', '"cubic"')
+    with pytest.raises(FileError, match="cubic"):
+        parse_session(text, "s")
+    with pytest.raises(LawError, match=r"must be one of fading, one-shot, constant, .*got 'cubic'"):
+        named("cubic")
+
+
+@pytest.mark.parametrize(
+    ("method", "use"),
+    [
+        ("epsilons for an endless run", lambda: privacy.epsilon(LAW)),
+        ("loss_parts for an endless run|epsilons for", lambda: epsilon_delta(LAW, None, 1.0, 1e-3)),
+        ("terms for an endless run", lambda: accuracy.radius(SERVER, 0.05)),
+        ("significant_rounds for", lambda: sample_outcome(SERVER, 5)),
+        ("envelope for an endless run", lambda: convergence.rounds_to_agreement(GRAPH, 0.1, 1.0)),
+        ("ratio", lambda: convergence.rate(GRAPH)),
+        ("best", lambda: design(agents=10, epsilon=1.0, rounds=5, law=Quadratic)),
+    ],
+)
+def test_what_it_does_not_define_is_refused_by_name(method, use):
+    with pytest.raises(LawError, match=f"'quadratic' does not define ({method})"):
+        use()
+
+
+def test_laws_are_final_named_and_start_at_their_noise():
+    with pytest.raises(LawError, match="subclass of Law itself"):
+        type("Slower", (Fading,), {"name": "slower"})
+    nameless = type("Nameless", (Law,), {"scale": lambda self, u: self.c + 0 * u})
+    with pytest.raises(LawError, match="Nameless does not define its name"):
+        nameless(0.5, 1.0)
+    late = type("Late", (Law,), {"name": "late", "scale": lambda self, u: self.c * (u + 2)})
+    with pytest.raises(LawError, match="scale of update 0 must be c"):
+        late(0.5, 1.0)
+    negative = type("Negative", (Law,), {"name": "negative", "scale": lambda self, u: self.c - 10 * u})
+    with pytest.raises(LawError, match="finite numbers of at least 0"):
+        privacy.epsilon(negative(0.5, 1.0), 3)
+    with pytest.raises(LawError, match="belongs to another law"):
+        register(type("Other", (Law,), {"name": "fading", "scale": lambda self, u: self.c + 0 * u}))
