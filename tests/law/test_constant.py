@@ -15,6 +15,10 @@ from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise
 from tacit.noise.accounting import account
 from tacit.noise.approximate import epsilon_delta
+from tacit.protocol.roster import Member
+from tacit.runtime.drafting import draft
+from tacit.runtime.identity import provision
+from tacit.runtime.roster import Roster
 from tacit.simulate.engine import simulate
 from tacit.simulate.record import Record
 from tacit.simulate.reference import reference
@@ -122,3 +126,15 @@ def test_it_is_a_noun_of_the_package():
     assert Constant(0.5, 1) == Constant(0.5, 1.0) != Constant(0.5, 2)
     assert hash(Constant(0.5, [1, 2])) == hash(Constant(0.5, [1.0, 2.0]))
     assert Constant(0.5, 1) != Fading(0.5, 1, 0.9)
+
+
+def test_a_session_can_be_drafted_with_it(tmp_path):
+    keys = provision(tmp_path, ["coordinator", "a", "b", "c"])
+    roster = Roster(
+        tuple(Member(name, keys[name].public_key) for name in "abc"), keys["coordinator"].public_key
+    )
+    made = draft("s", roster, low=0.0, high=1.0, loss=1.0, rounds=5, tolerance=0.5, law=Constant)
+    assert (made.noise_kind, made.decay) == ("constant", None)
+    assert made.promise().loss <= 1.0
+    with pytest.raises(LawError, match="Give a number of rounds"):
+        draft("s", roster, low=0.0, high=1.0, loss=1.0, law=Constant)
