@@ -99,7 +99,15 @@ def elsewhere(text):
     return re.sub(r"echo (\d+\.\d+) >", r"echo \g<1>437351948 >", text)
 
 
-@pytest.mark.parametrize("page", RUN)
+REPEATED = {"docs/explanation/scale.md", "docs/how-to/sweep-on-a-cluster.md"}
+"""Pages of which tests/simulate and tests/cli show everything, besides those of tests/examples."""
+
+
+def slow(page):
+    return page in REPEATED or page.startswith("docs/examples/")
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.long] * slow(p)) for p in RUN])
 def test_everything_on_a_page_runs(page, tmp_path, request):
     if page in ("docs/how-to/verify.md", "docs/explanation/audit.md"):
         request.getfixturevalue("recorded")

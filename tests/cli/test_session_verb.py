@@ -202,6 +202,7 @@ def test_help_has_examples(run):
         assert "tacit session " in text
 
 
+@pytest.mark.long  # tests/test_docs.py runs the page itself
 def test_the_page_can_be_followed(tmp_path):
     """Every command of docs/how-to/keys-and-sessions.md, in its order, in an empty directory."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)

@@ -34,6 +34,7 @@ def test_agents_agree_although_one_and_the_coordinator_are_killed(tmp_path):
     assert ElementTree.parse(tmp_path / "out" / "demo.svg").getroot().tag.endswith("svg")
 
 
+@pytest.mark.long
 def test_on_a_ring_in_words_without_the_extra_that_draws(tmp_path):
     without = "import sys; sys.modules['matplotlib'] = None"
     shown = demo(tmp_path, "--topology", "ring", "--agents", "3", "--rounds", "12", first=without)

@@ -125,9 +125,7 @@ def tapped(liar, who):
     y = np.array([y], dtype=object)
     exponent = np.array([[agent.message_exponent(u) for u in updates]])
     return AgentTranscripts(
-        sigma=0.5,
-        c=2.0,
-        q=0.8 if session.noise_kind == "fading" else None,
+        law=session.mechanism.parameters.of_agent(who),
         x=np.asarray(session.lattice.value(x, exponent)),
         y=np.asarray(session.lattice.value(y)),
         rounds_of=np.array(updates),

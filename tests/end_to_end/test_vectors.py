@@ -9,7 +9,9 @@ from tacit.runtime.verify import verify
 RING = ((0, 1), (1, 2), (0, 2))
 
 
-@pytest.mark.parametrize("edges", [None, RING], ids=["server", "ring"])
+@pytest.mark.parametrize(
+    "edges", [pytest.param(None, id="server"), pytest.param(RING, id="ring", marks=pytest.mark.long)]
+)
 def test_vectors_with_a_server_and_on_a_graph(crew, edges):
     made = crew(agents=3, rounds=8, pace=0.0, edges=edges, components=3, noise=0.5, cap=30.0)
     values = np.array([[1.0, 5.0, 9.0], [2.0, 5.5, 0.0], [6.0, 3.0, 4.5]])

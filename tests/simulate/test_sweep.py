@@ -464,6 +464,7 @@ def test_a_cluster_loses_and_repeats_nothing_when_a_worker_is_killed(cluster, ga
     assert sorted(lines(tmp_path / "there")) == sorted(lines(tmp_path / "here"))
 
 
+@pytest.mark.long
 def test_a_sweep_outlives_workers_that_nobody_starts_again(machines, tmp_path):
     address, (_, *workers) = machines
 

@@ -232,7 +232,7 @@ def test_light_and_dark(visit):
     page.wait_for_function("getComputedStyle(document.body).backgroundColor == 'rgb(247, 247, 248)'")
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [pytest.param(p, marks=[pytest.mark.long] * (p != "plan")) for p in PAGES])
 def test_a_phone_needs_no_scrolling_to_the_side(visit, name):
     page = visit(PAGES[name], width=375)
     see(page, {"plan": "Privacy loss", "watch": "Round 0", "compare": "× 4", "status": "Nobody"}[name])

@@ -53,7 +53,7 @@ async def test_a_new_user_finds_a_design(user):
     put(user, "probability", "95")
     await see(user, "Privacy loss 4.66")
     await see(user, "tacit design --agents 1000 --radius 0.2 --adjacency 10")
-    await see(user, "2.25046")
+    await see(user, "2.250451")
     loss, radius = chart(user, "Radius")["series"][3]["data"][0]
     assert (round(loss, 2), radius) == (4.66, pytest.approx(0.2))
 

@@ -133,7 +133,7 @@ def test_one_graph_is_analysed_once_for_every_mixing(monkeypatch):
     graph = Graph.from_name("barabasi:300:2:seed=9")
     first = convergence.spectral_gap(Distributed(Fading(0.4, 1, 0.5), graph))
     flat = convergence.spectral_gap(Distributed(Fading(averaging_mixing(graph, 0.4), 1, 0.5), graph))
-    monkeypatch.setattr("tacit.theory.rates.extremes", None)
+    monkeypatch.setattr("tacit.theory.spectrum.extremes", None)
     assert convergence.spectral_gap(Distributed(OneShot(0.8, 2), graph)) == pytest.approx(2 * first)
     again = Distributed(Fading(averaging_mixing(graph, 0.8), 1, 0.5), graph)
     assert convergence.spectral_gap(again) == pytest.approx(2 * flat)

@@ -134,7 +134,7 @@ def test_probability_must_be_inside(bad):
     st.floats(0.0, 1e12),
     st.one_of(st.floats(1e-200, 1e-3), st.floats(1e-3, 0.999)),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_an_offset_far_beyond_the_noise_is_added_to_it(scales, ratio, offset, b):
     """Lines at a positive abscissa overflowed where the offset was hundreds of times the noise."""
     law = of(scales, ratio, rounds=5)

@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial.polynomial import polyval
-from scipy.optimize import brentq, minimize_scalar
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
@@ -220,6 +219,8 @@ class LaplaceSum:
         def place(v: float) -> float:  # as fine near the pole at `top` as near 0
             return top / (1 + math.exp(-v))
 
+        from scipy.optimize import minimize_scalar  # a third of a second that agents need not wait
+
         found = minimize_scalar(
             lambda v: objective(place(v)), bounds=(bottom, _POLE), method="bounded", options={"xatol": 0.01}
         )
@@ -320,6 +321,8 @@ def _root(falling: Callable[[float], float], floor: float, ceiling: float) -> fl
         return floor
     if falling(ceiling) >= 0:
         return ceiling
+    from scipy.optimize import brentq
+
     return float(brentq(falling, floor, ceiling, xtol=1e-300, rtol=4 * _EPS))
 
 

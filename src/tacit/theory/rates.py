@@ -8,6 +8,7 @@ too small, and its distance to 1 (the gap) is accurate even where it is 10⁻⁹
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +17,9 @@ from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.mechanism import ClientServer, Distributed, Mechanism
-from tacit.theory.spectrum import Extremes, complete_extremes, extremes
+
+if TYPE_CHECKING:  # it brings scipy's sparse matrices along, which an agent never needs
+    from tacit.theory.spectrum import Extremes
 
 
 def mixing(mechanism: Mechanism) -> FloatArray:
@@ -71,12 +74,16 @@ def spectrum(mechanism: Mechanism) -> Extremes:
 
 def laplacian_extremes(graph: Graph) -> Extremes:
     """λ_2 and λ_N of L, with bounds, for a connected graph of 2 or more agents."""
+    from tacit.theory.spectrum import extremes
+
     if graph not in _of_laplacian:
         _of_laplacian[graph] = extremes(graph, np.ones(graph.n))
     return _of_laplacian[graph]
 
 
 def _spectrum(mechanism: Mechanism) -> Extremes:
+    from tacit.theory.spectrum import Extremes, complete_extremes, extremes
+
     sigma, d = mixing(mechanism), step_sizes(mechanism)
     if not isinstance(mechanism, Distributed) or hears_all(mechanism):
         return complete_extremes(sigma)
