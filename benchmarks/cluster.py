@@ -13,8 +13,8 @@ from distributed import Client, LocalCluster
 
 from benchmarks.harness import CORES, Contestant, Question, ask
 from tacit import Distributed, Fading, Graph
-from tacit.simulate import Record, simulate, simulate_partitioned
-from tacit.simulate.plan import values_between
+from tacit.simulation import Record, simulate, simulate_partitioned
+from tacit.simulation.sweep_plan import values_between
 
 PARAMETERS = Fading(sigma=0.8, c=10.0, q=0.6)
 ROUNDS = 30
@@ -33,7 +33,7 @@ def partitioned(side: int, client: Client) -> Question:
         "round",
         [
             Contestant(
-                "tacit.simulate, one process",
+                "tacit.simulation, one process",
                 lambda: simulate(mechanism, values, ROUNDS, record=KEEP),
                 ROUNDS,
             ),

@@ -7,7 +7,7 @@ Contestants:
 - textbook: NumPy and SciPy as one would write it, ``rng.laplace``, ``A @ x``, a vector update;
 - JAX: the same, compiled, in an environment of its own (`benchmarks.peers`);
 - limit: the engine's own sum over closed neighbourhoods alone, on all cores, without any noise;
-- tacit: `tacit.simulate.simulate`.
+- tacit: `tacit.simulation.simulate`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from benchmarks.harness import CORES, Answer, Contestant, Goal, Question, race, 
 from benchmarks.network_turns import Troupe
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.arrays import FloatArray
-from tacit.simulate import simulate
-from tacit.simulate._crew import Crew, even_work
-from tacit.simulate._rows import closed_sum
+from tacit.simulation import simulate
+from tacit.simulation.simd import closed_sum
+from tacit.simulation.threads import Crew, even_work
 
 PARAMETERS = Fading(sigma=0.8, c=10.0, q=0.6)
 ROUNDS = 30

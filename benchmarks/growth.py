@@ -68,7 +68,7 @@ def _graph(n: int) -> Callable[[], object]:
 
 def _distributed(n: int) -> Callable[[], object]:
     from tacit import Distributed, Fading, Graph
-    from tacit.simulate import simulate
+    from tacit.simulation import simulate
 
     mechanism = Distributed(Fading(0.8, 10.0, 0.6), Graph.from_name(f"regular:{n}:8:seed=1"))
     values = np.zeros(n)
@@ -77,7 +77,7 @@ def _distributed(n: int) -> Callable[[], object]:
 
 def _served(n: int) -> Callable[[], object]:
     from tacit import ClientServer, Fading
-    from tacit.simulate import simulate
+    from tacit.simulation import simulate
 
     mechanism, values = ClientServer(Fading(0.8, 10.0, 0.6), n), np.zeros(n)
     return lambda: simulate(mechanism, values, 10)
@@ -85,7 +85,7 @@ def _served(n: int) -> Callable[[], object]:
 
 def _outcomes(n: int) -> Callable[[], object]:
     from tacit import ClientServer, Fading
-    from tacit.simulate import sample_outcome
+    from tacit.simulation import sample_outcome
 
     mechanism = ClientServer(Fading(0.8, 10.0, 0.6), n)
     return lambda: sample_outcome(mechanism, 10_000, rounds=30)
@@ -114,7 +114,7 @@ def _exact_noise(n: int) -> Callable[[], object]:
 
 def _ledger(n: int) -> Callable[[], object]:
     from tacit.protocol.records import Closed
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     file = Path(tempfile.mkdtemp(prefix="tacit-growth-")) / "agent.ledger"
     atexit.register(shutil.rmtree, file.parent, ignore_errors=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.harness import Contestant, Question, ask
 from tacit.protocol.records import Closed
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger.ledger import Ledger
 
 RECORDS = 50  # in a turn
 SESSION = bytes([1]) * 32

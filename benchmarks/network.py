@@ -37,8 +37,8 @@ from tacit.protocol.codec import SIGNATURE_BYTES, Codec
 from tacit.protocol.messages import NOTHING_HEARD, Feedback, Report
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
-from tacit.runtime.identity import Identity, provision
-from tacit.runtime.websocket_transport import to_dial
+from tacit.runtime.identity.identity import Identity, provision
+from tacit.runtime.transport.websocket import to_dial
 
 PROCESSES = 2
 DEGREE = 4

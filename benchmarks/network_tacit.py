@@ -18,10 +18,10 @@ from tacit.protocol.effects import Notice, RoundClosed, Updated
 from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity import TlsFiles
-from tacit.runtime.member import Member
-from tacit.runtime.transport import Arrival, Network
-from tacit.runtime.websocket_transport import WebsocketTransport
+from tacit.runtime.identity.identity import TlsFiles
+from tacit.runtime.participant import Member
+from tacit.runtime.transport.base import Arrival, Network
+from tacit.runtime.transport.websocket import WebsocketTransport
 
 _AT_ONCE = 64
 

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import eigsh
 
 from benchmarks.harness import Contestant, Goal, Question, ask
 from tacit import ClientServer, Fading, Graph
-from tacit.simulate import Record, sample_outcome, simulate
+from tacit.simulation import Record, sample_outcome, simulate
 from tacit.theory.accuracy import deviation, radius
 from tacit.theory.spectrum import extremes
 
@@ -34,7 +34,7 @@ def sampling() -> Question:
         return Contestant(name, lambda: sample_outcome(mechanism, OUTCOMES, rounds=ROUNDS), OUTCOMES / 1000)
 
     few = ClientServer(PARAMETERS, 1000)
-    engine = "tacit.simulate, 10^3 agents"
+    engine = "tacit.simulation, 10^3 agents"
     return Question(
         "how far a run ends from the target, 30 rounds around a server",
         "1,000 outcomes",

@@ -27,7 +27,7 @@ from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise, account
 from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, styled
 from tacit.rounding import shown_up
-from tacit.simulate import SimulatedWholeNoise, simulate_on_lattice
+from tacit.simulation import SimulatedWholeNoise, simulate_on_lattice
 from tacit.theory.accuracy import radius
 from tacit.theory.design import Design, design
 from tacit.theory.promise import Promise

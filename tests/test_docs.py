@@ -100,7 +100,7 @@ def elsewhere(text):
 
 
 REPEATED = {"docs/explanation/scale.md", "docs/how-to/sweep-on-a-cluster.md"}
-"""Pages of which tests/simulate and tests/cli show everything, besides those of tests/examples."""
+"""Pages of which tests/simulation and tests/cli show everything, besides those of tests/examples."""
 
 
 def slow(page):
@@ -246,7 +246,7 @@ def test_the_session_file_shown_can_be_read(tmp_path):
 
 
 def test_the_metrics_are_those_that_are_served():
-    from tacit.runtime.status import Status
+    from tacit.runtime.status.status import Status
     from tacit.testing import known_session
 
     status = Status(known_session(agents=3), who=0)

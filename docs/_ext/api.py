@@ -1,4 +1,4 @@
-"""API pages from docstrings: ``<!-- api: tacit.simulate -->`` becomes all of a package's public modules."""
+"""API pages from docstrings: ``<!-- api: tacit.simulation -->`` becomes all of a package's public modules."""
 
 from __future__ import annotations
 

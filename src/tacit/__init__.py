@@ -8,7 +8,7 @@ The map of the package, from the ground up:
 - `tacit.mechanism`: what the paper's mechanisms do; pure functions of (state, noise).
 - `tacit.theory`: what is claimed and proved of them; closed forms, no sampling.
 - `tacit.noise`: where randomness comes from.
-- `tacit.simulate`: what would happen.
+- `tacit.simulation`: what would happen.
 - `tacit.audit`: what an adversary could learn, and testers that try to break the promise.
 - `tacit.protocol`: agent, coordinator and peer as machines without a network.
 - `tacit.runtime`: the only place with network, disk and clock. `tacit.testing`: its public test tools.

@@ -13,8 +13,8 @@ from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity import provision
-from tacit.runtime.memory import MemoryNetwork
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.transport.memory import MemoryNetwork
 
 NAMES = ["a0", "a1"]
 

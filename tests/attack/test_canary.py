@@ -10,13 +10,13 @@ import pytest
 from rich.pretty import pretty_repr
 
 from tacit.cli import private_value
-from tacit.cli.crew import COORDINATOR, Crew, Tail, make_addresses
+from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, make_addresses
 from tacit.errors import InputError
 from tacit.mechanism.whole import nearest_shift
 from tacit.protocol.codec import Codec
 from tacit.protocol.records import Began, Ended, Moved, Spoke
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.session import write_session
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.session.file import write_session
 
 VALUE = 7.123456789012345
 DIGITS = "712345678901"

@@ -9,7 +9,7 @@ import pytest
 from tacit.cli import running
 from tacit.errors import FileError, InputError, LedgerError
 from tacit.protocol.messages import COORDINATOR
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.transcript import TranscriptWriter
 
 

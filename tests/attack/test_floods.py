@@ -10,7 +10,7 @@ from tacit.protocol.effects import Heard, LostHistory, Refused, RoundOpened, Sta
 from tacit.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
 from tacit.protocol.messages import COORDINATOR, Ask, Refusal
 from tacit.protocol.records import Opened
-from tacit.runtime.transport import Frame, Inbox
+from tacit.runtime.transport.base import Frame, Inbox
 
 
 def test_what_waits_is_bounded_in_bytes_and_not_only_in_number():

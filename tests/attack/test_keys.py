@@ -9,10 +9,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import NameOID
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.certificates import Authority, Certificate, read_certificates
-from tacit.runtime.keys import tls_key
-from tacit.runtime.probe import require_endpoint
-from tacit.runtime.status_reader import read_status
+from tacit.runtime.identity.certificates import Authority, Certificate, read_certificates
+from tacit.runtime.identity.keys import tls_key
+from tacit.runtime.status.reader import read_status
+from tacit.runtime.transport.connection_diagnosis import require_endpoint
 
 
 def authority(*names):

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from tacit.cli import states
-from tacit.cli.crew import COORDINATOR, Crew, Tail, make_addresses
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.session import write_session
+from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, make_addresses
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.session.file import write_session
 
 TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 
@@ -169,7 +169,7 @@ from tacit.mechanism.lattice import Lattice
 libc = ctypes.CDLL(None)
 assert libc.prctl(3, 0, 0, 0, 0) == 1, "dumpable before"
 from tacit.runtime.agent import Agent
-from tacit.runtime.session import read_session
+from tacit.runtime.session.file import read_session
 Agent(read_session({session!r}), 3.0, ledger={ledger!r}, identity={keys!r}, cap=1.0, transport=object())
 print(libc.prctl(3, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE)[0])
 """

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tacit.errors import CapExceeded, InputError, LedgerError
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger.ledger import Ledger
 
 S, T = b"s" * 32, b"t" * 32
 

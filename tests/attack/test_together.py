@@ -9,9 +9,9 @@ import pytest
 
 from tacit.errors import LedgerError
 from tacit.protocol.records import Opened
-from tacit.runtime import flush
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.saving import save
+from tacit.runtime.ledger import flush
+from tacit.runtime.ledger.group_commit import save
+from tacit.runtime.ledger.ledger import Ledger
 
 S = b"s" * 32
 
@@ -47,7 +47,7 @@ def test_a_ledger_closed_while_it_is_saved_holds_nobody_up(folder, monkeypatch):
         ledgers[0].close()
         raise OSError(9, "Bad file descriptor")
 
-    monkeypatch.setattr("tacit.runtime.saving.flush_together", closing)
+    monkeypatch.setattr("tacit.runtime.ledger.group_commit.flush_together", closing)
 
     async def main():
         waiting = [save(ledger, S, [Opened(S, (0,))]) for ledger in ledgers]

@@ -20,8 +20,8 @@ from tacit.protocol.effects import Heard, NoiseReady, Start
 from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
 from tacit.protocol.session import LAST_EXPIRY
 from tacit.protocol.voice import Budget
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.transport import Inbox
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.transport.base import Inbox
 from tacit.testing import known_key, known_session
 
 CAP = 1.0

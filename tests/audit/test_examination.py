@@ -17,7 +17,7 @@ from tacit.audit import (
     examine_folder,
     write_folder,
 )
-from tacit.audit.plan import (
+from tacit.audit.audit_plan import (
     best_distance,
     default_rounds,
     default_starts,

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from tacit import ClientServer, Fading, OneShot
 from tacit.audit import Simulated, log_likelihood_ratio, loss_law
-from tacit.audit.law import message_costs, sum_law
+from tacit.audit.distinguisher import message_costs, sum_law
 from tacit.errors import ParameterError
 from tacit.theory.privacy import epsilon
 

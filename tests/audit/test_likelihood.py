@@ -14,7 +14,7 @@ from tacit.errors import StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise
 from tacit.noise.accounting import account
-from tacit.simulate.lattice import SimulatedWholeNoise, simulate_on_lattice
+from tacit.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
 from tacit.theory.privacy import epsilon, epsilons
 from tacit.theory.witness import witness
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tacit.protocol.records import Began, Opened, Spoke
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger.ledger import Ledger
 
 S, T = bytes([0x5F]) + b"s" * 31, bytes([0x5E]) + b"t" * 31
 

@@ -12,13 +12,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.certificates import Request, Subject
-from tacit.runtime.identity import Identity, bundle, load_authority
-from tacit.runtime.keys import read_signing_key, tls_key
-from tacit.runtime.member import loaded
-from tacit.runtime.register import REVOKED, SIGNED, opened
-from tacit.runtime.revocation import Revocations, revoked_list
-from tacit.runtime.roster import read_roster
+from tacit.runtime.identity.certificates import Request, Subject
+from tacit.runtime.identity.identity import Identity, bundle, load_authority
+from tacit.runtime.identity.keys import read_signing_key, tls_key
+from tacit.runtime.identity.register import REVOKED, SIGNED, opened
+from tacit.runtime.identity.revocation import Revocations, revoked_list
+from tacit.runtime.identity.roster import read_roster
+from tacit.runtime.participant import loaded
 
 
 def said(result):
@@ -280,7 +280,7 @@ def test_a_signing_key_is_replaced_and_the_account_stays(ready, run, answer):
 
 @pytest.mark.parametrize("after", ["authority.crt", "signing.key", "tls.pem"])
 def test_installing_a_new_signing_key_can_be_repeated_after_a_crash(ready, run, monkeypatch, after):
-    import tacit.runtime.identity as module
+    import tacit.runtime.identity.identity as module
 
     run("keys", "rotate", "alice")
     run("keys", "sign", "alice/request.pem", "--out", "new.crt")

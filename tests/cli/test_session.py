@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import Graph
-from tacit.cli.session import play, settled
+from tacit.cli.simulated_run import play, settled
 from tacit.theory import accuracy
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tacit.rounding import shown_up
-from tacit.runtime.identity import provision
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.session import read_addresses, read_session
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.session.file import read_addresses, read_session
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "keys-and-sessions.md"

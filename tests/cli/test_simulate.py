@@ -7,7 +7,7 @@ import pytest
 
 from tacit import ClientServer, Fading
 from tacit.noise import SimulatedNoise
-from tacit.simulate import load
+from tacit.simulation import load
 
 RUN = ("simulate", "--agents", 20, "--mixing", 0.8, "--noise", 10, "--decay", 0.6)
 SECRETS = (271.8281828, -314.1592653, 161.8033988)

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
-from tacit.runtime.status import Status
-from tacit.runtime.status_server import StatusServer
+from tacit.runtime.status.server import StatusServer
+from tacit.runtime.status.status import Status
 from tacit.runtime.transcript import TranscriptWriter
 
 PATH = ((0, 1), (1, 2), (2, 3))

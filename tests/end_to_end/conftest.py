@@ -13,18 +13,18 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from tacit.cli.crew import COORDINATOR, Crew, Tail, free_ports
+from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, free_ports
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import Feedback, Message, Report
 from tacit.protocol.records import Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
-from tacit.runtime.certificates import LOOPBACK
-from tacit.runtime.identity import provision
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.session import write_session
-from tacit.runtime.verify import verify
+from tacit.runtime.identity.certificates import LOOPBACK
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.session.file import write_session
+from tacit.runtime.verify.verify import verify
 
 WAIT = 400.0  # generous: a busy machine is no failure
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tacit.runtime.session import read_session
-from tacit.runtime.verify import verify
+from tacit.runtime.session.file import read_session
+from tacit.runtime.verify.verify import verify
 
 WAIT = 800
 

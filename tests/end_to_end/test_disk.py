@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.crew import COORDINATOR
+from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
 
 PATIENT = Deadlines(round=30.0, start=30.0, repeat=0.2)

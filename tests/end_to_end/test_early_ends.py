@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
-from tacit.cli.crew import COORDINATOR
+from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
-from tacit.runtime.identity import install_revocations, load_authority
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.register import opened
+from tacit.runtime.identity.identity import install_revocations, load_authority
+from tacit.runtime.identity.register import opened
+from tacit.runtime.ledger.ledger import Ledger
 
 
 def waits_for(made, unit, name):

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from tacit.cli.crew import COORDINATOR, Tail
+from tacit.cli.demo.processes import COORDINATOR, Tail
 from tacit.protocol.session import Deadlines
-from tacit.runtime.probe import require_endpoint
+from tacit.runtime.transport.connection_diagnosis import require_endpoint
 
 
 def run_with_kills(crew, kills, seed):
@@ -145,7 +145,7 @@ def test_many_agents_in_one_process(crew):
 
 def test_a_frame_flood_does_not_block_the_loop():
     """The inbox drops what is too much; nothing else is lost."""
-    from tacit.runtime.transport import Inbox
+    from tacit.runtime.transport.base import Inbox
 
     async def main():
         inbox = Inbox(10, frames=100)

@@ -22,8 +22,8 @@ from tacit.audit.transcript import AgentTranscripts, Wholes
 from tacit.protocol.codec import Codec, digest
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Feedback, Message, Present, Report
 from tacit.protocol.roster import COORDINATOR
-from tacit.runtime.transport import Frame
-from tacit.runtime.websocket_transport import WebsocketTransport
+from tacit.runtime.transport.base import Frame
+from tacit.runtime.transport.websocket import WebsocketTransport
 
 ASKED = 1000  # times, for one and the same round
 ROUNDS = 6

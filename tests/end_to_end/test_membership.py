@@ -5,9 +5,9 @@ import signal
 import numpy as np
 import pytest
 
-from tacit.cli.crew import COORDINATOR
+from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
-from tacit.runtime.verify import verify
+from tacit.runtime.verify.verify import verify
 
 
 def happened(session, used):

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tacit.cli.crew import COORDINATOR
+from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
 
 

@@ -17,18 +17,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tacit.cli.crew import COORDINATOR
+from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Spoke
 from tacit.protocol.roster import COORDINATOR as SERVER
 from tacit.protocol.session import Deadlines
-from tacit.runtime.certificates import Request
-from tacit.runtime.identity import bundle, install, load_authority, new_agent, provision
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.identity.certificates import Request
+from tacit.runtime.identity.identity import bundle, install, load_authority, new_agent, provision
+from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import require_files
-from tacit.runtime.probe import require_endpoint
-from tacit.runtime.session import write_session
+from tacit.runtime.session.file import write_session
+from tacit.runtime.transport.connection_diagnosis import require_endpoint
 
 ALREADY_SAID = {4: "another process uses the same key", 5: "another process"}
 """What an agent says, by exit code, when its key has spoken elsewhere: shown its message, or only named."""

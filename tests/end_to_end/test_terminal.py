@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from tacit.cli.crew import COORDINATOR
+from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")

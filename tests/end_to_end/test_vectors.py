@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.cli.crew import COORDINATOR
-from tacit.runtime.verify import verify
+from tacit.cli.demo.processes import COORDINATOR
+from tacit.runtime.verify.verify import verify
 
 RING = ((0, 1), (1, 2), (0, 2))
 

@@ -16,12 +16,12 @@ from tacit.noise import SimulatedNoise
 from tacit.noise.accounting import account
 from tacit.noise.approximate import epsilon_delta
 from tacit.protocol.roster import Member
-from tacit.runtime.drafting import draft
-from tacit.runtime.identity import provision
-from tacit.runtime.roster import Roster
-from tacit.simulate.engine import simulate
-from tacit.simulate.record import Record
-from tacit.simulate.reference import reference
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.identity.roster import Roster
+from tacit.runtime.session.design import draft
+from tacit.simulation.engine import simulate
+from tacit.simulation.record import Record
+from tacit.simulation.reference import reference
 from tacit.testing import Harness, ScriptedNoise, known_session
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.promise import promise

@@ -20,15 +20,15 @@ from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity import provision
-from tacit.runtime.memory import MemoryNetwork
-from tacit.runtime.session import parse_session, session_text
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.session.file import parse_session, session_text
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify import verify
-from tacit.simulate import sample_average, sample_outcome
-from tacit.simulate.engine import simulate
-from tacit.simulate.record import Record
-from tacit.simulate.reference import reference
+from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.runtime.verify.verify import verify
+from tacit.simulation import sample_average, sample_outcome
+from tacit.simulation.engine import simulate
+from tacit.simulation.record import Record
+from tacit.simulation.reference import reference
 from tacit.theory import accuracy, convergence, moments, privacy
 from tacit.theory.design import design
 from tacit.theory.promise import promise

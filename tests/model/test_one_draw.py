@@ -20,8 +20,8 @@ import pytest
 
 from tacit.errors import LedgerError
 from tacit.protocol.records import Began, Spoke
-from tacit.runtime import guard
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.ledger import Ledger
 
 # ---- the model -----------------------------------------------------------------------------------------
 
@@ -176,14 +176,14 @@ class Real:
         """Start as an agent does; return whether it takes part."""
         self.ledger = Ledger(self.path)
         try:
-            guard.require_bindable(self.keys, S, self.ledger.identity)
-            guard.require_trusted(self.keys, self.ledger, None)
+            key_guard.require_bindable(self.keys, S, self.ledger.identity)
+            key_guard.require_trusted(self.keys, self.ledger, None)
         except LedgerError:
             self.stop()
             return "refuses"
         self.ledger.reserve(S, "v", planned=1.0, adjacency=1.0, diameter=1.0, cap=1.0)
-        guard.take(self.keys, self.ledger)
-        guard.bind(self.keys, S, self.ledger.identity)
+        key_guard.take(self.keys, self.ledger)
+        key_guard.bind(self.keys, S, self.ledger.identity)
         if not self.ledger.records(S):
             self.ledger.append(S, [Began(S, 0, b"", 1.0, 0.0, 1.0)])
         return "takes part"

@@ -1,4 +1,4 @@
-"""The weight of one agent's start, followed forward, is what `tacit.theory.happened` finds backward."""
+"""The weight of one agent's start, followed forward, is what `tacit.theory.influence` finds backward."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from tacit.protocol.codec import Codec
 from tacit.protocol.influence import Influence
 from tacit.testing import known_session
-from tacit.theory import happened
+from tacit.theory import influence
 
 
 @pytest.mark.parametrize("mixing", [0.5, (0.5, 0.6, 0.7, 0.8)], ids=["equal", "each"])
@@ -14,13 +14,13 @@ def test_forward_and_backward_agree(mixing):
     session = known_session(4, 12, mixing=mixing, decay=0.9)
     rng, codec = np.random.default_rng(3), Codec(session)
     used = [sorted(rng.choice(4, rng.integers(3, 5), replace=False).tolist()) for _ in range(12)]
-    found = happened.server(session.mechanism, used).feedback().weights
+    found = influence.server(session.mechanism, used).feedback().weights
     for i in range(4):
-        influence = Influence.of(session, i)
+        own = Influence.of(session, i)
         for row in used:
-            influence.hear(codec.bitmap(row), len(row))
-        assert influence.weight == pytest.approx(found[i], abs=1e-12)
-        assert influence.used == sum(i in row for row in used)
+            own.hear(codec.bitmap(row), len(row))
+        assert own.weight == pytest.approx(found[i], abs=1e-12)
+        assert own.used == sum(i in row for row in used)
 
 
 def test_whoever_comes_at_the_very_end_has_next_to_no_weight():

@@ -31,10 +31,11 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
 from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
-from tacit.runtime import files, mark, store
+from tacit.runtime import files
 from tacit.runtime.agent import Agent
-from tacit.runtime.identity import provision
-from tacit.runtime.transport import Frame, Inbox
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.ledger import rollback_guard, store
+from tacit.runtime.transport.base import Frame, Inbox
 
 ROUNDS = 8
 SLOTS = (512, 1024)
@@ -142,7 +143,7 @@ def watch_the_disk(disk, moment):
 
         setattr(module, name, wrapped)
 
-    for module in (mark, store):
+    for module in (rollback_guard, store):
         around(module, "flush_file", disk.waited_for)
     around(os, "fsync", disk.waited_for)
     for name in ("pwrite", "rename", "replace", "link"):

@@ -17,12 +17,12 @@ from tacit.protocol.records import Ended, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.agent import Agent, Peer
-from tacit.runtime.cancelling import cancel, is_cancelled, require_cancelled
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity import provision
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.memory import MemoryNetwork
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.session.cancellation import cancel, is_cancelled, require_cancelled
+from tacit.runtime.transport.memory import MemoryNetwork
 
 NAMES = ("alice", "bob", "carol")
 EXPIRES = 2_000_000_000

@@ -17,12 +17,12 @@ from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity import provision
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.memory import MemoryNetwork
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.transport import Network
-from tacit.runtime.verify import verify
+from tacit.runtime.transport.base import Network
+from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.runtime.verify.verify import verify
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 300

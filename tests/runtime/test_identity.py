@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import FileError, InputError
-from tacit.runtime import certificates
-from tacit.runtime import identity as identities
-from tacit.runtime.certificates import Authority, Request, Subject, read_certificates
-from tacit.runtime.identity import Identity, bundle, install, new_agent, new_authority, provision
-from tacit.runtime.keys import key_bytes, key_text, private_pem, tls_key
+from tacit.runtime.identity import certificates
+from tacit.runtime.identity import identity as identities
+from tacit.runtime.identity.certificates import Authority, Request, Subject, read_certificates
+from tacit.runtime.identity.identity import Identity, bundle, install, new_agent, new_authority, provision
+from tacit.runtime.identity.keys import key_bytes, key_text, private_pem, tls_key
 
 NAMES = ("coordinator", "alice", "bob")
 

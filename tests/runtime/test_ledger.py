@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tacit.errors import CapExceeded, InputError, LedgerError
 from tacit.protocol.messages import Reason
 from tacit.protocol.records import Began, Closed, Ended, Evidence, Moved, Opened, Silenced, Spoke
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger.ledger import Ledger
 
 S, T = b"s" * 32, b"t" * 32
 SECRET = b"the-private-state"
@@ -233,7 +233,7 @@ def test_what_remains_is_rounded_down(path):
 def test_a_crash_cannot_hide_what_was_planned(path):
     script = f"""
 import os, signal
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger.ledger import Ledger
 Ledger({str(path)!r}).reserve(b"s" * 32, "meter", planned=0.7, adjacency=1.0, diameter=1.0, cap=1.0)
 os.kill(os.getpid(), signal.SIGKILL)
 """

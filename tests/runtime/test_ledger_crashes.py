@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tacit.protocol.records import Began, Spoke
-from tacit.runtime import mark, store
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger import rollback_guard, store
+from tacit.runtime.ledger.ledger import Ledger
 
 S = b"s" * 32
 
@@ -41,7 +41,7 @@ def script_run(script, *arguments):
 KILLED = """
     import json, os, random, signal, sys, time
     from tacit.protocol.records import Began, Moved, Spoke
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     S, path = b"s" * 32, sys.argv[1]
     chance = random.Random(int(sys.argv[2]))
@@ -106,11 +106,12 @@ KILLED_AT_EACH_LINE = """
     import json, os, signal, sys
     from pathlib import Path
     from tacit.protocol.records import Began, Moved, Spoke
-    from tacit.runtime import budget, files, ledger as book, mark, store
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime import files
+    from tacit.runtime.ledger import budget, ledger as book, rollback_guard, store
+    from tacit.runtime.ledger.ledger import Ledger
 
     S, folder = b"s" * 32, Path(sys.argv[1])
-    watched = {module.__file__ for module in (budget, files, book, mark, store)}
+    watched = {module.__file__ for module in (budget, files, book, rollback_guard, store)}
 
     def killed_at(count):
         left = count
@@ -210,7 +211,7 @@ MODES = """
     import json, os, stat, sys
     from pathlib import Path
     from tacit.protocol.records import Closed, Opened
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     os.umask(0)
     folder, seen = Path(sys.argv[1]), {}
@@ -244,7 +245,7 @@ FULL = """
     from pathlib import Path
     from tacit.errors import LedgerError
     from tacit.protocol.records import Began, Spoke
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     S, path = b"s" * 32, Path(sys.argv[1])
     ledger = Ledger(path)
@@ -327,7 +328,7 @@ def test_a_disk_too_full_for_a_ledger(tmp_path):
         import json, sys
         from pathlib import Path
         from tacit.errors import LedgerError
-        from tacit.runtime.ledger import Ledger
+        from tacit.runtime.ledger.ledger import Ledger
         try:
             Ledger(sys.argv[1])
             said = "opened"
@@ -344,7 +345,7 @@ def test_a_disk_too_full_for_a_ledger(tmp_path):
 READ_ONLY = """
     import json, sys
     from tacit.errors import LedgerError
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
     said = []
     for path in sys.argv[1:]:
         try:
@@ -405,10 +406,12 @@ def test_the_disk_is_waited_for(path):
         assert settings_ == {"synchronous": 2, "journal_mode": "wal", "locking_mode": "exclusive"}
         synced = []
         real = store.flush_file
-        mark.flush_file = lambda descriptor: synced.append(os.fstat(descriptor).st_ino) or real(descriptor)
+        rollback_guard.flush_file = lambda descriptor: (
+            synced.append(os.fstat(descriptor).st_ino) or real(descriptor)
+        )
         try:
             for u in range(64):
                 ledger.append(S, [Spoke(u, b"x", 1e-6)])
         finally:
-            mark.flush_file = real
+            rollback_guard.flush_file = real
         assert synced.count(path.with_name(path.name + ".mark").stat().st_ino) >= 2

@@ -9,9 +9,9 @@ import pytest
 
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.protocol.records import Began, Ended, Moved, Spoke
-from tacit.runtime import guard, mark, saving, store
-from tacit.runtime.flush import can_flush_file_system
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger import group_commit, key_guard, rollback_guard, store
+from tacit.runtime.ledger.flush import can_flush_file_system
+from tacit.runtime.ledger.ledger import Ledger
 
 S, T = b"s" * 32, b"t" * 32
 SECRET = b"the-private-state-of-this-agent"
@@ -26,14 +26,14 @@ def keys(tmp_path):
 
 def begin(path, keys, session=S, *, planned=1.0, cap=10.0, words=None):
     """Open a ledger as an agent does before it speaks."""
-    guard.require_known(keys, path, words)
+    key_guard.require_known(keys, path, words)
     ledger = Ledger(path)
     try:
-        guard.require_bindable(keys, session, ledger.identity)
-        guard.require_trusted(keys, ledger, words)
+        key_guard.require_bindable(keys, session, ledger.identity)
+        key_guard.require_trusted(keys, ledger, words)
         ledger.reserve(session, "meter", planned=planned, adjacency=1.0, diameter=1.0, cap=cap)
-        guard.take(keys, ledger)
-        guard.bind(keys, session, ledger.identity)
+        key_guard.take(keys, ledger)
+        key_guard.bind(keys, session, ledger.identity)
         if not ledger.records(session):
             ledger.append(session, [Began(session, 0, SECRET, planned, 0.0, cap)])
     except BaseException:
@@ -174,7 +174,7 @@ def disk(monkeypatch):
         real(descriptor)
         kept[os.fstat(descriptor).st_ino] = os.pread(descriptor, 1 << 20, 0)
 
-    for module in (mark, store):
+    for module in (rollback_guard, store):
         monkeypatch.setattr(module, "flush_file", flush_file)
     return kept
 
@@ -182,7 +182,7 @@ def disk(monkeypatch):
 def on_disk(disk, path):
     """The newest position that a mark has on the disk."""
     content = disk[path.stat().st_ino]
-    slots = [mark.Position.unpack(content[place : place + 512]) for place in (512, 1024)]
+    slots = [rollback_guard.Position.unpack(content[place : place + 512]) for place in (512, 1024)]
     return max(slot for slot in slots if slot is not None)[1]
 
 
@@ -209,14 +209,16 @@ def test_ledgers_that_are_saved_together_wait_for_their_guards_too(tmp_path, mon
         found = []
         for i, _ledger in enumerate(ledgers):
             (at,) = guards(tmp_path / f"keys{i}")
-            slots = [mark.Position.unpack(at.read_bytes()[place : place + 512]) for place in (512, 1024)]
+            slots = [
+                rollback_guard.Position.unpack(at.read_bytes()[place : place + 512]) for place in (512, 1024)
+            ]
             found.append(max(slot for slot in slots if slot is not None)[1].count)
         return found
 
     monkeypatch.setattr(store, "flush_file_system", lambda _: waits.append(counts()))
 
     async def main():
-        spoken = [saving.save(ledger, S, [Spoke(0, b"frame 0", 0.01)]) for ledger in ledgers]
+        spoken = [group_commit.save(ledger, S, [Spoke(0, b"frame 0", 0.01)]) for ledger in ledgers]
         await asyncio.gather(*spoken)
 
     asyncio.run(main())
@@ -265,7 +267,7 @@ def test_keys_that_have_spent_do_not_start_a_new_ledger_in_passing(path, keys, t
     with pytest.raises(LedgerError, match=r"another ledger than .*new\.ledger \(.*agent\.ledger\)"):
         begin(new, keys, T)
     assert not new.exists()
-    begin(new, keys, T, words=guard.NEW_LEDGER).close()
+    begin(new, keys, T, words=key_guard.NEW_LEDGER).close()
     begin(path, keys).close()  # both are known now
     begin(new, keys, T).close()
 
@@ -299,12 +301,12 @@ def far(tmp_path):
 
 def test_a_witness_sees_keys_and_ledger_put_back_together(path, keys, far, tmp_path):
     with begin(path, keys) as ledger:
-        guard.take_witness(ledger, far, create=True)
+        key_guard.take_witness(ledger, far, create=True)
         ledger.append(S, [Spoke(0, b"frame 0", 0.01)])
     (at,) = guards(keys)
     backup = Backup(path, mark_of(path), at)
     with begin(path, keys) as ledger:
-        guard.take_witness(ledger, far)
+        key_guard.take_witness(ledger, far)
         say(ledger, 0)
     backup.restore()
     with begin(path, keys) as ledger:  # nothing on this machine can notice
@@ -313,24 +315,24 @@ def test_a_witness_sees_keys_and_ledger_put_back_together(path, keys, far, tmp_p
         begin(path, keys) as ledger,
         pytest.raises(LedgerError, match=r"the witness .* says that there were"),
     ):
-        guard.take_witness(ledger, far)
+        key_guard.take_witness(ledger, far)
     fresh = tmp_path / "keys-restored"
     fresh.mkdir(mode=0o700)
     with (
         begin(tmp_path / "fresh.ledger", fresh) as ledger,
         pytest.raises(LedgerError, match="another ledger"),
     ):
-        guard.take_witness(ledger, far)
+        key_guard.take_witness(ledger, far)
 
 
 def test_a_witness_is_made_on_purpose(path, keys, far):
     """A disk that is not mounted, or a mistyped name, must not become a new witness that knows nothing."""
     with begin(path, keys) as ledger:
         with pytest.raises(LedgerError, match="there is no witness"):
-            guard.take_witness(ledger, far)
-        guard.take_witness(ledger, far, create=True)
+            key_guard.take_witness(ledger, far)
+        key_guard.take_witness(ledger, far, create=True)
     with begin(path, keys) as ledger, pytest.raises(LedgerError, match="exists already"):
-        guard.take_witness(ledger, far, create=True)
+        key_guard.take_witness(ledger, far, create=True)
 
 
 # ---- forgetting --------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import LedgerError
 from tacit.protocol.records import Began, Moved, Spoke
-from tacit.runtime import schema
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.ledger import schema
+from tacit.runtime.ledger.ledger import Ledger
 
 S = b"s" * 32
 SECRET = b"the-private-state"
@@ -66,7 +66,7 @@ def run(script, *, check=True, **environment):
 def test_two_processes_cannot_use_it(path, ledger):
     script = f"""
         from tacit.errors import LedgerError
-        from tacit.runtime.ledger import Ledger
+        from tacit.runtime.ledger.ledger import Ledger
         try:
             Ledger({str(path)!r})
         except LedgerError as error:
@@ -89,7 +89,7 @@ def test_two_ledgers_in_one_process_neither(path, ledger, tmp_path):
 def test_a_lock_ends_with_its_process(path):
     script = f"""
         import os, signal
-        from tacit.runtime.ledger import Ledger
+        from tacit.runtime.ledger.ledger import Ledger
         ledger = Ledger({str(path)!r})
         os.kill(os.getpid(), signal.SIGKILL)
     """
@@ -103,7 +103,7 @@ def test_a_fork_cannot_use_it(path):
         import os
         from tacit.errors import LedgerError
         from tacit.protocol.records import Opened
-        from tacit.runtime.ledger import Ledger
+        from tacit.runtime.ledger.ledger import Ledger
         ledger, opened = Ledger({str(path)!r}), Opened(b"s" * 32, ())
         if os.fork() == 0:
             try:
@@ -267,7 +267,7 @@ def test_an_old_copy_put_back_after_a_crash(path):
     script = f"""
         import os, shutil
         from tacit.protocol.records import Closed, Opened
-        from tacit.runtime.ledger import Ledger
+        from tacit.runtime.ledger.ledger import Ledger
         path = {str(path)!r}
         ledger = Ledger(path)
         ledger.append(b"s" * 32, [Opened(b"s" * 32, ())])

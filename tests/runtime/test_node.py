@@ -22,15 +22,15 @@ from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.protocol.tables import AgentPhase
 from tacit.protocol.voice import Budget
-from tacit.runtime import saving
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity import provision
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.memory import MemoryNetwork
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.ledger import group_commit
+from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.transport.memory import MemoryNetwork
 
 NAMES = ["a0", "a1", "a2", "a3"]
 VALUES = [1.0, 2.0, 4.0, 9.0]
@@ -130,7 +130,7 @@ def test_peers_come_to_their_end(ring, keys, tmp_path):
 def test_what_is_sent_was_saved_before(session, keys, tmp_path, monkeypatch):
     """When a report or feedback is on the wire, its very bytes are saved and flushed to the disk."""
     codec, network, seen, saved, written = Codec(session), MemoryNetwork(session), [], set(), {}
-    append, flush = Ledger.append, saving.flush_together
+    append, flush = Ledger.append, group_commit.flush_together
 
     def noted(self, which, records, *, flush=True):
         append(self, which, records, flush=flush)
@@ -151,7 +151,7 @@ def test_what_is_sent_was_saved_before(session, keys, tmp_path, monkeypatch):
             seen.append(frame)
 
     monkeypatch.setattr(Ledger, "append", noted)
-    monkeypatch.setattr(saving, "flush_together", flushed)
+    monkeypatch.setattr(group_commit, "flush_together", flushed)
     network.taps.append(tap)
     limited(all_results(session, keys, tmp_path, network))
     assert len(set(seen)) == session.rounds * (session.n + 1)

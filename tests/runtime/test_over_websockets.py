@@ -19,14 +19,14 @@ from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.protocol.voice import Budget
-from tacit.runtime.certificates import Request
 from tacit.runtime.clock import SystemClock
-from tacit.runtime.identity import bundle, install, load_authority, provision
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.identity.certificates import Request
+from tacit.runtime.identity.identity import bundle, install, load_authority, provision
+from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
-from tacit.runtime.transport import Frame, Presence
-from tacit.runtime.websocket_transport import WebsocketTransport
+from tacit.runtime.transport.base import Frame, Presence
+from tacit.runtime.transport.websocket import WebsocketTransport
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 60

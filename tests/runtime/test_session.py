@@ -15,19 +15,19 @@ from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session
 from tacit.rounding import shown_up
-from tacit.runtime.certificates import Authority, Request
-from tacit.runtime.drafting import draft, worst_loss
-from tacit.runtime.identity import bundle, new_agent, provision
-from tacit.runtime.keys import key_text
-from tacit.runtime.roster import Roster, read_roster
-from tacit.runtime.session import (
+from tacit.runtime.identity.certificates import Authority, Request
+from tacit.runtime.identity.identity import bundle, new_agent, provision
+from tacit.runtime.identity.keys import key_text
+from tacit.runtime.identity.roster import Roster, read_roster
+from tacit.runtime.session.check import explain
+from tacit.runtime.session.design import draft, worst_loss
+from tacit.runtime.session.file import (
     parse_session,
     read_addresses,
     read_session,
     session_text,
     write_session,
 )
-from tacit.runtime.soundness import explain
 
 
 def key(i):
@@ -530,6 +530,6 @@ def test_an_explanation_for_programs_is_plain():
 )
 def test_a_key_of_very_many_parts_is_not_read(text, monkeypatch):
     """One that would take many seconds: tomllib never sees it."""
-    monkeypatch.setattr("tacit.runtime.session.tomllib.loads", lambda _: pytest.fail("was read"))
+    monkeypatch.setattr("tacit.runtime.session.file.tomllib.loads", lambda _: pytest.fail("was read"))
     with pytest.raises(FileError, match="more than 64 parts"):
         parse_session(text, "session.toml")

@@ -13,9 +13,9 @@ from tacit.errors import ParameterError
 from tacit.protocol import effects
 from tacit.protocol.messages import COORDINATOR, Reason, Refusal
 from tacit.protocol.records import Began, Moved
-from tacit.runtime.status import Status
-from tacit.runtime.status_server import StatusServer
-from tacit.runtime.transport import Network
+from tacit.runtime.status.server import StatusServer
+from tacit.runtime.status.status import Status
+from tacit.runtime.transport.base import Network
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tacit.cli.crew import free_ports
+from tacit.cli.demo.processes import free_ports
 from tacit.errors import FileError, InputError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
-from tacit.runtime.certificates import Request
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity import (
+from tacit.runtime.identity.certificates import Request
+from tacit.runtime.identity.identity import (
     Identity,
     bundle,
     install,
@@ -28,11 +28,11 @@ from tacit.runtime.identity import (
     provision,
     renew_agent,
 )
-from tacit.runtime.memory import MemoryNetwork
-from tacit.runtime.probe import require_endpoint, why_not_reached
-from tacit.runtime.revocation import Revoked, revoked_list
-from tacit.runtime.transport import Frame, Inbox, NetworkError, Presence
-from tacit.runtime.websocket_transport import WebsocketTransport, to_dial
+from tacit.runtime.identity.revocation import Revoked, revoked_list
+from tacit.runtime.transport.base import Frame, Inbox, NetworkError, Presence
+from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached
+from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.runtime.transport.websocket import WebsocketTransport, to_dial
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 30

@@ -13,11 +13,11 @@ from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array, combined, digest
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Closed, Ended, Evidence
-from tacit.runtime.findings import GAPS, NOTES, WRONG, Finding
 from tacit.runtime.reading import Reading, encoded, merge
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify import verify
-from tacit.theory import happened, selection
+from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding
+from tacit.runtime.verify.verify import verify
+from tacit.theory import influence, selection
 
 PATH = ((0, 1), (1, 2), (2, 3))
 ABSENT = {1: [2], 2: [0, 1]}
@@ -73,7 +73,7 @@ def test_an_honest_session_is_sound(played, tmp_path, one_shot, components):
         each = account(game.session.lattice_agent(i), 4, components=components).per_message
         assert verdict.messages[i] == len(spoke)
         assert verdict.losses[i] == pytest.approx(each[spoke].sum(), rel=1e-12)
-    run = happened.server(game.session.mechanism, verdict.used, lattice=game.session.lattice)
+    run = influence.server(game.session.mechanism, verdict.used, lattice=game.session.lattice)
     value, found = run.feedback(), verdict.accuracy
     assert found.components == components
     for k, names_end in ((1, ""), (components, "_all_components")):
@@ -136,7 +136,7 @@ def test_members_are_judged_together(game, path, tmp_path):
     assert alone.accuracy is alone.result is None
     assert alone.claimed == verify(path).result
     own = verify(path, agent="agent2").accuracy
-    run = happened.server(game.session.mechanism, alone.used, lattice=game.session.lattice)
+    run = influence.server(game.session.mechanism, alone.used, lattice=game.session.lattice)
     assert own.radius == run.agent(2).radius(0.05, spread=1.0)
     with pytest.raises(ParameterError, match="no agent"):
         verify(path, agent="nobody")
@@ -151,7 +151,7 @@ def test_a_graph_is_judged_from_its_peers(played, tmp_path, one_shot):
     assert together.sound
     assert together.means == 16
     assert together.result is None
-    run = happened.graph(game.session.mechanism, together.used, lattice=game.session.lattice)
+    run = influence.graph(game.session.mechanism, together.used, lattice=game.session.lattice)
     assert together.accuracy.radius == run.average().radius(0.05, spread=1.0)
     merged = verify(merge(peers, tmp_path / "m.jsonl"))
     assert merged.used == together.used

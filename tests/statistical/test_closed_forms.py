@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.simulate import Record, sample_outcome, simulate
+from tacit.simulation import Record, sample_outcome, simulate
 from tacit.theory import accuracy
 
 ALARM = 1e-6

@@ -188,8 +188,8 @@ def test_a_session_is_watched(visit):
 def test_a_running_member_is_followed(visit, apart):
     script = """
 import asyncio
-from tacit.runtime.status import Status
-from tacit.runtime.status_server import StatusServer
+from tacit.runtime.status.status import Status
+from tacit.runtime.status.server import StatusServer
 from tacit.testing import known_session
 async def main():
     status = Status(known_session(agents=3), who=0)

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from tacit.errors import InputError
-from tacit.runtime.status import Status
-from tacit.runtime.status_server import StatusServer
+from tacit.runtime.status.server import StatusServer
+from tacit.runtime.status.status import Status
 from tacit.studio.deployment import look, member, ports_named
 from tacit.studio.page_status import feedback_chart
 from tacit.testing import known_session

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from tacit.cli import main
 from tacit.protocol.roster import Member
 from tacit.rounding import shown_up
-from tacit.runtime.drafting import draft
-from tacit.runtime.roster import Roster
+from tacit.runtime.identity.roster import Roster
+from tacit.runtime.session.design import draft
 from tacit.studio import charts
 from tacit.studio.compare import differences
 from tacit.studio.form import Form

@@ -12,7 +12,7 @@ from tacit.errors import InputError
 from tacit.noise import SimulatedNoise
 from tacit.studio import charts_watch
 from tacit.studio.form import Form
-from tacit.studio.session import ADVERSARIES, Watching, agents_named, edges, perform, places, scene
+from tacit.studio.watched_run import ADVERSARIES, Watching, agents_named, edges, perform, places, scene
 from tacit.theory import accuracy, privacy
 
 ROUND = Form(find="accuracy", agents="12", high="10", unit="kW", budget="4", mixing="0.3", rounds="15")

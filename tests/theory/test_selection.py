@@ -8,7 +8,7 @@ import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
-from tacit.theory import happened, selection
+from tacit.theory import influence, selection
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -33,7 +33,7 @@ def test_a_coordinator_that_uses_the_highest_messages():
     y, used = favourites(CROWD, 10, 60, seed=1)
     ordinary, proof = [], []
     for row in used:
-        run = happened.server(CROWD, row)
+        run = influence.server(CROWD, row)
         value = run.feedback()
         ordinary.append(value.radius(0.05))
         proof.append(selection.radius(run, value, 0.05, least=QUORUM, rounds=10))
@@ -70,13 +70,13 @@ def subsets(candidates, least):
 
 def server_runs(mechanism, rounds, least):
     choices = subsets(range(mechanism.n), least)
-    return [happened.server(mechanism, used) for used in itertools.product(choices, repeat=rounds)]
+    return [influence.server(mechanism, used) for used in itertools.product(choices, repeat=rounds)]
 
 
 def graph_runs(mechanism):
     near = [subsets([i, *mechanism.graph.neighbours(i).tolist()], 0) for i in range(mechanism.n)]
     return [
-        happened.graph(mechanism, [[(i, j) for i, row in enumerate(used) for j in row]])
+        influence.graph(mechanism, [[(i, j) for i, row in enumerate(used) for j in row]])
         for used in itertools.product(*near)
     ]
 
@@ -145,7 +145,7 @@ def test_the_law_of_the_highest_draws(n, m):
 
 
 def test_where_nothing_can_be_chosen_it_is_the_ordinary_radius():
-    run = happened.everyone(CROWD, 5)
+    run = influence.everyone(CROWD, 5)
     value = run.feedback()
     assert selection.radius(run, value, 0.05, least=20) == value.radius(0.05)
     # who could have chosen, and left nobody out, has half of the failure probability
@@ -156,7 +156,7 @@ def test_where_nothing_can_be_chosen_it_is_the_ordinary_radius():
 
 def test_more_freedom_is_a_wider_radius():
     def of(used, **more):
-        run = happened.server(CROWD, used)
+        run = influence.server(CROWD, used)
         return selection.radius(run, run.feedback(), 0.05, **({"least": 11, "rounds": 5} | more))
 
     everyone, one_less = [range(20)] * 5, [range(19), *[range(20)] * 4]
@@ -171,7 +171,7 @@ def test_more_freedom_is_a_wider_radius():
 @pytest.mark.parametrize(("agents", "rounds", "decay"), [(5000, 60, 0.9), (40, 3000, 0.999), (3, 1, 0.5)])
 def test_large_runs_neither_overflow_nor_vanish(agents, rounds, decay):
     mechanism = ClientServer(Fading(0.5, 1, decay), agents=agents)
-    run = happened.server(mechanism, [range(agents // 2 + 1)] * rounds)
+    run = influence.server(mechanism, [range(agents // 2 + 1)] * rounds)
     value = run.feedback()
     for b in (0.5, 1e-12, 1e-300):
         r = selection.radius(run, value, b, least=agents // 2 + 1)
@@ -184,17 +184,17 @@ def test_lattices_add_their_rounding():
     from tacit.mechanism.lattice import Lattice
 
     lattice = Lattice.fitting(CROWD.parameters, 3, 0, 1, bits=8)
-    plain, coarse = (happened.server(CROWD, [range(11)] * 3, lattice=on) for on in (None, lattice))
+    plain, coarse = (influence.server(CROWD, [range(11)] * 3, lattice=on) for on in (None, lattice))
     found = [selection.radius(run, run.feedback(), 0.05, least=11) for run in (plain, coarse)]
     assert found[1] == pytest.approx(found[0] + coarse.feedback().rounding, rel=1e-12)
 
 
 def test_what_cannot_be_counted_is_refused():
-    run = happened.server(CROWD, [range(11), range(20)])
+    run = influence.server(CROWD, [range(11), range(20)])
     for wrong in ({"least": 12}, {"least": 0}, {"least": 21}, {"rounds": 1}):
         with pytest.raises(ParameterError, match="must be"):
             selection.radius(run, run.feedback(), 0.05, **wrong)
-    stays = happened.server(CROWD, [range(20)] * 2, moved=[range(19), range(20)])
+    stays = influence.server(CROWD, [range(20)] * 2, moved=[range(19), range(20)])
     with pytest.raises(ParameterError, match="newest messages"):
         selection.radius(stays, stays.feedback(), 0.05)
     with pytest.raises(ParameterError, match="failure probability"):

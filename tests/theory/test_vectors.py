@@ -7,7 +7,7 @@ import pytest
 
 from tacit import ClientServer, Fading
 from tacit.errors import ParameterError
-from tacit.theory import happened
+from tacit.theory import influence
 from tacit.theory.vectors import per_component
 
 
@@ -15,7 +15,7 @@ from tacit.theory.vectors import per_component
 def test_coverage_of_one_component_and_of_all(components, some):
     """By simulation: all together are within their radius 95% of the time; the other is left far oftener."""
     mechanism, runs, b = ClientServer(Fading(0.8, 1, 0.6), agents=6), 4000, 0.05
-    run = happened.everyone(mechanism, 4)
+    run = influence.everyone(mechanism, 4)
     value = run.agent(2)
     rng, states = np.random.default_rng(11), np.zeros((runs, 6, components))
     for t in range(4):

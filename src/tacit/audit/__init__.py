@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from tacit.audit.belief import ADVERSARIES, Adversary, Belief, belief
     from tacit.audit.broken import BROKEN, Broken, broken
     from tacit.audit.deployed import Deployed
+    from tacit.audit.distinguisher import LossLaw, loss_law
     from tacit.audit.examination import examine
     from tacit.audit.files import read_folder, read_transcript, write_folder, write_transcript
-    from tacit.audit.law import LossLaw, loss_law
     from tacit.audit.likelihood import log_likelihood, log_likelihood_ratio, residuals
     from tacit.audit.measure import measure_black_box, measure_loss
     from tacit.audit.reconstruction import Posterior, Prior, reconstruct

@@ -11,7 +11,7 @@ from tacit.audit.transcript import Transcripts, Wholes
 from tacit.mechanism import Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.noise.safe import SafeNoise
-from tacit.simulate.lattice import LatticeRuns, SimulatedWholeNoise, simulate_on_lattice
+from tacit.simulation.lattice import LatticeRuns, SimulatedWholeNoise, simulate_on_lattice
 
 _CHUNK = 200_000  # whole numbers held at once
 

@@ -18,12 +18,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
 from tacit.audit.attacks import ATTACKS, Decision, coarser, decide
-from tacit.audit.goodness import Oddity, oddities
-from tacit.audit.law import loss_law
-from tacit.audit.learned import LEARNED, rows
-from tacit.audit.likelihood import log_likelihood_ratios
-from tacit.audit.measure import learned_bound
-from tacit.audit.plan import (
+from tacit.audit.audit_plan import (
     Plan,
     best_distance,
     default_rounds,
@@ -34,6 +29,11 @@ from tacit.audit.plan import (
     stand_in,
     weakest,
 )
+from tacit.audit.distinguisher import loss_law
+from tacit.audit.goodness import Oddity, oddities
+from tacit.audit.learned import LEARNED, rows
+from tacit.audit.likelihood import log_likelihood_ratios
+from tacit.audit.measure import learned_bound
 from tacit.audit.report import Curve, Finding, Report
 from tacit.audit.residual import join, noise_of
 from tacit.audit.rules import NO_LATTICE, rules

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
-from tacit.audit.law import loss_law
+from tacit.audit.distinguisher import loss_law
 from tacit.audit.learned import LEARNED, learn
 from tacit.audit.likelihood import log_likelihood_ratio
 from tacit.audit.subjects import Subject

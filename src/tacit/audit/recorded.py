@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from tacit.arrays import FloatArray
+from tacit.audit.audit_plan import Plan, describe
 from tacit.audit.examination import Evidence, Progress, goodness_findings, judge_evidence
 from tacit.audit.files import INPUTS, read_folder
 from tacit.audit.goodness import oddities
-from tacit.audit.plan import Plan, describe
 from tacit.audit.reconstruction import reconstruct
 from tacit.audit.report import Finding, Report
 from tacit.audit.residual import noise_of

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.stats import beta, binom
 
 from tacit.arrays import FloatArray
-from tacit.audit.law import LossLaw
+from tacit.audit.distinguisher import LossLaw
 from tacit.errors import ParameterError, StateError
 
 _FEWEST = 100  # sessions; fewer prove nothing

@@ -37,7 +37,7 @@ VERBS = {
     "demo": "Keys, a session and real agents over TLS, killed and resumed.",
 }
 
-MODULES = {"session": "session_files"}
+MODULES = {"demo": "demo.verb"}
 """Where a verb's module has another name."""
 
 EPILOG = """\b

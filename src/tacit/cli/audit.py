@@ -163,7 +163,7 @@ def _subject(asked: dict[str, Any]) -> tuple[Mechanism | Subject, int | None, tu
     if asked["broken"] is None and not asked["simulated"]:
         return mechanism, agent, ()
     from tacit.audit import Simulated, broken
-    from tacit.audit.plan import group_note, stand_in, weakest
+    from tacit.audit.audit_plan import group_note, stand_in, weakest
 
     whose = weakest(mechanism) if agent is None else agent
     small, members = stand_in(mechanism, min(whose, mechanism.n - 1))

@@ -13,9 +13,9 @@ from tacit.cli.values import read_values, values_option
 from tacit.errors import FileError
 
 if TYPE_CHECKING:
-    from tacit.compare import Comparison, Row
+    from tacit.comparison import Comparison, Row
 
-# The names of tacit.compare.METHODS: help must not load it. A test holds the two together.
+# The names of tacit.comparison.METHODS: help must not load it. A test holds the two together.
 NAMES = (
     "plain", "server", "server-one-shot", "graph", "constant", "laplacian", "one-shot", "zero-sum", "gossip",
 )  # fmt: skip
@@ -95,7 +95,7 @@ def command(
     network = options.load_graph(graph)
     network.require_connected()
     values = read_values(source, network.n, seed)
-    from tacit.compare import compare
+    from tacit.comparison import compare
 
     with progress("compare", "rounds") as tell:
         found = compare(network, values, seed=seed, progress=tell, **asked)
@@ -150,7 +150,7 @@ def _print(found: Comparison, graph: str) -> None:
 
 
 def _privacy(found: Comparison) -> Any:
-    from tacit.compare.comparison import with_error
+    from tacit.comparison.comparison import with_error
 
     rows = [
         (
@@ -173,7 +173,7 @@ def _accuracy(found: Comparison) -> Any:
 
 
 def _measured(row: Row) -> tuple[str, ...]:
-    from tacit.compare.comparison import with_error
+    from tacit.comparison.comparison import with_error
     from tacit.rounding import shown_up
 
     near = output.near

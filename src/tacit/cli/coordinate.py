@@ -36,8 +36,8 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
     """
     from tacit.protocol.roster import COORDINATOR
     from tacit.runtime.coordinator import Coordinator
-    from tacit.runtime.identity import Identity
-    from tacit.runtime.session import read_addresses, read_session
+    from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.session.file import read_addresses, read_session
 
     identity = Identity.load(keys)
     session, options = read_session(session_file), running.Options(**given)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.agent import Agent, AgentResult, Peer
-    from tacit.runtime.member import Member, Taker
+    from tacit.runtime.participant import Member, Taker
 
 CODES = """\b
 Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or
@@ -83,7 +83,7 @@ def command(*, session_file: Path, connect: tuple[str, ...], **given: Any) -> No
     value comes from a file, standard input or the environment, never the command line.
     """
     from tacit.runtime.agent import Agent
-    from tacit.runtime.session import read_addresses
+    from tacit.runtime.session.file import read_addresses
 
     ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
     take_part(Agent, session_file, connect=ends, **given)
@@ -109,9 +109,9 @@ def take_part(
     **given: Any,
 ) -> None:
     """Run an agent or a peer to its end and print what came of it."""
-    from tacit.runtime.identity import Identity
-    from tacit.runtime.member import number_of
-    from tacit.runtime.session import read_session
+    from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.participant import number_of
+    from tacit.runtime.session.file import read_session
 
     session, common = read_session(session_file), running.Options(**given)
     identity = Identity.load(keys)

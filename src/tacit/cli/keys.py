@@ -11,8 +11,8 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.runtime.certificates import Certificate, Subject
-    from tacit.runtime.revocation import Revocations
+    from tacit.runtime.identity.certificates import Certificate, Subject
+    from tacit.runtime.identity.revocation import Revocations
 
 EPILOG = """\b
 Examples:
@@ -50,7 +50,7 @@ def authority(*, out: Path, name: str, days: float, force: bool, as_json: bool) 
 
     Compare its fingerprint over another channel with what agents see when they install.
     """
-    from tacit.runtime.identity import new_authority
+    from tacit.runtime.identity.identity import new_authority
 
     made = new_authority(name, out, days=days, force=force)
     _report(
@@ -77,8 +77,8 @@ def new(*, name: str, out: Path | None, hosts: tuple[str, ...], force: bool, as_
 
     Run it on the agent's own machine. A server's coordinator has the name `coordinator`.
     """
-    from tacit.runtime.certificates import LOOPBACK, Request
-    from tacit.runtime.identity import new_agent
+    from tacit.runtime.identity.certificates import LOOPBACK, Request
+    from tacit.runtime.identity.identity import new_agent
 
     folder = Path(name) if out is None else out
     if not hosts and name == "coordinator":
@@ -122,10 +122,10 @@ def sign(
     revoked.
     """
     from tacit.errors import InputError
-    from tacit.runtime.certificates import Request
     from tacit.runtime.files import PUBLIC, read_public, write_whole
-    from tacit.runtime.identity import bundle, load_authority
-    from tacit.runtime.register import REVOKED, opened
+    from tacit.runtime.identity.certificates import Request
+    from tacit.runtime.identity.identity import bundle, load_authority
+    from tacit.runtime.identity.register import REVOKED, opened
 
     asked = Request.parse(read_public(request), str(request))
     if key is not None and key != asked.subject.key:
@@ -160,8 +160,8 @@ def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool
     seconds.
     """
     from tacit.runtime.files import read_public
-    from tacit.runtime.identity import install as put
-    from tacit.runtime.revocation import MARK
+    from tacit.runtime.identity.identity import install as put
+    from tacit.runtime.identity.revocation import MARK
 
     data = read_public(certificate)
     if MARK in data:
@@ -173,7 +173,7 @@ def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool
 
 
 def _install_list(data: bytes, home: Path, as_json: bool) -> None:
-    from tacit.runtime.identity import install_revocations
+    from tacit.runtime.identity.identity import install_revocations
 
     identity, found = install_revocations(data, home)
     out = identity.revoked(identity.certificate)
@@ -198,10 +198,10 @@ def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
     the certificates of a roster `tacit session new` heeds it. Connections of who is revoked are
     refused and ended. What was signed before stays signed.
     """
-    from tacit.runtime.certificates import read_certificates
     from tacit.runtime.files import PUBLIC, read_public, write_whole
-    from tacit.runtime.identity import load_authority
-    from tacit.runtime.register import opened
+    from tacit.runtime.identity.certificates import read_certificates
+    from tacit.runtime.identity.identity import load_authority
+    from tacit.runtime.identity.register import opened
 
     with opened(home, load_authority(home)) as register:
         if Path(agent).is_file():
@@ -226,8 +226,8 @@ def rotate(*, directory: Path, as_json: bool) -> None:
     because they know the old key. Ledgers and what was spent stay with the directory. If the
     old key is lost or stolen, let the authority revoke it instead.
     """
-    from tacit.runtime.certificates import Request
-    from tacit.runtime.identity import rotate_agent
+    from tacit.runtime.identity.certificates import Request
+    from tacit.runtime.identity.identity import rotate_agent
 
     request = rotate_agent(directory)
     subject = Request.parse(request.read_bytes(), str(request)).subject
@@ -259,8 +259,8 @@ def renew(*, directory: Path, days: float, as_json: bool) -> None:
     certificate is installed, and the signing key stays as it is in rosters. For an authority: lets it
     count for longer; what it signed still counts, and agents get its new certificate with their next.
     """
-    from tacit.runtime.certificates import Request
-    from tacit.runtime.identity import is_authority, renew_agent, renew_authority
+    from tacit.runtime.identity.certificates import Request
+    from tacit.runtime.identity.identity import is_authority, renew_agent, renew_authority
 
     if is_authority(directory):
         made = renew_authority(directory, days=days)
@@ -282,10 +282,10 @@ def show(*, path: Path, as_json: bool) -> None:
 
 
 def _found(path: Path) -> tuple[str, dict[str, Any], list[str]]:
-    from tacit.runtime.certificates import Request, read_certificates
     from tacit.runtime.files import read_public
-    from tacit.runtime.identity import NEXT, REQUEST, TLS, Identity, is_authority, load_authority
-    from tacit.runtime.register import opened
+    from tacit.runtime.identity.certificates import Request, read_certificates
+    from tacit.runtime.identity.identity import NEXT, REQUEST, TLS, Identity, is_authority, load_authority
+    from tacit.runtime.identity.register import opened
 
     if is_authority(path):
         made = load_authority(path)

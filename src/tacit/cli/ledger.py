@@ -13,7 +13,7 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
 EPILOG = """\b
 Examples:
@@ -53,7 +53,7 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
     A value off a session's range counts there as the nearest end. Others cannot tell, and whether it was so
     is shown only to an owner who asks: with --private, or in `tacit join --state-file`.
     """
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
         _tell(ledger, file, as_json, private=private)
@@ -71,7 +71,7 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
 @options.json_option
 def cap(*, file: Path, value: str, cap: float, adjacency: float | None, as_json: bool) -> None:
     """Set the owner's cap for a value, by its label; sessions from now on must keep to it."""
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
         ledger.set_cap(value, cap, adjacency=adjacency)
@@ -93,7 +93,7 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
     SESSION is its file, its id or the beginning of the id. What was set aside for messages that were not
     sent can be spent again at once. Nobody else has to agree.
     """
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
         ledger.settle(_asked(ledger, session, cancellation))
@@ -112,7 +112,7 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
     reads it has the value. The bytes are overwritten in the file. Copies of it, and what a disk keeps in
     blocks that it no longer uses, are not reached.
     """
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     if (session is None) != every:
         raise click.UsageError("Name one session, or give --all for all that are over.")
@@ -132,8 +132,8 @@ def witness(*, file: Path, witness: Path, as_json: bool) -> None:
     Give it to `tacit join --witness` from then on. It shows that ledger and keys were both put back from a
     backup. Keep it where no backup of the ledger reaches.
     """
-    from tacit.runtime.guard import take_witness
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.key_guard import take_witness
+    from tacit.runtime.ledger.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
         take_witness(ledger, witness, create=True)
@@ -149,7 +149,7 @@ def adopt(*, file: Path, as_json: bool) -> None:
     If anything was, noise would be drawn again for messages that were sent, and their difference would
     give the value away. Never use the other copy again. A ledger older than its mark is refused.
     """
-    from tacit.runtime.ledger import Ledger
+    from tacit.runtime.ledger.ledger import Ledger
 
     with Ledger(file, create=False, copied=True) as ledger:
         _tell(ledger, file, as_json)
@@ -159,8 +159,8 @@ def _asked(ledger: Ledger, session: str, cancellation: Path | None) -> bytes:
     """Return the id of a session that was named by its file or by the beginning of its id."""
     if cancellation is None and not Path(session).is_file():
         return _one(ledger, session)
-    from tacit.runtime.cancelling import require_cancelled
-    from tacit.runtime.session import read_session
+    from tacit.runtime.session.cancellation import require_cancelled
+    from tacit.runtime.session.file import read_session
 
     agreed = read_session(session)
     if cancellation is not None:

@@ -37,10 +37,10 @@ def command(
     As `tacit join` does, it says first what the session costs and refuses above the cap.
     """
     from tacit.runtime.agent import Peer
-    from tacit.runtime.identity import Identity
-    from tacit.runtime.member import number_of
-    from tacit.runtime.session import read_addresses, read_session
-    from tacit.runtime.websocket_transport import to_dial
+    from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.participant import number_of
+    from tacit.runtime.session.file import read_addresses, read_session
+    from tacit.runtime.transport.websocket import to_dial
 
     session, addresses = read_session(session_file), read_addresses(session_file)
     number = number_of(session, Identity.load(keys))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tacit.protocol.codec import Sign
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
-    from tacit.runtime.member import Member, Taker
-    from tacit.runtime.status import Status
+    from tacit.runtime.participant import Member, Taker
+    from tacit.runtime.status.status import Status
 
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
 T = TypeVar("T")
@@ -247,7 +247,7 @@ def drive(
     With the member's `sign` its transcript has what it must say itself: see `TranscriptWriter`.
     """
     from tacit.runtime.limits import leave_no_core
-    from tacit.runtime.status import Status
+    from tacit.runtime.status.status import Status
 
     leave_no_core()
     with exits(), ExitStack() as stack:
@@ -276,7 +276,7 @@ async def _driven(status: Status, given: Options, make: Any, takers: list[Taker]
     async with AsyncExitStack() as stack:
         watch = log.notice
         if given.status is not None:
-            from tacit.runtime.status_server import StatusServer
+            from tacit.runtime.status.server import StatusServer
 
             takers.append(status)
             server = await stack.enter_async_context(StatusServer(status, given.status))

@@ -1,97 +1,335 @@
-"""One simulated session with all that is promised of it: for the demo and its figure."""
+"""`tacit session`: write a session file from a promise, or explain one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+import math
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import click
 
-from tacit.cli.options import Numbers
-from tacit.cli.values import made_up_spread, read_values
-from tacit.errors import StateError
-from tacit.graph import Graph
-from tacit.mechanism import Execution, Mechanism
-from tacit.plots.fan import Fan, fan
-from tacit.simulate import Record, executions, simulate
-from tacit.theory import accuracy
-from tacit.theory.design import Design, design
+from tacit.cli import failures, options, output
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from tacit.runtime.session.check import Explanation
 
-_FADED = 0.01
+_MOST_DAYS = 36_500
 
+EPILOG = """\b
+Examples:
+  tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8 --out session.toml
+  tacit session new --roster certificates --graph ring:20 --epsilon 0.1 --low 0 --high 10 --true-average
+  tacit session check session.toml
+  tacit session cancel session.toml --keys keys/coordinator
+"""
 
-@dataclass(frozen=True, eq=False)
-class Session:
-    """A design, and everything that happened in one run of it."""
+CANCEL_EPILOG = """\b
+Example:
+  tacit session cancel session.toml --keys keys/coordinator --out session.cancelled
+"""
 
-    design: Design
-    dataset: xr.Dataset
+NEW_EPILOG = """\b
+Examples:
+  tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8
+  tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --low 0 --high 10 --one-shot
+"""
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """The mechanism that was designed."""
-        return self.design.mechanism
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds are run."""
-        return int(self.dataset.attrs["rounds"])
-
-    @cached_property
-    def execution(self) -> Execution:
-        """Everything that happened."""
-        return executions(self.dataset, self.mechanism)
-
-    @cached_property
-    def fan(self) -> Fan:
-        """Where the average was promised to be after each round."""
-        return fan(self.mechanism, self.rounds, (0.5, self.design.promise.failure_probability))
-
-    @property
-    def target(self) -> float:
-        """The (weighted) average of the values."""
-        return float(accuracy.target(self.mechanism, self.execution.theta[0]))
-
-    def table(self) -> dict[str, Any]:
-        """Return the average's path and the fan around its target, per round."""
-        path = self.execution.theta @ accuracy.weights(self.mechanism)
-        pairs = zip(self.fan.failure_probability, self.fan.radius, strict=True)
-        return {
-            "round": np.arange(self.rounds + 1),
-            "deviation": path - path[0],
-            "spread": np.ptp(self.execution.theta, axis=1),
-            **{f"radius_{b:g}": row for b, row in pairs},
-        }
+CHECK_EPILOG = """\b
+Example:
+  tacit session check session.toml --json
+"""
 
 
-def play(
-    size: int | Graph, *, epsilon: float, mixing: Numbers, source: str, seed: int, rounds: int | None = None
-) -> Session:
-    """Design the best noise, make or read the values, and run the mechanism once."""
-    n = size if isinstance(size, int) else size.n
-    values = read_values(source, n, seed)
-    if values.ndim != 1:
-        raise StateError("a session is shown for values that are numbers: give one number per agent.")
-    answer = design(
-        agents=size if isinstance(size, int) else None,
-        graph=None if isinstance(size, int) else size,
-        epsilon=epsilon,
-        mixing=mixing,
-        spread=made_up_spread(source),
+@click.group("session", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Write a session file from a promise, or say what one promises and costs.
+
+    A session file is public, and the same for all agents and the coordinator: who has a file that
+    differs in one number is in another session. Every command takes --json.
+    """
+
+
+@command.command(epilog=NEW_EPILOG)
+@click.option(
+    "--roster",
+    "roster_path",
+    type=click.Path(exists=True, path_type=Path),
+    required=True,
+    help="A directory of certificates (or requests), or a file with lines of NAME KEY. Who is named "
+    "`coordinator` is the coordinator.",
+)
+@click.option("--name", default="session", show_default=True, help="What the session is called.")
+@options.size_options
+@click.option("--low", type=options.NUMBER, required=True, help="No value is below this.")
+@click.option("--high", type=options.NUMBER, required=True, help="No value is above this.")
+@click.option("--epsilon", type=options.NUMBER, help="Privacy per unit of adjacency (ε).")
+@click.option("--loss", type=options.NUMBER, help="Privacy as epsilon × adjacency, instead of --epsilon.")
+@click.option(
+    "--radius", type=options.NUMBER, help="How far from the target agents may end (r), in any one component."
+)
+@options.failure_option
+@options.mixing_option
+@click.option(
+    "--adjacency",
+    type=options.NUMBER,
+    help="By how much one value may differ between worlds that must look alike (δ).  "
+    "[default: the whole range]",
+)
+@click.option("--rounds", type=options.Whole(), help="How many rounds.  [default: until agents agree]")
+@click.option("--tolerance", type=options.NUMBER, help="How close is agreed.  [default: range / 1000]")
+@click.option(
+    "--true-average", is_flag=True, help="On a graph: mixing per agent that reaches the true average."
+)
+@options.law_options
+@click.option(
+    "--components", type=options.Whole(), default=1, show_default=True, help="How many numbers a value has."
+)
+@click.option(
+    "--quorum", type=options.Whole(), help="Least messages a round closes with.  [default: over half]"
+)
+@click.option(
+    "--start",
+    type=options.Whole(),
+    help="Least agents present at the start, after the start deadline.  [default: the quorum]",
+)
+@click.option(
+    "--round-deadline",
+    type=options.NUMBER,
+    default=30.0,
+    show_default=True,
+    help="Seconds until a round closes without those who are late.",
+)
+@click.option(
+    "--start-deadline",
+    type=options.NUMBER,
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for all agents. Then the session starts with --start of them.",
+)
+@click.option(
+    "--days",
+    type=options.NUMBER,
+    help="Days until the session expires: nobody joins or speaks after that.  [default: 7, or twice what its "
+    "rounds can take if that is longer]",
+)
+@click.option(
+    "--repeat",
+    type=options.NUMBER,
+    default=1.0,
+    show_default=True,
+    help="Seconds until something unanswered is said again.",
+)
+@click.option(
+    "--address",
+    "places",
+    metavar="NAME=ENDPOINT",
+    multiple=True,
+    help="Where a member listens, like coordinator=wss://192.0.2.1:7447; may be given again.",
+)
+@click.option(
+    "--out", type=options.OUT_FILE, default="session.toml", show_default=True, help="File to write."
+)
+@options.force_option
+@options.json_option
+def new(
+    *,
+    roster_path: Path,
+    agents: int | None,
+    graph: str | None,
+    round_deadline: float,
+    start_deadline: float,
+    repeat: float,
+    days: float | None,
+    places: tuple[str, ...],
+    law: str | None,
+    one_shot: bool,
+    out: Path,
+    force: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Write the session with the best noise for what is asked, and explain it.
+
+    Give --epsilon or --loss, or --radius. What it costs an agent, whole numbers included, is at
+    most what was asked for.
+    """
+    from tacit.protocol.session import Deadlines
+    from tacit.runtime.identity.roster import read_roster
+    from tacit.runtime.session.check import explain
+    from tacit.runtime.session.design import draft
+    from tacit.runtime.session.file import write_session
+
+    if agents is not None and graph is not None:
+        raise click.UsageError("Give --agents (around a server) or --graph (without one), not both.")
+    output.require_writable(out, force)
+    roster = read_roster(roster_path)
+    if agents is not None and agents != len(roster.members):
+        raise click.UsageError(f"--agents is {agents}, but {roster_path} names {len(roster.members)} agents.")
+    addresses = _addresses(places, {member.name for member in roster.members})
+    session = draft(
+        roster=roster,
+        graph=None if graph is None else options.load_graph(graph),
+        deadlines=Deadlines(round_deadline, start_deadline, repeat),
+        expires=None if days is None else _expiry(days),
+        law=options.read_law(law, one_shot),
+        **asked,
     )
-    rounds = settled(answer) if rounds is None else rounds
-    found = simulate(answer.mechanism, values, rounds, seed=seed, record=Record(everything=True))
-    return Session(answer, found)
+    write_session(session, out, addresses=addresses, force=force)
+    _tell(explain(session, asked["failure_probability"]), out, as_json)
 
 
-def settled(answer: Design) -> int:
-    """Rounds until agents agree and the noise to come moves them by a hundredth of what has been."""
-    parameters = answer.mechanism.parameters
-    if parameters.ratio is None:
-        raise parameters.undefined("ratio", "the number of rounds until the noise has faded")
-    faded = np.log(_FADED) / np.log(np.max(parameters.ratio))
-    return max(answer.promise.rounds, int(np.ceil(faded)))
+def _expiry(days: float) -> int:
+    if not 0 < days <= _MOST_DAYS:
+        raise click.UsageError(
+            f"--days must be above 0 and at most {_MOST_DAYS:,}, got {days:g}: nobody could join the session."
+        )
+    return math.ceil(time.time() + days * 86_400)
+
+
+def _addresses(places: tuple[str, ...], names: set[str]) -> dict[str, str]:
+    found = {}
+    for place in places:
+        name, equals, address = place.partition("=")
+        if not equals or name not in names | {"coordinator"}:
+            raise click.UsageError(
+                f"--address must be NAME=ENDPOINT with a name of the roster or coordinator, got {place!r}."
+            )
+        found[name] = address
+    return found
+
+
+@command.command(epilog=CHECK_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+@options.failure_option
+@options.json_option
+@click.pass_context
+def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json: bool) -> None:
+    """Say what a session promises an agent and what it costs, and whether it is sound.
+
+    Exit code 2 if the file cannot be used, or the session is not sound.
+    """
+    from tacit.runtime.session.check import explain
+    from tacit.runtime.session.file import read_session
+
+    found = explain(read_session(file), failure_probability)
+    _tell(found, file, as_json)
+    if not found.sound:
+        ctx.exit(failures.UNUSABLE)
+
+
+@command.command(epilog=CANCEL_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--keys",
+    "home",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The coordinator's directory of keys.",
+)
+@click.option(
+    "--out",
+    type=options.OUT_FILE,
+    help="File to write for agents that are not connected.  [default: FILE with the ending .cancelled]",
+)
+@options.json_option
+def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
+    """End a session for everyone, for good. Only its coordinator can.
+
+    A coordinator that runs with these keys ends the session within seconds and tells all agents that
+    are connected. One that is started later tells those who come. The owner of an agent that hears
+    neither can use the file that is written: `tacit ledger settle LEDGER SESSION --cancellation FILE`.
+    What an agent had not said is not lost.
+    """
+    from tacit.runtime.files import PUBLIC, write_whole
+    from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.session.cancellation import cancel as sign_off
+    from tacit.runtime.session.file import read_session
+
+    session, path = read_session(file), file.with_suffix(".cancelled") if out is None else out
+    write_whole(path, sign_off(session, Identity.load(home)), mode=PUBLIC, force=True)
+    if as_json:
+        output.print_json({"file": file, "id": session.id.hex(), "cancellation": path})
+        return
+    rows = [
+        ("name", session.name, ""),
+        ("id", session.id.hex()[:16], ""),
+        ("cancellation", str(path), "public; for agents that are not connected"),
+    ]
+    note = "A running coordinator ends it within seconds. If none runs, `tacit coordinate` tells who comes."
+    output.print_report(f"{file} is cancelled", {"Session": rows}, [note])
+
+
+def _tell(found: Explanation, path: Path, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"file": path, **found.as_dict()})
+        return
+    from tacit.cli.promises import accuracy_rows, describe
+
+    session, made = found.session, found.promise.theory
+    title = f"{path}: {describe(session.mechanism)}"
+    sections = {
+        "Session": [
+            ("name", session.name, f"{session.rounds:,} rounds"),
+            ("id", session.id.hex()[:16], "the same for everyone who has this very session"),
+        ],
+        "Promise": _promise_rows(found),
+        "Accuracy": accuracy_rows(made, session.components, found.promise.radius_all_components),
+        "Rules": _rule_rows(found),
+    }
+    faults = [f"NOT SOUND: {fault}" for fault in found.faults]
+    output.print_report(title, sections, [*faults, *found.notes])
+
+
+def _promise_rows(found: Explanation) -> list[output.Row]:
+    from tacit.theory.advice import right_at_most, strength
+
+    session = found.session
+    apart = f"two values up to {output.near(session.adjacency)} apart"
+    return [
+        ("loss", output.up(found.loss), "all that an agent's messages can cost it; the cap must allow it"),
+        ("first", output.up(found.first_loss), "of which its first message costs this"),
+        (
+            "protection",
+            strength(found.loss).name,
+            f"who sees everything and must tell apart {apart} is right at most {right_at_most(found.loss)} "
+            "of the time; a blind guess is right 50% of the time",
+        ),
+        (
+            "factor",
+            output.up(found.factor),
+            "e^loss: how many times likelier one of them can become than the other",
+        ),
+        (
+            "range",
+            f"{output.near(session.lattice.low)} to {output.near(session.lattice.high)}",
+            _values(found),
+        ),
+    ]
+
+
+def _values(found: Explanation) -> str:
+    session = found.session
+    what = "a number" if session.components == 1 else f"{session.components:,} numbers"
+    return f"every value is {what} in it; one off it counts as the nearest end"
+
+
+def _rule_rows(found: Explanation) -> list[output.Row]:
+    session = found.session
+    what = "agents" if session.topology == "server" else "agents,"
+    of = f"of {session.n:,}" if session.topology == "server" else "of an agent and its neighbours"
+    return [
+        (
+            "start",
+            f"{session.least_start:,}",
+            f"{what} {of} at least; all of them in the first {session.deadlines.start:g} s",
+        ),
+        ("quorum", f"{session.least_quorum:,}", f"messages {of} at least close a round"),
+        (
+            "deadline",
+            f"{session.deadlines.round:g} s",
+            f"for a round; {found.longest:,.0f} s at most for all",
+        ),
+        ("expires", session.expiry, "nobody joins or speaks after that; what was not said is not lost"),
+        ("message", f"{session.number_bytes * session.components:,}", "bytes of numbers, sent once a round"),
+    ]

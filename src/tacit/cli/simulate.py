@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tacit.arrays import FloatArray
     from tacit.mechanism import Mechanism
-    from tacit.simulate import Record
+    from tacit.simulation import Record
     from tacit.theory.promise import Promise
 
 EPILOG = """\b
@@ -49,7 +49,7 @@ class Records(click.ParamType[str]):
 
 def parse_record(text: str) -> Record:
     """Read a record; the average of the last round is always in it, to compare with the promise."""
-    from tacit.simulate.record import Record
+    from tacit.simulation.record import Record
 
     word, _, rest = text.partition(":")
     if word == "every":
@@ -123,7 +123,7 @@ def command(
     if asked["spread"] is None:
         asked["spread"] = made_up_spread(source) or 1.0
     made = _promise(mechanism, asked)
-    from tacit.simulate import save, simulate
+    from tacit.simulation import save, simulate
 
     with progress("simulate", "rounds") as tell:
         found = simulate(

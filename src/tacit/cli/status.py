@@ -11,7 +11,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.errors import InputError
-from tacit.runtime.status_reader import read_status, status_url
+from tacit.runtime.status.reader import read_status, status_url
 
 _NAMES = 5
 

@@ -93,7 +93,7 @@ def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
     click.get_current_context().meta[ON_STOP] = (
         f"Stopped. What is finished is kept in {out}: repeat the command to go on."
     )
-    from tacit.simulate import sweep
+    from tacit.simulation import sweep
 
     with progress("sweep", "cells") as tell:
         found = sweep(

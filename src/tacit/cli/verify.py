@@ -11,7 +11,7 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.runtime.verify import Accuracy, Verdict
+    from tacit.runtime.verify.verify import Accuracy, Verdict
 
 EXIT_CODES = {"sound": 0, "unsound": 1, "unchecked": 7}
 """One for each verdict."""
@@ -65,8 +65,8 @@ def command(
     roster: with --session it must be the one that was agreed on. Exit codes: 0 sound, 1 something is wrong,
     2 the input cannot be read, 7 unchecked.
     """
-    from tacit.runtime.session import read_session
-    from tacit.runtime.verify import verify
+    from tacit.runtime.session.file import read_session
+    from tacit.runtime.verify.verify import verify
 
     if merge is not None:
         output.require_writable(merge, force)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tacit.compare.comparison import Comparison
+from tacit.comparison.comparison import Comparison
 from tacit.plots.style import BLUE, GREY, INK, ORANGE, PALE, RED, canvas, styled
 
 _KINDS = {

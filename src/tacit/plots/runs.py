@@ -15,7 +15,7 @@ from tacit.audit.subjects import Subject
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism import Mechanism
 from tacit.rounding import product_up
-from tacit.simulate import Record, simulate
+from tacit.simulation import Record, simulate
 from tacit.theory import convergence, moments, privacy
 
 _MOST_AGENTS = 200  # the exact moments are dense matrices, one per round

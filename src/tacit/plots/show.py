@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from tacit.audit.belief import Belief
 from tacit.audit.report import Report
-from tacit.compare.comparison import Comparison
+from tacit.comparison.comparison import Comparison
 from tacit.errors import ParameterError
 from tacit.mechanism import Execution
 from tacit.plots import curves, runs

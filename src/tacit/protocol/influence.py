@@ -1,7 +1,7 @@
 """How much of one agent's start is in the feedback, from public facts: whose messages were used.
 
-Every state is a linear function of all starts and noise (docs/proofs/happened.md). Here only the coefficient
-of one agent's start is followed, forward in time. `tacit.theory.happened` finds all coefficients at once.
+Every state is a linear function of all starts and noise (docs/proofs/influence.md). Here only the coefficient
+of one agent's start is followed, forward in time. `tacit.theory.influence` finds all coefficients at once.
 """
 
 from __future__ import annotations

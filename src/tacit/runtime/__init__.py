@@ -1,14 +1,10 @@
 """The only place with network, disk and clock: what runs, and what it leaves behind.
 
-What runs: `agent` and `coordinator` on `member`, `node`, `transport`; `status` and `transcript` watch them.
-
-On disk:
-
-- `ledger`: what an agent said, and what that cost; durable before anything is sent. `store` is its file,
-  `schema` the rules in it, `mark` the guard beside it, `budget` the sums.
-- `identity`: keys and certificates; `keys`, `certificates` and `files` are its parts.
-- `session`: the public file that everyone has; `roster`, `drafting` (from a promise) and `soundness`
-  (what it promises) belong to it.
+- `agent`, `coordinator`: members of a session, each a `participant` that `node` drives.
+- `transport`: frames between members. `status`, `transcript`: what a running member shows and leaves behind.
+- `ledger`: what an agent said, and what that cost; durable before anything is sent.
+- `identity`: keys, certificates, rosters. `session`: the public file that every member has.
+- `verify`: judge a session from its transcripts.
 
 The names below load their module when first used.
 """
@@ -19,14 +15,14 @@ from tacit.lazy import exports
 
 if TYPE_CHECKING:
     from tacit.runtime.agent import Agent, Peer
-    from tacit.runtime.budget import Balance, Reservation
     from tacit.runtime.coordinator import Coordinator
-    from tacit.runtime.drafting import draft
-    from tacit.runtime.identity import Identity, provision
-    from tacit.runtime.ledger import Ledger
-    from tacit.runtime.roster import Roster, read_roster
-    from tacit.runtime.session import read_session, write_session
-    from tacit.runtime.soundness import Explanation, explain
+    from tacit.runtime.identity.identity import Identity, provision
+    from tacit.runtime.identity.roster import Roster, read_roster
+    from tacit.runtime.ledger.budget import Balance, Reservation
+    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.runtime.session.check import Explanation, explain
+    from tacit.runtime.session.design import draft
+    from tacit.runtime.session.file import read_session, write_session
 
 __all__ = [
     "Agent",
@@ -50,13 +46,13 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "agent": ("Agent", "Peer"),
-        "budget": ("Balance", "Reservation"),
+        "ledger.budget": ("Balance", "Reservation"),
         "coordinator": ("Coordinator",),
-        "drafting": ("draft",),
-        "identity": ("Identity", "provision"),
-        "ledger": ("Ledger",),
-        "roster": ("Roster", "read_roster"),
-        "session": ("read_session", "write_session"),
-        "soundness": ("Explanation", "explain"),
+        "session.design": ("draft",),
+        "identity.identity": ("Identity", "provision"),
+        "ledger.ledger": ("Ledger",),
+        "identity.roster": ("Roster", "read_roster"),
+        "session.file": ("read_session", "write_session"),
+        "session.check": ("Explanation", "explain"),
     },
 )

@@ -27,15 +27,15 @@ from tacit.protocol.exact import up
 from tacit.protocol.peer import Peer as PeerMachine
 from tacit.protocol.records import Ended
 from tacit.protocol.voice import start_state
-from tacit.runtime import guard
 from tacit.runtime.clock import Clock, SystemClock
-from tacit.runtime.identity import Identity
-from tacit.runtime.ledger import Ledger
+from tacit.runtime.identity.identity import Identity
+from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
-from tacit.runtime.member import Member, Taker, loaded, number_of
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
-from tacit.runtime.transport import Transport
+from tacit.runtime.participant import Member, Taker, loaded, number_of
+from tacit.runtime.transport.base import Transport
 
 if TYPE_CHECKING:
     from tacit.protocol.records import Record
@@ -125,7 +125,7 @@ class _Speaker(Member):
         return up(self.session.planned(self.number))
 
     def _ledger_path(self, path: Path) -> Path:
-        guard.require_known(self.identity.directory, path, self._new_ledger)
+        key_guard.require_known(self.identity.directory, path, self._new_ledger)
         return path
 
     def _made(self, ledger: Ledger) -> Node:
@@ -134,10 +134,10 @@ class _Speaker(Member):
         if not records:
             self._require_usable()
         keys = self.identity.directory
-        guard.require_bindable(keys, session.id, ledger.identity)
-        guard.require_trusted(keys, ledger, self._new_ledger)
+        key_guard.require_bindable(keys, session.id, ledger.identity)
+        key_guard.require_trusted(keys, ledger, self._new_ledger)
         if self._witness is not None:
-            guard.take_witness(ledger, self._witness)
+            key_guard.take_witness(ledger, self._witness)
         # Before the first word, and before the network is even opened: refuses above the cap.
         reservation = ledger.reserve(
             session.id,
@@ -150,8 +150,8 @@ class _Speaker(Member):
             cap=self._cap,
             cap_adjacency=self._adjacency,
         )
-        guard.take(keys, ledger)
-        guard.bind(keys, session.id, ledger.identity)
+        key_guard.take(keys, ledger)
+        key_guard.bind(keys, session.id, ledger.identity)
         budget, sign = reservation.budget, self.identity.sign
         self._over_before = any(isinstance(record, Ended) for record in records)
         if records:
@@ -304,7 +304,7 @@ class Peer(_Speaker):
 
 
 def _websockets(member: _Speaker, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
-    from tacit.runtime.websocket_transport import WebsocketTransport
+    from tacit.runtime.transport.websocket import WebsocketTransport
 
     return WebsocketTransport(
         member.session,

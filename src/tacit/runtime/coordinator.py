@@ -14,14 +14,14 @@ from tacit.protocol.effects import Notice
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
-from tacit.runtime import guard
-from tacit.runtime.cancelling import is_cancelled
 from tacit.runtime.clock import Clock, SystemClock
-from tacit.runtime.identity import Identity
-from tacit.runtime.ledger import Ledger
-from tacit.runtime.member import Member, Taker, loaded
+from tacit.runtime.identity.identity import Identity
+from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
-from tacit.runtime.transport import Transport
+from tacit.runtime.participant import Member, Taker, loaded
+from tacit.runtime.session.cancellation import is_cancelled
+from tacit.runtime.transport.base import Transport
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -98,7 +98,7 @@ class Coordinator(Member):
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
         # With another ledger it would forget rounds that agents have made.
-        guard.bind(self.identity.directory, self.session.id, ledger.identity)
+        key_guard.bind(self.identity.directory, self.session.id, ledger.identity)
         self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
         return Node(
             self.session.id,
@@ -152,7 +152,7 @@ class Coordinator(Member):
 def _websockets(
     member: Coordinator, listen: str | Sequence[str], trouble: Callable[[str], None]
 ) -> Transport:
-    from tacit.runtime.websocket_transport import WebsocketTransport
+    from tacit.runtime.transport.websocket import WebsocketTransport
 
     ends = [listen] if isinstance(listen, str) else listen
     return WebsocketTransport(

@@ -30,8 +30,8 @@ from tacit.protocol.effects import (
     Updated,
 )
 from tacit.runtime.clock import Clock, SystemClock
-from tacit.runtime.saving import Book, save
-from tacit.runtime.transport import Arrival, Frame, Transport
+from tacit.runtime.ledger.group_commit import Book, save
+from tacit.runtime.transport.base import Arrival, Frame, Transport
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session

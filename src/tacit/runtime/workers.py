@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _THREADS = 8
-"""Few: they take turns in the interpreter, and ledgers are flushed together (`saving`)."""
+"""Few: they take turns in the interpreter, and ledgers are flushed together (`ledger.group_commit`)."""
 
 
 @cache

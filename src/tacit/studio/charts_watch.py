@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.audit.belief import Belief
 from tacit.studio.charts import ACCENT, INK, LINE, MUTED, SECOND, WASH, Options, frame, line
-from tacit.studio.session import Session, edges
+from tacit.studio.watched_run import Session, edges
 from tacit.studio.words import percent, with_unit
 
 _MOST_LINES = 40

@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.errors import InputError
 from tacit.rounding import shown_up
-from tacit.runtime.status_reader import read_status, status_url
+from tacit.runtime.status.reader import read_status, status_url
 from tacit.studio.words import near
 
 MOST_PORTS = 64

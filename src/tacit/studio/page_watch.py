@@ -15,8 +15,8 @@ from tacit.studio.form import Form
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
 from tacit.studio.plan import Curve, Plan
-from tacit.studio.session import ADVERSARIES, NAMED, Scene, Session, Watching, scene
 from tacit.studio.shell import Slider, card, chart, page, paragraph, redraw
+from tacit.studio.watched_run import ADVERSARIES, NAMED, Scene, Session, Watching, scene
 from tacit.studio.words import near, percent, with_unit
 
 _PAUSE = 0.3  # seconds between two rounds

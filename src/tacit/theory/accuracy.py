@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Mechanism
-from tacit.theory.classes import agent_classes
+from tacit.theory.agent_classes import agent_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
 from tacit.theory.rates import closed_sums
 from tacit.theory.vectors import per_component

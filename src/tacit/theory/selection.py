@@ -2,10 +2,10 @@
 
 A coordinator, or whoever controls the network, sees the messages and decides which of them reach a
 feedback. It can pick the highest ones in every round. No signature and no mean is wrong then, but the
-result is biased by the noise, and the radius of `tacit.theory.happened` does not cover it.
+result is biased by the noise, and the radius of `tacit.theory.influence` does not cover it.
 
 `radius` covers it, whoever chose and however: who is used, how many, and when the run ends. It is the
-smaller of two bounds (docs/proofs/happened.md):
+smaller of two bounds (docs/proofs/influence.md):
 
 - every possible run gets a share of the failure probability before the noise is drawn, and its own exact
   radius for that share. This is good where few messages are missing.
@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Distributed, Mechanism
-from tacit.theory.happened import Happened, Value
+from tacit.theory.influence import Happened, Value
 from tacit.theory.laplace_sum import require_probability
 
 _SMALLEST = -200.0  # logarithm; below this the first bound is never the smaller one

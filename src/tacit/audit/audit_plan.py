@@ -1,0 +1,196 @@
+"""What an audit will do: who, how far apart the starts, how many rounds; and what is promised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.audit.distinguisher import loss_law
+from tacit.audit.report import Curve, Finding, Report
+from tacit.audit.testers import DECIMALS, loss_bound, rule_from_law
+from tacit.audit.transcript import Transcripts
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.law import Law
+from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.mechanism.lattice import LatticeAgent
+from tacit.noise.accounting import account
+from tacit.rounding import product_up
+from tacit.theory.privacy import epsilons
+
+GROUP = 3
+"""How many agents run for a larger mechanism."""
+
+_ALMOST_ALL = 0.9999  # of the loss of an endless run
+_MOST_ROUNDS, _UNBOUNDED_ROUNDS, _ONE_SHOT_ROUNDS = 40, 20, 4
+_OFF_GRID = math.sqrt(5) / 2
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_LARGEST_LOSS = 7.0  # more cannot be proved from some ten thousand sessions
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is declared and what is varied; see `Report` for the fields."""
+
+    mechanism: Mechanism
+    agent: int
+    distance: float
+    adjacency: float
+    rounds: int
+    transcripts: int
+    failure_probability: float
+    notes: tuple[str, ...] = ()
+
+    def moved(self, values: FloatArray) -> FloatArray:
+        """Return the values with the agent's start moved by the distance, in one component."""
+        others = values.copy()
+        others[(self.agent, *(0,) * (values.ndim - 1))] += self.distance
+        return others
+
+    def report(self, subject: str, findings: Sequence[Finding], *, curve: Curve) -> Report:
+        """Put the result together."""
+        return Report(
+            subject=subject,
+            declared=describe(self.mechanism),
+            agent=self.agent,
+            distance=self.distance,
+            adjacency=self.adjacency,
+            rounds=self.rounds,
+            transcripts=self.transcripts,
+            failure_probability=self.failure_probability,
+            promised=curve.promised[-1],
+            measured=max(*curve.measured, *(f.loss for f in findings if f.loss is not None)),
+            findings=tuple(findings),
+            curve=curve,
+            notes=self.notes,
+        )
+
+
+def own_epsilon(parameters: Law, messages: int | None, agent: int) -> float:
+    """ε of one agent after so many messages."""
+    each = epsilons(parameters, messages)
+    return float(each[agent] if each.ndim else each)
+
+
+def weakest(mechanism: Mechanism) -> int:
+    """Return the agent with the largest ε."""
+    return int(np.argmax(epsilons(mechanism.parameters, default_rounds(mechanism.parameters, 0))))
+
+
+def default_rounds(parameters: Law, agent: int) -> int:
+    """Rounds until almost all of the loss of an endless run has been promised, within reason."""
+    if parameters.shadowed:
+        return _ONE_SHOT_ROUNDS
+    try:
+        aim = _ALMOST_ALL * own_epsilon(parameters, None, agent)
+    except ParameterError:
+        return _UNBOUNDED_ROUNDS
+    return next((t for t in range(1, _MOST_ROUNDS) if own_epsilon(parameters, t, agent) >= aim), _MOST_ROUNDS)
+
+
+def best_distance(
+    parameters: Law, rounds: int, agent: int, transcripts: int, failure_probability: float
+) -> float:
+    """Return the distance at which the optimal tester should prove the largest share of the loss.
+
+    One of √5/2 times the powers of two: starts that far apart differ modulo every grid.
+    """
+    per_unit = own_epsilon(parameters, rounds, agent)
+    lowest, highest = (math.frexp(loss / per_unit)[1] for loss in (0.25, _LARGEST_LOSS))
+    best, most = 0.0, 0.0
+    for exponent in range(lowest - 1, highest):
+        distance = math.ldexp(_OFF_GRID, exponent)
+        law = loss_law(parameters, rounds, distance, agent=agent, points=2**12)
+        rule = rule_from_law(law, transcripts, failure_probability)
+        right, wrong = float(law.tail(rule.high)[0]), float(law.other_tail(rule.high)[1])
+        share = loss_bound(transcripts * right, transcripts * (right + wrong), failure_probability) / law.most
+        if round(share, DECIMALS) > round(most, DECIMALS):
+            best, most = distance, share
+    return best or math.ldexp(_OFF_GRID, math.frexp(1 / per_unit)[1])
+
+
+def default_starts(n: int, distance: float) -> FloatArray:
+    """Return starts between 0 and the distance that no grid favours: multiples of the golden ratio.
+
+    A mechanism that forgets to round a start to its grid leaves a trace in the low bits of every message.
+    Starts that are on the grid, such as 0 and powers of two, would hide it.
+    """
+    turns = np.arange(1, n + 1) * _GOLDEN
+    return np.asarray(distance * (turns - np.floor(turns)))
+
+
+def promises(transcripts: Transcripts, agent: int, distance: float) -> tuple[float, ...]:
+    """Return the loss promised after each round, between starts of one agent this far apart.
+
+    On a lattice, what it accounts for; else ε of as many messages as the agent had sent.
+    """
+    spoken = messages(transcripts, agent)
+    if transcripts.wholes is not None:
+        view = transcripts.of(agent)
+        own = LatticeAgent(transcripts.wholes.lattice, view.law)
+        spent = account(own, spoken[-1], adjacency=distance, components=transcripts.components or 1).spent
+        return tuple(float(spent[m - 1]) for m in spoken)
+    parameters = transcripts.mechanism.parameters
+    return tuple(product_up(own_epsilon(parameters, m, agent), distance) for m in spoken)
+
+
+def messages(transcripts: Transcripts, agent: int) -> list[int]:
+    """How many different messages the agent had to send up to the end of each round."""
+    ends = np.searchsorted(transcripts.rounds_of, np.arange(1, transcripts.rounds + 1))
+    return [int(transcripts.update[:, :end, agent].max()) + 1 for end in ends.tolist()]
+
+
+def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mechanism, list[int]]:
+    """Return a small group of a mechanism's agents, the given one first, and who they are.
+
+    An agent's guarantee is its own: what the others are shows only in the feedback, and it holds
+    for every feedback (docs/proofs/privacy.md).
+    """
+    if mechanism.n <= group:
+        return mechanism, list(range(mechanism.n))
+    if isinstance(mechanism, Distributed):
+        members = _nearest(mechanism.graph, agent, group)
+        place = {member: i for i, member in enumerate(members)}
+        edges = [
+            (place[i], place[int(j)]) for i in members for j in mechanism.graph.neighbours(i) if j in place
+        ]
+        kept = Graph.from_edges([(i, j) for i, j in edges if i < j], n=group)
+        return Distributed(mechanism.parameters.of_agents(members), kept), members
+    members = [agent, *[i for i in range(group) if i != agent][: group - 1]]
+    return ClientServer(mechanism.parameters.of_agents(members), agents=group), members
+
+
+def group_note(members: list[int], mechanism: Mechanism) -> tuple[str, ...]:
+    """Say who ran for a larger mechanism."""
+    if len(members) == mechanism.n:
+        return ()
+    who = ", ".join(map(str, members))
+    return (f"Agents {who} of {mechanism.n:,} ran: an agent's guarantee is its own.",)
+
+
+def _nearest(graph: Graph, agent: int, count: int) -> list[int]:
+    """The agent and those nearest to it."""
+    found = [agent]
+    for member in found:
+        found += [int(j) for j in graph.neighbours(member) if j not in found][: count - len(found)]
+        if len(found) == count:
+            break
+    return found
+
+
+def describe(mechanism: Mechanism) -> str:
+    """Name a mechanism and its parameters in one line."""
+    where = "around a server" if isinstance(mechanism, ClientServer) else "on a graph"
+    law = mechanism.parameters
+    values = [f"{word} {_range(value)}" for word, value in law.worded().items()]
+    people = "1 agent" if mechanism.n == 1 else f"{mechanism.n:,} agents"
+    return f"{people} {where}, {law.name} noise: {', '.join(values)}"
+
+
+def _range(value: float | FloatArray) -> str:
+    low, high = f"{np.min(value):g}", f"{np.max(value):g}"
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,1 @@
+"""The demo: real agents on this machine, killed and resumed."""

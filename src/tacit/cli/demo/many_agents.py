@@ -1,0 +1,74 @@
+"""Many agents in one process, for demos with more agents than a machine has room for processes.
+
+``FOLDER CAP NAME...``, as `tacit.cli.demo.processes` lays it out. It shows how the library is used, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from tacit.cli import output, running, states
+from tacit.cli.join import public
+from tacit.errors import SessionOver
+from tacit.protocol.session import Session
+from tacit.runtime.agent import Agent, AgentResult, Peer
+from tacit.runtime.limits import LEDGER_FILES, require_files
+from tacit.runtime.session.file import read_addresses, read_session
+from tacit.runtime.transport.websocket import to_dial
+from tacit.runtime.workers import in_worker
+
+_AT_ONCE = 64
+"""So many ledgers and connections are opened at the same time."""
+
+
+def main() -> None:
+    """Run the agents named on the command line to their end."""
+    folder, cap, *names = sys.argv[1:]
+    try:
+        with running.exits():
+            session = read_session(Path(folder) / "session.toml")
+            # A ledger, a place to listen at, and perhaps both ends of the connection to each neighbour.
+            each = LEDGER_FILES + 1 + max(2 * len(session.neighbours(session.index(name))) for name in names)
+            require_files(len(names) * each, f"{len(names):,} agents in one process")
+            running.run(lambda: _all(session, Path(folder), float(cap), names))
+    except click.exceptions.Exit as over:
+        sys.exit(over.exit_code)
+
+
+async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> None:
+    addresses, turn = read_addresses(folder / "session.toml"), asyncio.Semaphore(_AT_ONCE)
+
+    async def one(name: str) -> None:
+        kind = Agent if session.topology == "server" else Peer
+        member = kind(
+            session,
+            float((folder / f"{name}.value").read_text(encoding="ascii")),
+            ledger=folder / f"{name}.ledger",
+            identity=folder / "keys" / name,
+            cap=cap,
+            adjacency=session.adjacency,
+            connect=to_dial(session, session.index(name), addresses),
+            listen=[addresses[name]] if session.topology == "graph" else (),
+        )
+        async with turn:
+            await member.__aenter__()
+        try:
+            result = await member.result()
+        except SessionOver as over:  # this process was killed after that agent's end
+            result = over.result
+        finally:
+            await member.__aexit__(*sys.exc_info())
+        await in_worker(lambda: _write(folder, session, result))
+
+    await asyncio.gather(*(one(name) for name in names))
+
+
+def _write(folder: Path, session: Session, result: AgentResult) -> None:
+    text = json.dumps(output.jsonable(public(result, session)))
+    (folder / f"{result.agent}.result").write_text(text, encoding="utf-8")
+    states.write(folder / f"{result.agent}.state", session, result)

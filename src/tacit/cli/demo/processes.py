@@ -1,0 +1,219 @@
+"""A session's members as processes of this machine: for the demo and for tests with real faults.
+
+Everything lives in one folder, closed to others: keys, values, ledgers, logs and results. That is only right
+where all of it is made up: real agents keep these on their own machines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from tacit.cli import states
+from tacit.cli.failures import OVER
+from tacit.errors import TacitError
+from tacit.protocol.roster import Member
+from tacit.protocol.session import Session
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.identity.roster import Roster
+
+COORDINATOR = "coordinator"
+_LEAN = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+_PYTHON = (sys.executable, "-c", "from tacit.cli import main; main()")
+_MANY = (sys.executable, "-c", "from tacit.cli.demo.many_agents import main; main()")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback address that nobody uses."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def make_roster(folder: Path, names: Sequence[str], *, graph: bool) -> Roster:
+    """Make everyone's keys in ``folder/keys`` and return the roster."""
+    everyone = list(names) if graph else [COORDINATOR, *names]
+    made = provision(folder / "keys", everyone, listening=names if graph else [COORDINATOR])
+    members = tuple(Member(name, made[name].public_key) for name in names)
+    return Roster(members, None if graph else made[COORDINATOR].public_key)
+
+
+def make_addresses(session: Session) -> dict[str, str]:
+    """Give everyone who listens a port of the loopback address."""
+    names = [COORDINATOR] if session.topology == "server" else [member.name for member in session.roster]
+    return {name: f"wss://127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+
+
+@final
+@dataclass
+class Crew:
+    """The processes of one session.
+
+    Parameters
+    ----------
+    folder : path
+        With ``keys`` and ``session.toml`` in it.
+    values : mapping
+        Each agent's made-up value, by name.
+    cap : float
+        Each agent's cap, about values as far apart as the session's adjacency.
+    together : int
+        How many agents share a process.
+    pace : float
+        Seconds per round, at least.
+    """
+
+    folder: Path
+    session: Session
+    values: Mapping[str, float]
+    cap: float
+    together: int = 1
+    pace: float = 0.0
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    codes: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self.values.items():
+            path = self.folder / f"{name}.value"
+            path.touch(mode=0o600)
+            path.write_text(repr(float(value)), encoding="ascii")
+
+    @property
+    def units(self) -> list[str]:
+        """What is started: the coordinator if there is one, then agents, or the first of those together."""
+        names = [member.name for member in self.session.roster]
+        first = [COORDINATOR] if self.session.topology == "server" else []
+        return first + names[:: self.together]
+
+    def members(self, unit: str) -> list[str]:
+        """Return who is in one process."""
+        if unit == COORDINATOR:
+            return [unit]
+        names = [member.name for member in self.session.roster]
+        start = names.index(unit)
+        return names[start : start + self.together]
+
+    def path(self, name: str, kind: str) -> Path:
+        """Return a member's file: log, ledger, transcript, result, state or errors."""
+        return self.folder / f"{name}.{kind}"
+
+    def command(self, unit: str) -> list[str]:
+        """Return the command that starts, and starts again, a process."""
+        if unit != COORDINATOR and self.together > 1:
+            return [*_MANY, str(self.folder), repr(self.cap), *self.members(unit)]
+        peers = self.session.topology == "graph"
+        verb = "coordinate" if unit == COORDINATOR else "peer" if peers else "join"
+        words = [
+            *_PYTHON,
+            verb,
+            str(self.folder / "session.toml"),
+            "--keys",
+            str(self.folder / "keys" / unit),
+        ]
+        words += ["--ledger", str(self.path(unit, "ledger")), "--log", str(self.path(unit, "log")), "--json"]
+        if unit != COORDINATOR:
+            words += ["--value-file", str(self.path(unit, "value")), "--cap", repr(self.cap)]
+            words += ["--adjacency", repr(self.session.adjacency)]
+            words += ["--state-file", str(self.path(unit, "state"))]
+        if unit == COORDINATOR or peers:
+            words += ["--transcript", str(self.path(unit, "transcript")), "--pace", repr(self.pace)]
+        return words
+
+    def start(self, unit: str) -> None:
+        """Start a process, or start it again."""
+        with self.path(unit, "result").open("wb") as out, self.path(unit, "errors").open("ab") as errors:
+            self.processes[unit] = subprocess.Popen(
+                self.command(unit),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                env=os.environ | _LEAN,
+                start_new_session=True,  # Ctrl-C is for us; we stop them in order
+            )
+
+    def start_all(self) -> None:
+        """Start everyone."""
+        for unit in self.units:
+            self.start(unit)
+
+    def signal(self, unit: str, number: int) -> None:
+        """Send a signal to a process."""
+        with suppress(ProcessLookupError):
+            self.processes[unit].send_signal(number)
+
+    def kill(self, unit: str) -> None:
+        """Kill a process as a power cut would, and wait until it is gone."""
+        self.signal(unit, signal.SIGKILL)
+        self.processes[unit].wait()
+
+    def stop_all(self, seconds: float = 5.0) -> None:
+        """Ask all to stop, and kill who does not."""
+        for unit, process in self.processes.items():
+            if process.poll() is None:
+                self.signal(unit, signal.SIGTERM)
+                self.signal(unit, signal.SIGCONT)
+        end = time.monotonic() + seconds
+        for process in self.processes.values():
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    @property
+    def running(self) -> list[str]:
+        """Who has not ended."""
+        return [unit for unit, process in self.processes.items() if process.poll() is None]
+
+    def require_healthy(self) -> None:
+        """Raise what a member that failed has said."""
+        for unit, process in self.processes.items():
+            if process.poll() not in (None, 0, OVER, -signal.SIGKILL):
+                said = self.path(unit, "errors").read_text(encoding="utf-8", errors="replace").strip()
+                last = said.splitlines()[-1] if said else "nothing"
+                raise TacitError(f"{unit} ended with exit code {process.returncode} and said: {last}")
+
+    def results(self) -> dict[str, Any]:
+        """Return what each agent printed at its end, and its own state, which only a demo may look at."""
+        names = [name for unit in self.units if unit != COORDINATOR for name in self.members(unit)]
+        return {name: self.result(name) for name in names}
+
+    def result(self, name: str) -> dict[str, Any]:
+        """Return what one agent printed at its end, and its own state."""
+        printed = self.path(name, "result").read_text(encoding="utf-8")  # nothing if it was over before
+        return {**json.loads(printed or "{}"), **states.read(self.path(name, "state"))}
+
+
+@final
+class Tail:
+    """Reads the whole lines that were added to a file of JSON lines since the last time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._place = path, 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._place)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._place += len(line)
+                with suppress(ValueError):
+                    yield json.loads(line)

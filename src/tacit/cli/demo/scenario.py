@@ -1,0 +1,334 @@
+"""The demo's plot: who is started, who is killed when, and what is read off at the end."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from tacit.cli import output
+from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, make_addresses, make_roster
+from tacit.cli.demo.verb import HIGH, LOW, UNIT
+from tacit.errors import TacitError
+from tacit.protocol.codec import Codec
+from tacit.protocol.records import Began, Moved
+from tacit.protocol.session import Deadlines, Session
+
+if TYPE_CHECKING:
+    from tacit.arrays import FloatArray
+    from tacit.graph import Graph
+    from tacit.mechanism import Execution
+    from tacit.runtime.verify.verify import Verdict
+    from tacit.theory.promise import Promise
+
+_BACK_AFTER = 0.5  # seconds a killed process stays dead
+_PATIENCE = 300.0
+_PACE, _SHOW = 0.25, 5.0  # seconds a round, and all of them, should take to be followed
+_MOST_PROCESSES, _SHARED_PROCESSES = 100, 4
+_ANY = 1000 * (HIGH - LOW)  # no agreement is asked for
+_MOST_ROUNDS = 150  # a ring of 50 needs thousands to agree: too long for a demo
+
+
+@dataclass(frozen=True)
+class Line:
+    """What happened: a round that is over, or an event."""
+
+    round: int = 0
+    feedback: float | None = None
+    used: str = ""
+    epsilon: float = 0.0
+    event: str = ""
+
+
+@final
+@dataclass
+class Performance:
+    """One run of the demo."""
+
+    session: Session
+    crew: Crew
+    values: list[float]
+    faults: bool
+    needed: int
+    """How many rounds it would take to agree."""
+    _due: list[tuple[float, str]] = field(default_factory=list)
+    _hit: set[str] = field(default_factory=set)
+
+    @classmethod
+    def prepare(
+        cls,
+        folder: Path,
+        agents: int,
+        *,
+        topology: str,
+        epsilon: float,
+        mixing: float,
+        rounds: int | None,
+        faults: bool,
+        pace: float | None,
+        processes: int | None,
+        seed: int,
+    ) -> Performance:
+        """Make keys, a session and made-up values."""
+        from tacit.runtime.session.design import draft
+        from tacit.runtime.session.file import write_session
+        from tacit.theory.design import design
+
+        graph = _graph(topology, agents)
+        names = [f"agent-{i}" for i in range(agents)]
+        roster = make_roster(folder, names, graph=graph is not None)
+        size: dict[str, Any] = {"agents": agents} if graph is None else {"graph": graph}
+        asked = design(**size, epsilon=epsilon, mixing=mixing, spread=HIGH - LOW)
+        needed = asked.promise.rounds
+        chosen = rounds or min(needed, _MOST_ROUNDS)
+        session = draft(
+            "demo",
+            roster,
+            low=LOW,
+            high=HIGH,
+            graph=graph,
+            epsilon=epsilon,
+            adjacency=1.0,
+            mixing=mixing,
+            rounds=chosen,
+            tolerance=_ANY if chosen < needed else None,
+            deadlines=Deadlines(round=10.0 + agents / 10, start=120.0, repeat=1.0 + agents / 100),
+        )
+        write_session(session, folder / "session.toml", addresses=make_addresses(session))
+        # Made-up values only: the noise is drawn by the agents, and nobody can seed it.
+        values = np.random.default_rng(seed).uniform(LOW, HIGH, agents).tolist()
+        if processes is None and graph is None and agents > _MOST_PROCESSES:
+            processes = _SHARED_PROCESSES
+        together = 1 if processes is None else -(-agents // processes)
+        cap = float(f"{1.005 * session.promise().loss:.2g}")
+        slow = min(_PACE, _SHOW / session.rounds) if pace is None else pace
+        crew = Crew(folder, session, dict(zip(names, values, strict=True)), cap, together, slow)
+        return cls(session, crew, values, faults, needed)
+
+    @cached_property
+    def promise(self) -> Promise:
+        """What the session promises if nothing goes wrong."""
+        return self.session.promise().theory
+
+    @property
+    def loss(self) -> float:
+        """What the session costs an agent at most."""
+        return self.session.promise().loss
+
+    @property
+    def average(self) -> float:
+        """The true average of the made-up values, weighted where the graph weighs them."""
+        from tacit.theory import accuracy
+
+        return float(accuracy.target(self.session.mechanism, np.array(self.values)))
+
+    # ---- running ------------------------------------------------------------------------------------
+
+    def play(self) -> Iterator[Line]:
+        """Start all, do the damage, and yield what happens until all have ended."""
+        try:
+            self.crew.start_all()
+            follow = self._server_rounds() if self.session.topology == "server" else self._graph_rounds()
+            end = time.monotonic() + _PATIENCE + self.session.n
+            while self.crew.running or self._due:
+                for line in follow():
+                    yield line
+                    yield from self._damage(line.round)
+                yield from self._revive()
+                self.crew.require_healthy()
+                if time.monotonic() > end:
+                    raise TacitError("the demo's session did not end in time: is the machine busy?")
+                time.sleep(0.02)
+            yield from follow()
+        finally:
+            self.crew.stop_all()
+
+    def _damage(self, round_over: int) -> Iterator[Line]:
+        if not self.faults:
+            return
+        rounds, units = self.session.rounds, self.crew.units
+        plan = {units[len(units) // 2]: max(1, rounds // 3)}
+        if COORDINATOR in units:
+            plan[COORDINATOR] = max(1, rounds // 2)
+        for unit, when in plan.items():
+            if round_over >= when and unit not in self._hit and unit in self.crew.running:
+                self._hit.add(unit)
+                self.crew.kill(unit)
+                self._due.append((time.monotonic() + _BACK_AFTER, unit))
+                yield Line(event=f"{unit} is killed (kill -{signal.SIGKILL:d})")
+
+    def _revive(self) -> Iterator[Line]:
+        for when, unit in list(self._due):
+            if time.monotonic() >= when:
+                self._due.remove((when, unit))
+                self.crew.start(unit)
+                yield Line(event=f"{unit} is started again, by the same command")
+
+    def _server_rounds(self) -> Any:
+        log, transcript = (
+            Tail(self.crew.path(COORDINATOR, "log")),
+            Tail(self.crew.path(COORDINATOR, "transcript")),
+        )
+        heard: dict[int, float] = {}
+        shown: set[int] = set()
+
+        def lines() -> Iterator[Line]:
+            told = [event for event in log if event.get("event") == "round-closed"]
+            for line in transcript:
+                if "y" in line:
+                    heard[line["round"]] = float(self.session.lattice.value(line["y"]))
+            for event in told:
+                t = event["round"]
+                if t not in shown:  # a restarted coordinator may say it again
+                    shown.add(t)
+                    yield Line(
+                        t + 1, heard.get(t), f"{len(event['used'])}/{self.session.n}", self._epsilon(t + 1)
+                    )
+
+        return lines
+
+    def _graph_rounds(self) -> Any:
+        logs = {unit: Tail(self.crew.path(unit, "log")) for unit in self.crew.units}
+        made = dict.fromkeys(logs, 0)
+        used: dict[int, int] = {}
+        shown = 0
+
+        def lines() -> Iterator[Line]:
+            nonlocal shown
+            for unit, log in logs.items():
+                for event in log:
+                    if event.get("event") == "updated" and event["round"] >= made[unit]:
+                        made[unit] = event["round"] + 1
+                        used[event["round"]] = used.get(event["round"], 0) + event["count"]
+            most = 2 * len(self.session.edges or ()) + self.session.n
+            while shown < min(made.values()):
+                shown += 1
+                yield Line(shown, None, f"{used.get(shown - 1, 0)}/{most}", self._epsilon(shown))
+
+        return lines
+
+    def _epsilon(self, rounds: int) -> float:
+        from tacit.theory import privacy
+
+        return float(np.max(privacy.epsilon(self.session.mechanism.parameters, rounds)))
+
+    # ---- afterwards ---------------------------------------------------------------------------------
+
+    @cached_property
+    def final(self) -> dict[str, Any]:
+        """What each agent printed at its end."""
+        return self.crew.results()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the transcripts prove."""
+        from tacit.runtime.verify.verify import verify
+
+        return verify(self._transcripts(), failure_probability=self.promise.failure_probability)
+
+    def _transcripts(self) -> list[Path]:
+        units = [COORDINATOR] if self.session.topology == "server" else self.crew.units
+        return [self.crew.path(unit, "transcript") for unit in units]
+
+    def result(self) -> dict[str, Any]:
+        """Return what the session led to, beside what was promised."""
+        final = [self.final[name]["value"] for name in self.crew.values]
+        mean = float(np.mean(final))
+        agreed = self.session.clamp(mean)
+        verdict, accuracy = self.verdict, self.verdict.accuracy
+        return {
+            **self.promise.as_dict(),
+            "average": self.average,
+            "agreed_on": agreed,
+            "clamped": agreed != mean,
+            "error": abs(agreed - self.average),
+            "disagreement": max(final) - min(final),
+            "loss": max(self.final[name]["loss"] for name in self.crew.values),
+            "cap": self.crew.cap,
+            "killed": sorted(self._hit),
+            "rounds_per_second": self._speed(),
+            "final": final,
+            "transcript": {
+                "sound": verdict.sound,
+                "means": verdict.means,
+                "rounds": verdict.rounds,
+                "radius": None if accuracy is None else accuracy.radius,
+                "radius_any_selection": None if accuracy is None else accuracy.radius_any_selection,
+            },
+        }
+
+    def _speed(self) -> float | None:
+        """Rounds per second, with all pauses and faults; None on a graph, which has no common clock."""
+        if self.session.topology == "graph" or self.session.rounds < 2:
+            return None
+        closed = [e["time"] for e in Tail(self.crew.path(COORDINATOR, "log")) if e["event"] == "round-closed"]
+        return float((self.session.rounds - 1) / max(closed[-1] - closed[0], 1e-3))
+
+    def keep(self, out: Path) -> dict[str, Path]:
+        """Write what may be seen: the session, its transcript, and the picture of made-up values.
+
+        Without the extra ``plots`` there is no picture.
+        """
+        files = {"transcript": out / "demo.jsonl", "session": out / "demo.toml"}
+        files["session"].write_bytes((self.crew.folder / "session.toml").read_bytes())
+        self._keep_transcript(files["transcript"])
+        if find_spec("matplotlib") is not None:
+            files |= self._draw(out)
+        return files
+
+    def _draw(self, out: Path) -> dict[str, Path]:
+        from tacit.plots.fan import fan
+        from tacit.plots.style import save
+        from tacit.plots.trajectories import draw_trajectories
+
+        files = {kind: out / f"demo.{kind}" for kind in ("svg", "png")}
+        promised = fan(self.session.mechanism, self.session.rounds, (0.5, self.promise.failure_probability))
+        figure = draw_trajectories(self._execution(), promised, f"temperature ({UNIT})")
+        for file in files.values():
+            with output.whole_file(file) as part:
+                save(figure, part)
+        return files
+
+    def _keep_transcript(self, path: Path) -> None:
+        transcripts = self._transcripts()
+        path.unlink(missing_ok=True)
+        if len(transcripts) == 1:
+            path.write_bytes(transcripts[0].read_bytes())
+        else:
+            from tacit.runtime.reading import merge
+
+            merge(transcripts, path)
+
+    def _execution(self) -> Execution:
+        """Return the agents' states, which only the demo may read: it made them up."""
+        from tacit.mechanism import Execution
+
+        theta = np.stack([self._states(name) for name in self.crew.values], axis=1)
+        unknown = np.full((self.session.rounds, self.session.n), np.nan)
+        return Execution(
+            self.session.mechanism, theta=theta, eta=unknown, x=unknown.copy(), y=unknown[:, 0].copy()
+        )
+
+    def _states(self, name: str) -> FloatArray:
+        from tacit.runtime.ledger.ledger import Ledger
+
+        codec = Codec(self.session)
+        with Ledger(self.crew.path(name, "ledger"), create=False) as ledger:
+            records = ledger.records(self.session.id)
+        packed = [record.state for record in records if isinstance(record, Began | Moved)]
+        return np.array([float(self.session.lattice.value(codec.unpack(state)[0])) for state in packed])
+
+
+def _graph(topology: str, agents: int) -> Graph | None:
+    if topology == "server":
+        return None
+    from tacit.graph.families import from_name
+
+    return from_name(topology if ":" in topology else f"{topology}:{agents}")

@@ -1,0 +1,242 @@
+"""`tacit demo`: real agents over mutual TLS on this machine, killed half-way, and what came of it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tacit.cli.demo.scenario import Line, Performance
+
+EPILOG = """\b
+Examples:
+  tacit demo
+  tacit demo --topology ring --agents 50
+  tacit demo --no-faults --json
+"""
+
+LOW, HIGH, UNIT = 15.0, 25.0, "°C"
+_STRIP = 41  # characters that the span of values takes
+_MOST_LINES = 40
+_NOISE_IS_REAL = (
+    "The values are made up and follow from the seed. The noise is real: exact, cryptographic, "
+    "never the same."
+)
+
+
+@click.command(epilog=EPILOG)
+@click.option("--agents", type=options.Whole(2), default=20, show_default=True, help="Number of agents (N).")
+@click.option(
+    "--topology", default="server", show_default=True, help="server, or a graph such as ring or star."
+)
+@click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy per °C (ε).")
+@click.option("--mixing", type=options.NUMBER, default=0.5, show_default=True, help="Mixing (σ).")
+@click.option("--rounds", type=options.Whole(1), help="How many; until they agree, or 150, unless given.")
+@click.option("--faults/--no-faults", default=True, help="Kill an agent and the coordinator, or not.")
+@click.option("--pace", type=options.NUMBER, help="Seconds per round, at least; slow enough to follow.")
+@click.option(
+    "--processes",
+    type=options.Whole(1),
+    help="Share so few processes; unless given one per agent, or 4 for more than 100 around a server.",
+)
+@options.seed_option
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="out",
+    show_default=True,
+    help="Directory for the demo's session, transcript and picture, which are overwritten.",
+)
+@options.json_option
+def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
+    """Let agents agree on the average of temperatures they keep to themselves, over a real network.
+
+    Makes keys and a session, starts a coordinator and every agent as a process of its own, connected by
+    mutual TLS on this machine, kills one agent and the coordinator half-way (kill -9) and lets them resume.
+    Then it shows what came of it beside what was promised, and verifies the transcript.
+    """
+    from tacit.cli.demo.scenario import Performance
+
+    folder = Path(tempfile.mkdtemp(prefix="tacit-demo-"))
+    _end_in_order()
+    try:
+        performance = Performance.prepare(folder, agents, **asked)
+        out.mkdir(parents=True, exist_ok=True)  # before the run, so that it is not run for nothing
+        if not as_json:
+            _introduce(performance)
+        _watch(performance, quiet=as_json)
+        files = performance.keep(out)
+        found = performance.result()
+        if as_json:
+            output.print_json(found | {"files": files})
+        else:
+            _conclude(performance, found, files)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # keys and ledgers: what was private in it
+
+
+def _end_in_order() -> None:
+    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does: nobody is left running, nothing private behind."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, end)
+
+
+def _introduce(performance: Performance) -> None:
+    from rich.text import Text
+
+    session, made = performance.session, performance.promise
+    parameters = made.as_dict()
+    mixing, noise, decay = (output.each(parameters[name]) for name in ("mixing", "noise", "decay"))
+    where = "a coordinator" if session.edges is None else f"{len(session.edges):,} edges, no server"
+    told = (
+        f"\nNetwork   {session.n:,} agents and {where}, {len(performance.crew.units):,} processes, mutual "
+        f"TLS on loopback\nAsked     epsilon {output.up(made.epsilon)} per {UNIT}, mixing {mixing}\n"
+        f"Designed  noise {noise}, decay {decay}, {session.rounds} rounds\n"
+        f"Promised  within {output.up(made.radius)} {UNIT} of the true average, but for probability "
+        f"{output.near(made.failure_probability)}\n"
+        f"Costs     each agent at most {output.up(performance.loss)} for values that differ by "
+        f"{output.near(session.adjacency)} {UNIT}; its cap is {output.near(performance.crew.cap)}\n"
+    )
+    if performance.needed > session.rounds:
+        told += f"Note      this graph needs {performance.needed:,} rounds to agree; the demo stops before\n"
+    who = f"{session.n:,} agents agree on the average of temperatures they keep to themselves."
+    output.emit(Text(who, style="bold"), Text(_NOISE_IS_REAL, style="yellow"), Text(told))
+
+
+def _watch(performance: Performance, *, quiet: bool) -> None:
+    """Run it; show the rounds as they pass on a terminal, and all at once elsewhere."""
+    from rich.live import Live
+
+    lines: list[Line] = []
+    out = output.console()
+    if quiet or not out.is_terminal:
+        lines = list(performance.play())
+    else:
+        with Live(console=out, auto_refresh=False, transient=True) as live:
+            for line in performance.play():
+                lines.append(line)
+                live.update(_table(performance, lines[-max(4, out.height - 4) :]), refresh=True)
+    if not quiet:
+        output.emit(_table(performance, _thinned(lines)))
+
+
+def _thinned(lines: list[Line]) -> list[Line]:
+    step = -(-len(lines) // _MOST_LINES)
+    return [line for k, line in enumerate(lines) if line.event or k % step == 0]
+
+
+def _table(performance: Performance, lines: list[Line]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False)
+    for heading in ("round", "feedback", "used", "ε so far"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(scale(performance.average), no_wrap=True)
+    for line in lines:
+        if line.event:
+            table.add_row("", "", "", "", Text(line.event, style="yellow"))
+            continue
+        heard = "" if line.feedback is None else f"{line.feedback:.3f}"
+        place = "" if line.feedback is None else strip([line.feedback])
+        row = (str(line.round), heard, line.used, output.up(line.epsilon))
+        table.add_row(*row, Text(place, style="cyan"))
+    return table
+
+
+def scale(target: float) -> str:
+    """Return the ends of the strip, and a mark where the true average is."""
+    low, high = f"{LOW:g}", f"{HIGH:g} {UNIT}"
+    marks = list(low + " " * (_STRIP - len(low)) + high)
+    marks[_place(target)] = "▼"
+    return "".join(marks) + "  (▼ true average)"
+
+
+def strip(states: list[float]) -> str:
+    """Draw where the agents are: · for one, : for a few, # for many in one place."""
+    counts = [0] * _STRIP
+    for state in states:
+        counts[_place(state)] += 1
+    many = max(4, len(states) // 4)
+    return "".join(" " if k == 0 else "·" if k == 1 else ":" if k < many else "#" for k in counts)
+
+
+def _place(value: float) -> int:
+    share = (value - LOW) / (HIGH - LOW)
+    return min(_STRIP - 1, max(0, round(share * (_STRIP - 1))))
+
+
+def _conclude(performance: Performance, found: dict[str, Any], files: dict[str, Path]) -> None:
+    apart = output.near(found["disagreement"], 3)
+    agree = f"all {found['agents']:,} agents within {apart}"
+    agree += "; clamped to the range" if found["clamped"] else ""
+    kept = found["error"] <= found["radius"]
+    verdict = "kept" if kept else f"missed: it may be, with probability {found['failure_probability']:g}"
+    sections: dict[str, list[output.Row]] = {
+        "Result": [
+            ("true average", f"{found['average']:.4f}", f"of the made-up values, in {UNIT}"),
+            ("agreed on", f"{found['agreed_on']:.4f}", agree),
+            ("error", f"{found['error']:.4f}", f"promised at most {output.up(found['radius'])}: {verdict}"),
+        ],
+        "Privacy": [
+            ("epsilon", output.up(found["epsilon"]), f"ε per {UNIT}, for these rounds"),
+            ("loss", output.up(found["loss"]), "the most that any agent's own ledger says it lost"),
+        ],
+        "Transcript": _verdict_rows(found["transcript"]),
+        "Files": [
+            _picture_row(files),
+            (
+                "transcript",
+                str(files["transcript"]),
+                "what an adversary could see: tacit verify, tacit audit",
+            ),
+            ("session", str(files["session"]), "what all agreed on: tacit session check"),
+        ],
+    }
+    click.echo()
+    output.print_report("What came of it", sections)
+    title = "Each agent, in made-up " + UNIT
+    output.print_table(("agent", "started", "ended") * 4, _endings(performance, found["final"]), title=title)
+
+
+def _picture_row(files: dict[str, Path]) -> output.Row:
+    if "svg" in files:
+        return "picture", str(files["svg"]), f"also {files['png']}"
+    return "picture", "none", "drawing needs the extra: pip install 'tacit[plots]'"
+
+
+def _verdict_rows(verdict: dict[str, Any]) -> list[output.Row]:
+    what = "signatures, order, means to the last bit, losses; nobody said two things at once"
+    rows: list[output.Row] = [("verdict", "sound" if verdict["sound"] else "NOT SOUND", what)]
+    rows += [("means", f"{verdict['means']:,}", "recomputed from the signed messages, and right")]
+    if verdict["radius"] is not None:
+        from tacit.theory.advice import SELECTION
+
+        met, proof = output.up(verdict["radius"]), output.up(verdict["radius_any_selection"])
+        rows.append(("radius", met, f"for the messages that were used, {SELECTION}"))
+        rows.append(("any selection", proof, "the radius without that assumption"))
+    return rows
+
+
+def _endings(performance: Performance, final: list[float]) -> list[list[str]]:
+    """Return where each agent started and ended, four agents to a row, the first forty at most."""
+    pairs = list(zip(performance.values, performance.session.clamp(final), strict=True))[:40]
+    cells = [[f"{i}", f"{start:.3f}", f"{end:.3f}"] for i, (start, end) in enumerate(pairs)]
+    rows = -(-len(cells) // 4)
+    cells += [["", "", ""]] * (4 * rows - len(cells))
+    return [[cell for column in range(4) for cell in cells[column * rows + row]] for row in range(rows)]

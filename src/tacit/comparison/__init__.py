@@ -1,0 +1,28 @@
+"""Other mechanisms for the same job, in one harness.
+
+`compare` runs each method many times on the same graph and values, at the same privacy where that
+can be compared, and says what each protects against. One method per file: the file is the method.
+Noise here is seedable and protects nobody. The names below load their module when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from tacit.lazy import exports
+
+if TYPE_CHECKING:
+    from tacit.comparison.case import Case
+    from tacit.comparison.comparison import Comparison, Row
+    from tacit.comparison.harness import METHODS, compare
+    from tacit.comparison.method import Guarantee, Method
+
+__all__ = ["METHODS", "Case", "Comparison", "Guarantee", "Method", "Row", "compare"]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "case": ("Case",),
+        "comparison": ("Comparison", "Row"),
+        "harness": ("METHODS", "compare"),
+        "method": ("Guarantee", "Method"),
+    },
+)

@@ -1,0 +1,184 @@
+"""What came of a comparison: one frozen row per method, for people, pages and programs."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tacit.comparison.case import Case
+from tacit.comparison.method import Guarantee
+from tacit.errors import ParameterError
+from tacit.rounding import shown_up
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: what it promises, how far off it was, and what it took.
+
+    Attributes
+    ----------
+    error, error_quantile : float
+        Of the agents' average minus the true one: root mean square, and the size that is passed with
+        the failure probability.
+    error_closed_form, radius : float
+        The same two in closed form; the radius is rounded up.
+    error_standard_error, agent_standard_error, attack_standard_error : float
+        Standard errors of `error`, `agent_error` and `attack_error`, from the spread between runs.
+    bias, bias_standard_error : float
+        Mean of the error, and the standard error of that mean.
+    agent_error : float
+        Root mean square of the agents' own final states minus the true average.
+    agreed_after : int or None
+        Rounds after which, in 95% of the runs, all agents stay within the tolerance; None if never.
+    disagreement : float
+        Median over the runs of the largest difference between two agents at the end.
+    attack_error : float
+        Root mean square of what the likeliest value of one agent is off by, for an eavesdropper who
+        hears everything and knows nothing beforehand.
+    """
+
+    name: str
+    title: str
+    source: str
+    needs: str
+    guarantee: Guarantee
+    settings: dict[str, float]
+    rounds: int
+    error: float
+    error_standard_error: float
+    error_quantile: float
+    error_closed_form: float
+    radius: float
+    bias: float
+    bias_standard_error: float
+    agent_error: float
+    agent_standard_error: float
+    agreed_after: int | None
+    disagreement: float
+    messages: int
+    bytes: int
+    attack_error: float
+    attack_standard_error: float
+
+    @property
+    def privacy(self) -> str:
+        """The guarantee in words, ε rounded up."""
+        given = self.guarantee
+        if given.epsilon is None:
+            return "not differentially private"
+        if given.kind == "pure":
+            return f"ε = {shown_up(given.epsilon)}"
+        worst = f"; ε = {shown_up(given.worst, 4)} at worst" if given.worst is not None else ""
+        return f"ε = {shown_up(given.epsilon)} on average{worst}; δ = {given.delta:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """All methods on one graph, one set of values and one ε; it holds no value."""
+
+    case: Case
+    runs: int
+    seed: int
+    agent: int
+    failure_probability: float
+    rows: tuple[Row, ...]
+
+    def row(self, name: str) -> Row:
+        """Return the row of one method."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        have = ", ".join(row.name for row in self.rows)
+        raise ParameterError(f"this comparison has {have}, not {name!r}.")
+
+    def notes(self) -> list[str]:
+        """Say in sentences what a reader of the table should know."""
+        rows, notes = {row.name: row for row in self.rows}, []
+        if {"graph", "one-shot"} <= rows.keys():
+            price = rows["graph"].error_closed_form / rows["one-shot"].error_closed_form
+            uneven = len(self.case.graph.degree_counts()) > 1
+            notes.append(
+                f"One-shot noise of the same epsilon is {price:.3g} times as accurate as the paper's fading "
+                f"noise on this graph at mixing {self.case.mixing:g}: the price of fresh noise in every "
+                f"round{', and of degrees that differ' * uneven}."
+            )
+        if "zero-sum" in rows:
+            notes.append(
+                "Zero-sum noise leads to the exact average in the end, but whoever hears an agent and all "
+                f"its neighbours knows its value too: up to {rows['zero-sum'].attack_error:.3g} after "
+                f"{rows['zero-sum'].rounds} rounds, exactly in the end."
+            )
+        if "gossip" in rows:
+            notes.append(_pairs(rows["gossip"].guarantee))
+        return notes
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        case = self.case
+        rows = [asdict(row) | {"privacy": row.privacy} for row in self.rows]
+        for row in rows:
+            pairs = row["guarantee"].pop("by_distance")
+            row["guarantee"]["by_distance"] = [{"distance": d, "epsilon": e} for d, e in pairs]
+        return {
+            "agents": case.graph.n,
+            "edges": case.graph.n_edges,
+            "epsilon": case.epsilon,
+            "adjacency": case.adjacency,
+            "loss": case.loss,
+            "delta": case.delta,
+            "mixing": case.mixing,
+            "rounds": case.rounds,
+            "tolerance": case.within,
+            "runs": self.runs,
+            "seed": self.seed,
+            "attacked_agent": self.agent,
+            "failure_probability": self.failure_probability,
+            "target": "average",
+            "rows": rows,
+            "notes": self.notes(),
+        }
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        quantile = f"{100 * (1 - self.failure_probability):g}%"
+        heads = ("method", "privacy", "protects against", "error", "in closed form", quantile, "radius",
+                 "agreed after", "messages", "attack error", "needs")  # fmt: skip
+        lines = [[
+            row.title, row.privacy, row.guarantee.against,
+            with_error(row.error, row.error_standard_error), f"{row.error_closed_form:.4g}",
+            f"{row.error_quantile:.4g}", shown_up(row.radius, 4),
+            "never" if row.agreed_after is None else str(row.agreed_after), f"{row.messages:,}",
+            with_error(row.attack_error, row.attack_standard_error), row.needs,
+        ] for row in self.rows]  # fmt: skip
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def with_error(value: float, standard_error: float) -> str:
+    """Write a measured value with its standard error, to the digits that mean something."""
+    if value < 1e-14:
+        return "0"  # nothing but rounding
+    error = float(f"{standard_error:.1g}")
+    if error <= 1e-4 * value:
+        return f"{value:.4g}"  # the same in every run, but for rounding
+    place = math.floor(math.log10(error))
+    if place >= 0 or value < 1e-3:
+        return f"{value:.3g} ±{error:.0g}"
+    return f"{value:.{-place}f} ±{error:.{-place}f}"
+
+
+def _pairs(given: Guarantee) -> str:
+    """Say what an average over pairs hides."""
+    note = (
+        "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; for "
+        f"whoever taps the wires it is {shown_up(given.worst or 0.0, 4)}."
+    )
+    if not given.by_distance:
+        return note
+    each = ", ".join(shown_up(epsilon, 4) for _, epsilon in given.by_distance)
+    return f"{note} The largest found between agents 1 edge apart, 2, and so on: {each}."

@@ -1,0 +1,27 @@
+"""Constant noise: as large in the last round as in the first, as streaming counters have it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+from tacit.comparison.case import Case
+from tacit.comparison.paper import Paper
+from tacit.law import Constant
+from tacit.mechanism import Distributed
+from tacit.theory.optimum import averaging_mixing
+
+
+@final
+class ConstantNoise(Paper):
+    """The distributed mechanism with noise that does not fade; each round costs, so rounds must end."""
+
+    name: ClassVar[str] = "constant"
+    title: ClassVar[str] = "constant, graph"
+    source: ClassVar[str] = "Dwork, Naor, Pitassi, Rothblum 2010 (streaming counters), on the paper's motion"
+    needs: ClassVar[str] = "largest degree, a last round"
+
+    @staticmethod
+    def best(case: Case) -> Distributed:
+        """The least constant noise that costs no more than ε over the rounds."""
+        sigma = averaging_mixing(case.graph, case.mixing)
+        return Distributed(Constant.best(sigma, case.epsilon, case.rounds), case.graph)

@@ -1,0 +1,219 @@
+"""Run every method on the same job, measure, and put the closed forms beside it.
+
+Runs are columns and agents are rows, so a round of many runs is one sparse product: O((N + E)·rounds·runs)
+for each method, in batches that stay in the cache. Numbers follow from the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from importlib import import_module
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, IntArray, as_states
+from tacit.comparison.case import Case
+from tacit.comparison.comparison import Comparison, Row
+from tacit.comparison.method import Method
+from tacit.errors import ParameterError, StateError
+from tacit.graph import Graph
+from tacit.noise.simulated import as_seed
+from tacit.theory.laplace_sum import require_probability
+
+METHODS: dict[str, tuple[str, str]] = {
+    "plain": ("plain", "Plain"),
+    "server": ("server", "Server"),
+    "server-one-shot": ("server_one_shot", "ServerOneShot"),
+    "graph": ("distributed", "OnGraph"),
+    "constant": ("constant", "ConstantNoise"),
+    "laplacian": ("laplacian", "Laplacian"),
+    "one-shot": ("one_shot", "OneShotConsensus"),
+    "zero-sum": ("zero_sum", "ZeroSum"),
+    "gossip": ("gossip", "Gossip"),
+}
+"""Which module and class each method is, in the order of the table."""
+
+BYTES = 8
+"""Payload of a message: one double."""
+
+_CELLS = 1 << 18  # agents × runs of a batch: a few such arrays fit in the cache
+_SHARE = 0.95  # of the runs in which agents must have agreed
+
+Progress = Callable[[int, int], object]
+
+
+def compare(
+    graph: Graph,
+    values: npt.ArrayLike,
+    *,
+    epsilon: float,
+    adjacency: float = 1.0,
+    rounds: int = 50,
+    runs: int = 1000,
+    seed: int = 0,
+    mixing: float = 0.99,
+    delta: float = 1e-6,
+    tolerance: float | None = None,
+    failure_probability: float = 0.05,
+    methods: Iterable[str] | None = None,
+    agent: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Run methods for private averaging on the same graph and values, each at its best.
+
+    Parameters
+    ----------
+    graph : Graph
+        Connected; methods with a server use its number of agents alone.
+    values : array_like, shape (n,)
+        θ(0), one number per agent.
+    epsilon, adjacency, rounds, mixing, delta, tolerance
+        See `Case`.
+    runs, seed : int
+        Independent runs of each method, and the name of their noise.
+    failure_probability : float
+        How often the radius may be missed.
+    methods : names, optional
+        Some of `METHODS`; all unless given.
+    agent : int
+        Whose value the eavesdropper is after.
+    progress : callable, optional
+        Called now and then with the number of finished rounds, over all runs, and their total.
+
+    Examples
+    --------
+    >>> from tacit import Graph
+    >>> found = compare(Graph.from_name("ring:10"), range(10), epsilon=1.0, runs=20, methods=["one-shot"])
+    >>> found.row("one-shot").privacy
+    'ε = 1'
+    """
+    if np.ndim(values) != 1 and np.size(values):
+        raise StateError(f"values must be one number per agent to be compared, got shape {np.shape(values)}.")
+    case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance)
+    theta = as_states(values, graph.n)
+    require_probability(failure_probability)
+    if runs < 1:
+        raise ParameterError(f"runs must be a whole number of at least 1, got {runs}.")
+    if not 0 <= agent < graph.n:
+        raise ParameterError(f"agent must be a number from 0 to {graph.n - 1}, got {agent}.")
+    seed, chosen = as_seed(seed), [load(name).tuned(case) for name in _chosen(methods)]
+    done, total = 0, runs * sum(method.rounds for method in chosen)
+
+    def tell(step: int) -> None:
+        nonlocal done
+        done += step
+        if progress is not None:
+            progress(done, total)
+
+    job = _Job(case, theta, runs, seed, agent, failure_probability, tell)
+    return Comparison(case, runs, seed, agent, failure_probability, tuple(job.row(m) for m in chosen))
+
+
+def _chosen(methods: Iterable[str] | None) -> list[str]:
+    """The methods asked for, in the order of the table."""
+    asked = list(METHODS if methods is None else methods)
+    unknown = [name for name in asked if name not in METHODS]
+    if unknown or not asked:
+        given = repr(unknown[0]) if unknown else "none"
+        raise ParameterError(f"methods must be some of {', '.join(METHODS)}, got {given}.")
+    return [name for name in METHODS if name in asked]
+
+
+def load(name: str) -> type[Method]:
+    """Return the class of a method."""
+    module, kind = METHODS[name]
+    made: type[Method] = getattr(import_module(f"tacit.comparison.{module}"), kind)
+    return made
+
+
+class _Measured:
+    """What is kept of the runs of one method."""
+
+    def __init__(self, rounds: int, runs: int) -> None:
+        self.average, self.squares = np.empty(runs), np.empty(runs)
+        self.guess, self.apart = np.empty(runs), np.empty((rounds + 1, runs))
+
+    def agreed_after(self, tolerance: float) -> int | None:
+        """The first round from which on enough runs stay within the tolerance."""
+        late = self.apart > tolerance
+        last: IntArray = np.where(late.any(axis=0), len(late) - np.argmax(late[::-1], axis=0), 0)
+        needed = int(np.sort(last)[int(np.ceil(_SHARE * len(last))) - 1])
+        return needed if needed < len(late) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What every method is run on."""
+
+    case: Case
+    theta: FloatArray = field(repr=False)
+    runs: int
+    seed: int
+    agent: int
+    failure_probability: float
+    tell: Callable[[int], None]
+
+    def row(self, method: Method) -> Row:
+        """Run a method and put its closed forms beside what was measured."""
+        found, b = self.measure(method), self.failure_probability
+        off, guess = found.average - self.theta.mean(), found.guess - self.theta[self.agent]
+        error, agreed = method.error(b), found.agreed_after(self.case.within)
+        messages = method.messages * (method.rounds if agreed is None else max(agreed, 1))
+        return Row(
+            name=method.name,
+            title=method.title,
+            source=method.source,
+            needs=method.needs,
+            guarantee=method.guarantee,
+            settings=method.settings,
+            rounds=method.rounds,
+            error=_rms(off),
+            error_standard_error=_rms_error(off**2),
+            error_quantile=float(np.quantile(np.abs(off), 1 - b)),
+            error_closed_form=error.deviation,
+            radius=error.radius,
+            bias=float(off.mean()),
+            bias_standard_error=float(off.std() / np.sqrt(self.runs)),
+            agent_error=float(np.sqrt(found.squares.mean())),
+            agent_standard_error=_rms_error(found.squares),
+            agreed_after=agreed,
+            disagreement=float(np.median(found.apart[-1])),
+            messages=messages,
+            bytes=BYTES * messages,
+            attack_error=_rms(guess),
+            attack_standard_error=_rms_error(guess**2),
+        )
+
+    def measure(self, method: Method) -> _Measured:
+        """Run a method in batches and keep what the table needs."""
+        kept, width = _Measured(method.rounds, self.runs), max(1, _CELLS // len(self.theta))
+        for first in range(0, self.runs, width):
+            rng = np.random.default_rng([self.seed, list(METHODS).index(method.name), first])
+            self._batch(method, rng, kept, slice(first, min(first + width, self.runs)))
+        return kept
+
+    def _batch(self, method: Method, rng: np.random.Generator, kept: _Measured, columns: slice) -> None:
+        width = columns.stop - columns.start
+        states = np.repeat(self.theta[:, None], width, axis=1)
+        x, y = np.empty((2, method.rounds, width))
+        kept.apart[0, columns] = np.ptp(self.theta)
+        for t, said in enumerate(method.run(states, rng)):
+            x[t], y[t] = said.x[self.agent], said.y[self.agent if len(said.y) > 1 else 0]
+            states = said.theta
+            kept.apart[t + 1, columns] = states.max(axis=0) - states.min(axis=0)
+            self.tell(width)
+        kept.average[columns] = states.mean(axis=0)
+        kept.squares[columns] = np.mean((states - self.theta.mean()) ** 2, axis=0)
+        kept.guess[columns] = method.attack(self.agent, x, y)
+
+
+def _rms(values: FloatArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _rms_error(squares: FloatArray) -> float:
+    """Standard error of √mean(squares): that of the mean over 2√mean, to first order."""
+    mean = float(squares.mean())
+    return float(squares.std() / np.sqrt(len(squares)) / (2 * np.sqrt(mean))) if mean > 0 else 0.0

@@ -1,0 +1,139 @@
+"""Revocation: an authority's signed list of certificates and keys that no longer count.
+
+The list is an X.509 certificate revocation list (RFC 5280), so other programs can read it. It has a number
+that only rises and a date. Each entry names a certificate by its serial number. Where the signing key itself
+is revoked, the entry also names the agent and the key, as certificates do (`tacit:agent:NAME:KEY`).
+
+Nothing here touches the disk but `read_revocations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tacit.errors import FileError, InputError
+from tacit.runtime.files import read_public
+from tacit.runtime.identity.certificates import Authority, Certificate, subject_of
+from tacit.runtime.identity.keys import key_text, refuse
+
+_ABOUT = x509.ObjectIdentifier("2.25.164519467812957604838203790437018493277")
+"""Of the extension that names agent and key: an identifier made at random (ITU-T X.667), for tacit alone."""
+MARK = b"-----BEGIN X509 CRL-----"
+
+
+@final
+@dataclass(frozen=True)
+class Revoked:
+    """One entry: a certificate, and with `key` also every other certificate of that signing key."""
+
+    serial: int
+    since: datetime
+    name: str
+    key: bytes | None
+
+
+@final
+@dataclass(frozen=True)
+class Revocations:
+    """An authority's list, checked: public.
+
+    Attributes
+    ----------
+    number : int
+        Lists are numbered; one with a lower number than was seen before is refused.
+    """
+
+    document: x509.CertificateRevocationList = field(repr=False)
+    number: int
+    entries: tuple[Revoked, ...]
+
+    @classmethod
+    def parse(cls, data: bytes, authority: Certificate, what: str) -> Revocations:
+        """Read a list, and check that the authority signed it."""
+        try:
+            document = x509.load_pem_x509_crl(data)
+            key = authority.document.public_key()
+            signed = isinstance(key, EllipticCurvePublicKey) and document.is_signature_valid(key)
+            number = document.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+            entries = tuple(map(_entry, document))
+        except (ValueError, TypeError, InputError, x509.ExtensionNotFound, x509.DuplicateExtension):
+            refuse(what, "is not a list of revoked certificates")
+        if not signed:
+            raise FileError(
+                f"{what} must be signed by the authority of this directory ({authority.name}), and is not: "
+                "ask the authority for its list."
+            )
+        return cls(document, number, entries)
+
+    @property
+    def made(self) -> datetime:
+        """When the list was made."""
+        return self.document.last_update_utc
+
+    def pem(self) -> bytes:
+        """Return the list as files have it."""
+        return self.document.public_bytes(Encoding.PEM)
+
+    def entry(self, certificate: Certificate) -> Revoked | None:
+        """Return why a certificate no longer counts, if it does not."""
+        key = None if certificate.subject is None else certificate.subject.public_key
+        found = (e for e in self.entries if e.serial == certificate.serial or (key and e.key == key))
+        return next(found, None)
+
+    def revokes_key(self, key: bytes) -> bool:
+        """Whether a signing key no longer counts, whatever certificate names it."""
+        return any(entry.key == key for entry in self.entries)
+
+
+def _entry(entry: x509.RevokedCertificate) -> Revoked:
+    """Read one entry; one without our extension is about the certificate alone."""
+    name, key = "", None
+    for extension in entry.extensions:
+        if extension.oid == _ABOUT and isinstance(extension.value, x509.UnrecognizedExtension):
+            name, key = subject_of(extension.value.value.decode("ascii"))
+    return Revoked(entry.serial_number, entry.revocation_date_utc, name, key)
+
+
+def revoked_list(
+    authority: Authority, entries: Iterable[Revoked], number: int, *, now: datetime | None = None
+) -> Revocations:
+    """Sign a list. It counts for as long as its authority does, or until one with a higher number."""
+    entries, now = tuple(entries), now or datetime.now(UTC)
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(authority.certificate.document.subject)
+        .last_update(now)
+        .next_update(max(authority.certificate.expires, now))
+        .add_extension(x509.CRLNumber(number), critical=False)
+    )
+    for entry in entries:
+        made = x509.RevokedCertificateBuilder().serial_number(entry.serial).revocation_date(entry.since)
+        if entry.key is not None:
+            about = f"tacit:agent:{entry.name}:{key_text(entry.key)}".encode("ascii")
+            made = made.add_extension(x509.UnrecognizedExtension(_ABOUT, about), critical=False)
+        builder = builder.add_revoked_certificate(made.build())
+    return Revocations(builder.sign(authority.key, hashes.SHA256()), number, entries)
+
+
+def read_revocations(path: Path, authority: Certificate) -> Revocations | None:
+    """Read the list at a place, if there is one."""
+    return Revocations.parse(read_public(path), authority, str(path)) if path.exists() else None
+
+
+def require_newer(found: Revocations, known: Revocations | None, what: str) -> None:
+    """Refuse a list that is older than one seen before, or another one of the same number."""
+    if known is None or found.number > known.number or found.pem() == known.pem():
+        return
+    raise FileError(
+        f"{what} has number {found.number}, made {found.made:%Y-%m-%d %H:%M} UTC, but list {known.number} "
+        f"(made {known.made:%Y-%m-%d %H:%M} UTC) is known already: ask the authority for its newest list."
+    )

@@ -1,0 +1,278 @@
+"""What was lost, and what may still be: exact sums over all sessions on one value.
+
+A value has a label that its owner chooses. The ledger never knows the value by it, nor a hash of it, which
+for a value with few possibilities would be as good as the value. Whoever uses one value under two labels,
+or two ledgers, has two caps: nobody else can see that.
+
+A cap is about any two values, whatever the session says: the session's adjacency δ' and noise are its
+maker's choice. Values are clamped to the session's range, so two of them are at most its diameter D apart
+(all components together), and are joined by ⌈D/δ'⌉ steps of δ'. The session counts so many times. An owner
+may give the cap an adjacency δ of its own: then it is about values up to δ apart, and ⌈min(δ, D)/δ'⌉ steps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import final
+
+import msgspec
+
+from tacit.errors import CapExceeded, InputError
+from tacit.protocol.exact import as_fraction, exact, up, within
+from tacit.protocol.roster import require_name
+from tacit.protocol.voice import Budget
+from tacit.rounding import fraction_up, shown_up
+from tacit.runtime.ledger.schema import Capped, Reserved
+
+_MOST_NAMED = 3
+"""A refusal names at most so many sessions."""
+
+
+@final
+@dataclass(frozen=True)
+class Balance:
+    """How a value stands: what all sessions on it cost, against the owner's cap.
+
+    Attributes
+    ----------
+    adjacency : float
+        `cap` and `spent` are about values that differ by at most this; infinite for any two values.
+    spent : float
+        What was said, and all that sessions under way may still say; never too little.
+    remaining : float
+        What a further session may cost; never too much.
+    """
+
+    value: str
+    adjacency: float
+    cap: float
+    spent: float
+    remaining: float
+    sessions: int
+
+
+@final
+@dataclass(frozen=True)
+class Reservation:
+    """What is set aside for one session.
+
+    Attributes
+    ----------
+    planned, adjacency : float
+        The most that this session's messages may cost, for the session's own adjacency.
+    steps : int
+        How many times it counts against the cap.
+    others : float
+        What other sessions count for; never too little.
+    said : float
+        What was said in it has cost, for the session's own adjacency; never too little.
+    settled : bool
+        Whether the last word was said in it.
+    expires : int or None
+        When the session ends, in seconds since 1970 (UTC).
+    """
+
+    value: str
+    adjacency: float
+    planned: float
+    steps: int
+    others: float
+    cap: float
+    said: float
+    settled: bool
+    expires: int | None
+
+    @property
+    def budget(self) -> Budget:
+        """The cap and what others count for as this session's own losses are counted: `steps` times less."""
+        cap = Fraction(self.cap) / self.steps if math.isfinite(self.cap) else None
+        return Budget(
+            cap=self.cap if cap is None else fraction_down(cap),
+            spent=fraction_up(Fraction(self.others) / self.steps),
+        )
+
+
+def require_amount(amount: float, what: str, *, endless: bool = False) -> float:
+    """Return a number of at least 0."""
+    if not amount >= 0 or (math.isinf(amount) and not endless):
+        raise InputError(
+            f"{what} must be a {'' if endless else 'finite '}number of at least 0, got {amount}."
+        )
+    return float(amount)
+
+
+@final
+class Purse:
+    """The sums, rebuilt from the ledger's rows in their order."""
+
+    def __init__(self) -> None:
+        self._caps: dict[str, Capped] = {}
+        self._reserved: dict[bytes, Reserved] = {}
+        self._said: dict[bytes, int] = {}  # as `exact` counts
+        self._settled: set[bytes] = set()
+
+    def capped(self, row: Capped) -> None:
+        """Take in a cap, the last one counts."""
+        self._caps[row.value] = row
+
+    def reserved(self, session: bytes, row: Reserved) -> None:
+        """Take in a reservation."""
+        self._reserved[session] = row
+
+    def said(self, session: bytes, loss: float) -> None:
+        """Take in what one message cost."""
+        self._said[session] = self._said.get(session, 0) + exact(loss)
+
+    def settled(self, session: bytes) -> None:
+        """Take in that nothing more will be said: what was not said is not lost."""
+        self._settled.add(session)
+
+    def is_settled(self, session: bytes) -> bool:
+        """Whether the last word was said."""
+        return session in self._settled
+
+    def cap(self, value: str) -> Capped | None:
+        """Return the owner's cap for a value, if there is one."""
+        return self._caps.get(value)
+
+    def values(self) -> tuple[str, ...]:
+        """Return the labels of all values, in the order of their first use."""
+        return tuple(self._caps)
+
+    def charge(self, session: bytes) -> Fraction:
+        """What a session counts for: all it may cost, or once it is settled all it did."""
+        said = as_fraction(self._said.get(session, 0))
+        amount = said if session in self._settled else Fraction(self._reserved[session].planned)
+        return max(amount, said) * self._count(session)
+
+    def spent(self, value: str) -> Fraction:
+        """What all sessions on a value count for."""
+        return sum((self.charge(s) for s, row in self._reserved.items() if row.value == value), Fraction(0))
+
+    def balance(self, value: str) -> Balance:
+        """Return how a value stands."""
+        row = self._caps.get(value)
+        if row is None:
+            raise InputError(f"nothing is known of a value {value!r}: no session has used it.")
+        spent = self.spent(value)
+        left = max(Fraction(row.cap) - spent, Fraction(0)) if math.isfinite(row.cap) else None
+        count = sum(reserved.value == value for reserved in self._reserved.values())
+        rest = math.inf if left is None else fraction_down(left)
+        return Balance(value, row.adjacency, row.cap, fraction_up(spent), rest, count)
+
+    def expired(self, now: float) -> tuple[bytes, ...]:
+        """Return the sessions that are not settled although they have expired."""
+        rows = self._reserved.items()
+        return tuple(
+            s for s, row in rows if s not in self._settled and row.expires is not None and row.expires <= now
+        )
+
+    def held(self, value: str) -> dict[bytes, Fraction]:
+        """Return what unsettled sessions hold for messages that were not sent, the largest first."""
+        open_ones = [s for s, row in self._reserved.items() if row.value == value and s not in self._settled]
+        held = {s: self.charge(s) - as_fraction(self._said.get(s, 0)) * self._count(s) for s in open_ones}
+        return {s: held[s] for s in sorted(held, key=lambda s: -held[s]) if held[s] > 0}
+
+    def _count(self, session: bytes) -> int:
+        row = self._reserved[session]
+        return _steps(self._caps[row.value], row)
+
+    def _ways_out(self, value: str, ledger: str) -> str:
+        """Name the sessions that hold loss, and the command that frees it."""
+        held = self.held(value)
+        ways = [
+            f"Session {session.hex()[:16]} holds {shown_up(fraction_up(amount))} for messages not sent yet, "
+            f"{_until(self._reserved[session])}: "
+            f"`tacit ledger settle {ledger} {session.hex()[:16]}`."
+            for session, amount in list(held.items())[:_MOST_NAMED]
+        ]
+        more = f"{len(held) - _MOST_NAMED} more sessions hold some." if len(held) > _MOST_NAMED else ""
+        return " ".join([*ways, more]).strip()
+
+    def room(self, row: Reserved, cap: Capped, *, partial: bool, ledger: str) -> Reserved:
+        """Return what can be set aside, or refuse a session that would pass the cap with all before it."""
+        count = _steps(cap, row)
+        cost, before = Fraction(row.planned) * count, self.spent(row.value)
+        if before + cost <= cap.cap:
+            return row
+        left = max(Fraction(cap.cap) - before, Fraction(0))
+        if partial and left > 0:
+            return msgspec.structs.replace(row, planned=fraction_down(left / count))
+        times = _times(cap, row)
+        raise CapExceeded(
+            f"this session may cost {shown_up(fraction_up(cost))}{times}, and with the "
+            f"{shown_up(fraction_up(before))} of other sessions on {row.value!r} that would pass the cap of "
+            f"{cap.cap:.6g}: nothing was sent. {self._ways_out(row.value, ledger)} "
+            "Ask for a session with more noise, or raise the cap on purpose (`tacit ledger cap`)."
+        )
+
+    def reservation(self, session: bytes) -> Reservation | None:
+        """Return what was set aside for a session, if anything was."""
+        row = self._reserved.get(session)
+        if row is None:
+            return None
+        cap = self._caps[row.value]
+        others = self.spent(row.value) - self.charge(session)
+        return Reservation(
+            value=row.value,
+            adjacency=row.adjacency,
+            planned=row.planned,
+            steps=_steps(cap, row),
+            others=fraction_up(others),
+            cap=cap.cap,
+            said=up(self._said.get(session, 0)),
+            settled=session in self._settled,
+            expires=row.expires,
+        )
+
+    def require_reserved(self, session: bytes, losses: list[float]) -> None:
+        """Refuse messages that would cost more than was set aside."""
+        row = self._reserved.get(session)
+        total = self._said.get(session, 0) + sum(map(exact, losses))
+        if row is not None and not within(total, row.planned):
+            raise CapExceeded(
+                f"the messages of this session would cost {shown_up(up(total))}, more than the "
+                f"{shown_up(row.planned)} set aside for it: the agent stops speaking."
+            )
+
+
+def steps(distance: float, adjacency: float) -> int:
+    """⌈distance/adjacency⌉: so many steps of the adjacency join two values that far apart."""
+    return math.ceil(Fraction(distance) / Fraction(adjacency))
+
+
+def _steps(cap: Capped, row: Reserved) -> int:
+    """How many times a session counts: no two values in its range are further apart than `diameter`."""
+    return steps(min(cap.adjacency, row.diameter), row.adjacency)
+
+
+def _times(cap: Capped, row: Reserved) -> str:
+    """Say how often a session counts, and why."""
+    if (count := _steps(cap, row)) == 1:
+        return ""
+    apart = min(cap.adjacency, row.diameter)
+    about = "the cap is about its whole range" if apart == row.diameter else "the cap is about more"
+    return f", counted {count} times because {about} ({apart:g}) and its adjacency is {row.adjacency:g}"
+
+
+def _until(row: Reserved) -> str:
+    """Say until when a session holds what was set aside for it."""
+    if row.expires is None:
+        return "until you give it up"
+    return (
+        f"until it expires ({datetime.fromtimestamp(row.expires, UTC):%Y-%m-%d %H:%M} UTC) or you give it up"
+    )
+
+
+def require_label(value: str) -> str:
+    """Refuse a label that cannot be one."""
+    require_name(value, "a value's label")
+    return value
+
+
+def fraction_down(value: Fraction) -> float:
+    """Return the largest float that is not above an exact fraction."""
+    return -fraction_up(-value)

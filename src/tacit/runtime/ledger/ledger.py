@@ -1,0 +1,410 @@
+"""The ledger: what an agent said, durable before it is sent, so that it never says it twice differently.
+
+One file per agent. When `append` returns, the records survive a power cut. The rules that must never break
+(one message per update, nothing said before its loss is set aside, nothing after the last word) are
+constraints of the file itself.
+
+An agent that went on from an older ledger would draw new noise for messages it has sent. The mark beside
+the file and the mark with the keys (`guard`) show that. What they cannot see: ledger, mark and keys that are
+all put back from the same time, or a copied machine. Never restore a ledger: an agent that lost its ledger
+has lost its sessions, and its value the cap.
+
+States are kept until the owner forgets them (`forget`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Self, cast, final
+
+import msgspec
+
+from tacit.errors import InputError, LedgerError, SessionOver
+from tacit.protocol.records import (
+    Began,
+    Closed,
+    Ended,
+    Evidence,
+    Moved,
+    Opened,
+    Record,
+    Silenced,
+    Spoke,
+    decode_record,
+    encode_record,
+)
+from tacit.rounding import fraction_up
+from tacit.runtime.ledger import schema
+from tacit.runtime.ledger.budget import Balance, Purse, Reservation, require_amount, require_label
+from tacit.runtime.ledger.store import Kept, Row, Store, flush_stores
+from tacit.theory.privacy import require_adjacency
+
+_KINDS: dict[type[Record], str] = {
+    Began: "began",
+    Spoke: "spoke",
+    Moved: "moved",
+    Silenced: "silenced",
+    Opened: "opened",
+    Closed: "closed",
+    Evidence: "evidence",
+    Ended: "ended",
+}
+_OWN_KINDS = ("capped", "reserved", "settled")
+_LAST_WORDS = ("silenced", "ended", "settled")
+
+
+@final
+class Ledger:
+    """An open ledger, locked for this process.
+
+    Any thread may call; calls wait for each other and for the disk. After a failed write nothing more is
+    written: throw the machine away, and open again when the reason is gone.
+
+    Parameters
+    ----------
+    path : path
+        The file; its mark is beside it.
+    create : bool
+        Make a new ledger where there is none; `created` says whether that happened.
+    copied : bool
+        The owner says that this file was moved here by copying, and that nothing was said since the
+        copy was made. A ledger that is older than its mark is refused all the same.
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = True, copied: bool = False) -> None:
+        self._purse, self._lock, self._process = Purse(), RLock(), os.getpid()
+        self._store = Store.open(Path(path), self._learn, create=create, copied=copied)
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self.path}, {self._store.count} records>"
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._store.path
+
+    @property
+    def identity(self) -> bytes:
+        """What tells this ledger from every other: made at random with it, and the same in copies of it."""
+        return self._store.generation
+
+    @property
+    def created(self) -> bool:
+        """Whether there was no ledger before."""
+        return self._store.created
+
+    # ---- what is said and heard ------------------------------------------------------------------
+
+    def append(self, session: bytes, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Save records of a session, all or none; they are on the disk when this returns.
+
+        Without `flush` they are on the disk when `flush_together` says so, and must not be sent before.
+        """
+        rows = [_row(session, record) for record in records]
+        with self._using():
+            spoken = [record.loss for record in records if isinstance(record, Spoke)]
+            if spoken:
+                self._purse.require_reserved(session, [require_amount(loss, "a loss") for loss in spoken])
+            self._write(rows, flush=flush)
+
+    def records(self, session: bytes) -> list[Record]:
+        """Return the records of a session in the order they were saved, for `resume`.
+
+        Raises SessionOver where they were forgotten.
+        """
+        with self._using():
+            rows = self._store.rows("WHERE session = ?", (session,))
+        if any(row[4] is None for row in rows):
+            raise SessionOver(
+                "this session is over, and the ledger has forgotten what was said and heard in it: ask for a "
+                "new session."
+            )
+        return [_decoded(row) for row in rows if row[1] not in _OWN_KINDS]
+
+    def size(self, session: bytes) -> int:
+        """Return how many records of a session there are, forgotten ones too."""
+        with self._using():
+            rows = self._store.rows("WHERE session = ?", (session,))
+        return sum(row[1] not in _OWN_KINDS for row in rows)
+
+    def forgotten(self, session: bytes) -> bool:
+        """Whether what was said and heard in a session was forgotten."""
+        with self._using():
+            rows = self._store.rows("WHERE session = ? AND salt IS NULL", (session,))
+        return bool(rows)
+
+    def is_over(self, session: bytes) -> bool:
+        """Whether an agent of this ledger has ended or given up a session."""
+        with self._using():
+            return bool(self._store.rows("WHERE session = ? AND kind IN ('ended', 'settled')", (session,)))
+
+    def forget(self, session: bytes) -> int:
+        """Remove states and messages of a session that is over; return how many records that was.
+
+        What it cost stays, and the chain of digests still holds. The bytes are overwritten in the file and
+        gone from its log; what a disk keeps in blocks that it no longer uses is beyond this.
+        """
+        with self._using():
+            if not self.is_over(session):
+                raise InputError(
+                    "only a session that is over can be forgotten, and this one is not: an agent that forgot "
+                    "what it said would draw noise again for it. Give it up first (`tacit ledger settle`)."
+                )
+            return self._store.forget(session)
+
+    def guard(self, path: Path, who: str, *, create: bool) -> None:
+        """Keep how far this ledger has come at another place, too, from now on.
+
+        Refuses a ledger that is older than that place says, or tells another history; `who` names the place
+        in what is said then. Each message is in that place, on the disk, when `append` returns.
+        """
+        with self._using():
+            self._store.guard(path, who, create=create)
+
+    def said(self, session: bytes, update: int) -> bytes | None:
+        """Return the very bytes of message `update`, if it was ever made."""
+        with self._using():
+            rows = self._store.rows("WHERE session = ? AND kind = 'spoke' AND number = ?", (session, update))
+        return cast(Spoke, _decoded(rows[0])).frame if rows and rows[0][4] is not None else None
+
+    def sessions(self) -> tuple[bytes, ...]:
+        """Return the ids of all sessions with records, in the order of their first."""
+        with self._using():
+            rows = self._store.rows("WHERE kind IN ('reserved', 'opened')", ())
+        return tuple(dict.fromkeys(row[0] for row in rows))
+
+    # ---- what it costs ---------------------------------------------------------------------------
+
+    def reserve(
+        self,
+        session: bytes,
+        value: str,
+        *,
+        planned: float,
+        adjacency: float,
+        diameter: float,
+        expires: int | None = None,
+        now: float | None = None,
+        cap: float | None = None,
+        partial: bool = False,
+        cap_adjacency: float | None = None,
+    ) -> Reservation:
+        """Set aside what a session may cost, before its first word, or refuse it: CapExceeded.
+
+        A crash cannot hide the loss then. Asked again for the same session it changes nothing but to take
+        a lower cap.
+
+        Parameters
+        ----------
+        value : str
+            The owner's label for the value; never the value.
+        planned, adjacency : float
+            What the whole session costs at most, and for which adjacency.
+        diameter : float
+            How far apart two values of the session's range can be, all components together.
+        expires : int, optional
+            When the session ends, in seconds since 1970 (UTC); unless given, only when it is settled.
+        now : float, optional
+            The time; the system's unless given. Sessions that have expired by then are settled first.
+        cap : float, optional
+            The owner's cap for this value over all sessions: needed once. Later a lower one counts from then
+            on, and a higher one is refused; see `set_cap`.
+        partial : bool
+            Set aside what is left where that is less; the agent falls silent in time.
+        cap_adjacency : float, optional
+            A first cap is about values that differ by at most this; about any two values unless given.
+        """
+        _require_id(session)
+        wanted = schema.Reserved(
+            require_label(value),
+            require_adjacency(adjacency),
+            require_adjacency(diameter),
+            require_amount(planned, "the planned loss"),
+            expires,
+        )
+        with self._using():
+            before, known = self._purse.reservation(session), self._purse.cap(value)
+            if before is None:
+                self.settle_expired(now)
+                limit = self._cap(wanted, cap, cap_adjacency)
+                granted = self._purse.room(wanted, limit, partial=partial, ledger=str(self.path))
+                rows = [] if limit == known else [_cap_row(limit)]
+                self._write([*rows, (session, "reserved", 0, None, msgspec.msgpack.encode(granted))])
+            elif before.value != value or before.adjacency != wanted.adjacency:
+                raise InputError(
+                    f"this session was reserved for the value {before.value!r} at adjacency "
+                    f"{before.adjacency:g}: resume it with the same."
+                )
+            elif cap is not None and require_amount(cap, "a cap", endless=True) < before.cap:
+                self._write([_cap_row(self._cap(wanted, cap, cap_adjacency))])
+            return cast(Reservation, self._purse.reservation(session))
+
+    def reservation(self, session: bytes) -> Reservation | None:
+        """Return what is set aside for a session, if anything is."""
+        with self._using():
+            return self._purse.reservation(session)
+
+    def _cap(self, wanted: schema.Reserved, cap: float | None, adjacency: float | None) -> schema.Capped:
+        """Return the cap that counts for a session: the known one, or a lower one that was given."""
+        known = self._purse.cap(wanted.value)
+        at = None if adjacency is None else require_adjacency(adjacency)
+        given = None if cap is None else require_amount(cap, "a cap", endless=True)
+        if known is None:
+            if given is None:
+                raise InputError(
+                    f"the value {wanted.value!r} needs a cap, the most that may be lost of it in all "
+                    "sessions: give one (--cap)."
+                )
+            return schema.Capped(wanted.value, math.inf if at is None else at, given)
+        if at not in (None, known.adjacency):
+            raise InputError(
+                f"the cap of {wanted.value!r} is about {_about(known.adjacency)}, and not about values up to "
+                f"{at:g} apart: change that on purpose first (`tacit ledger cap --adjacency`)."
+            )
+        if given is not None and given > known.cap:
+            raise InputError(
+                f"the cap of {wanted.value!r} is {known.cap:g}, and cannot become {given:g} in passing: "
+                "raise it on purpose first (`tacit ledger cap`)."
+            )
+        return known if given is None else schema.Capped(wanted.value, known.adjacency, given)
+
+    def set_cap(self, value: str, cap: float, *, adjacency: float | None = None) -> Balance:
+        """Change the owner's cap for a value, or the adjacency it is about; the last one counts.
+
+        A first cap is about any two values unless an adjacency is given; so is one with infinity.
+        """
+        require_label(value)
+        with self._using():
+            known = self._purse.cap(value)
+            at = math.inf if known is None else known.adjacency
+            if adjacency is not None:
+                at = adjacency if adjacency == math.inf else require_adjacency(adjacency)
+            self._write([_cap_row(schema.Capped(value, at, require_amount(cap, "a cap", endless=True)))])
+            return self._purse.balance(value)
+
+    def settle(self, session: bytes) -> None:
+        """Never speak in this session again: from now on only what was said counts."""
+        with self._using():
+            if self._purse.reservation(session) is None:
+                raise InputError("nothing is reserved for this session in this ledger.")
+            if not self._purse.is_settled(session):
+                self._write([(session, "settled", 0, None, b"")])
+
+    def settle_expired(self, now: float | None = None) -> tuple[bytes, ...]:
+        """Settle all sessions that have expired, and return their ids: what was not said is not lost.
+
+        This is safe because it is written down first: no clock that is set back later lets the agent speak
+        in them again.
+        """
+        now = time.time() if now is None else now
+        with self._using():
+            expired = self._purse.expired(now)
+            self._write([(session, "settled", 0, None, b"") for session in expired])
+        return expired
+
+    def given_up(self, session: bytes) -> bool:
+        """Whether the session was settled by its owner, or because it had expired."""
+        with self._using():
+            return bool(self._store.rows("WHERE session = ? AND kind = 'settled'", (session,)))
+
+    def spent(self, value: str) -> float:
+        """What all sessions on a value have cost and may still cost; never too little."""
+        with self._using():
+            return fraction_up(self._purse.spent(value))
+
+    def remaining(self, value: str) -> float:
+        """What a further session on a value may cost; never too much."""
+        return self.balance(value).remaining
+
+    def balance(self, value: str) -> Balance:
+        """Return how a value stands against its cap."""
+        with self._using():
+            return self._purse.balance(value)
+
+    def values(self) -> tuple[str, ...]:
+        """Return the labels of all values."""
+        with self._using():
+            return self._purse.values()
+
+    # ---- the file --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Bring everything to its place and let go of the file."""
+        with self._lock:
+            if self._process == os.getpid():  # else the lock and the file are the parent's
+                self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _using(self) -> RLock:
+        """Return the lock to hold while the ledger is used."""
+        if self._process != os.getpid():
+            raise LedgerError(
+                f"{self.path} was opened before a fork: only the process that opened it may use it."
+            )
+        self._store.require_working()
+        return self._lock
+
+    def _write(self, rows: Sequence[Row], *, flush: bool = True) -> None:
+        if rows:
+            self._store.append(rows, flush=flush)
+            for row in rows:
+                self._learn(row)
+
+    def _learn(self, row: Kept) -> None:
+        """Take in what a row says about losses."""
+        session, kind, _, loss, data = row
+        if kind == "capped":
+            self._purse.capped(msgspec.msgpack.decode(cast(bytes, data), type=schema.Capped))
+        elif kind == "reserved":
+            self._purse.reserved(session, msgspec.msgpack.decode(cast(bytes, data), type=schema.Reserved))
+        elif loss is not None:
+            self._purse.said(session, loss)
+        elif kind in _LAST_WORDS:
+            self._purse.settled(session)
+
+
+def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
+    """Bring to the disk what was appended to these without flush; return those that failed, and why."""
+    by_store = {ledger._store: ledger for ledger in ledgers}
+    return {by_store[store]: error for store, error in flush_stores(by_store).items()}
+
+
+def _about(adjacency: float) -> str:
+    """Say what a cap is about."""
+    return "any two values" if adjacency == math.inf else f"values up to {adjacency:g} apart"
+
+
+def _require_id(session: bytes) -> None:
+    if len(session) != 32 or session == schema.EVERYONE:
+        raise InputError("a session's id must be 32 bytes.")
+
+
+def _decoded(row: Kept) -> Record:
+    return decode_record(cast(bytes, row[4]))
+
+
+def _row(session: bytes, record: Record) -> Row:
+    _require_id(session)
+    if isinstance(record, Began | Opened) and record.session != session:
+        raise InputError("a record must be of the session that it is saved for, and this one is of another.")
+    kind = _KINDS[type(record)]
+    number = getattr(record, "update", getattr(record, "round", 0)) if kind in schema.NUMBERED else 0
+    loss = float(record.loss) if isinstance(record, Spoke) else None
+    return session, kind, number, loss, encode_record(record)
+
+
+def _cap_row(cap: schema.Capped) -> Row:
+    return schema.EVERYONE, "capped", 0, None, msgspec.msgpack.encode(cap)

@@ -1,0 +1,159 @@
+"""How far a ledger had come, kept outside of it: a ledger that is older was put back from somewhere.
+
+There is one such file beside each ledger, one for each ledger with the keys that speak from it, and one more
+where the owner wants a witness elsewhere (`guard`). It has 1,536 bytes and is never replaced, only written in
+place, because the lock (`flock`) is on it:
+
+    0     lines for people: who holds the lock, and for which ledger it was made
+    512   how far the ledger had come, with a checksum; and again at
+    1024  in turns, so that a write that is cut short leaves the one before
+
+Each write has a number and goes to the slot that the write before did not use. So at any moment one slot
+holds the newest position that was written completely.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from tacit.errors import LedgerError
+from tacit.runtime.files import PRIVATE, require_private, sync_directory
+from tacit.runtime.ledger.flush import flush_file
+
+_SLOT = struct.Struct(">8s16sQ32sQ?Q")
+_MAGIC, _OLD_MAGIC = b"tacit-m2", b"tacit-m1"
+_SLOTS = (512, 1024)
+_SUM = 16
+
+
+@final
+@dataclass(frozen=True)
+class Position:
+    """How far a ledger had come: its identity, how many records, and the digest of the last."""
+
+    generation: bytes
+    count: int
+    head: bytes
+    inode: int
+    born: bool
+    """Whether the ledger was ever whole; before that nothing can have been said."""
+
+    def pack(self, turn: int) -> bytes:
+        """Return the bytes of one slot, written in this turn."""
+        body = _SLOT.pack(_MAGIC, self.generation, self.count, self.head, self.inode, self.born, turn)
+        return body + hashlib.sha256(body).digest()[:_SUM]
+
+    @classmethod
+    def unpack(cls, data: bytes) -> tuple[int, Position] | None:
+        """Read a slot: its turn and what is in it; None if it is not whole."""
+        body, checksum = data[: _SLOT.size], data[_SLOT.size : _SLOT.size + _SUM]
+        if len(body) < _SLOT.size or hashlib.sha256(body).digest()[:_SUM] != checksum:
+            return None
+        magic, *fields, turn = _SLOT.unpack(body)
+        return (turn, cls(*fields)) if magic == _MAGIC else None
+
+
+@final
+class Mark:
+    """An open, locked mark.
+
+    Parameters
+    ----------
+    ledger : path
+        The ledger that it is for, as people are told.
+    create : bool
+        Make the file where there is none.
+    """
+
+    def __init__(self, path: Path, ledger: Path, *, create: bool) -> None:
+        self.path, self._ledger, self._turn = path, ledger, 0
+        # A link here could lead to a private file of the owner's, which would be overwritten.
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
+        made = not path.exists()
+        self._file = os.open(path, flags, PRIVATE)
+        try:
+            self._lock()
+            if made:
+                os.fchmod(self._file, PRIVATE)
+                sync_directory(path.parent)
+            require_private(path, status := os.fstat(self._file))
+            if status.st_nlink != 1 or not stat.S_ISREG(status.st_mode):
+                raise LedgerError(f"{path} must be a plain file of one name, and is not: find out why.")
+            self._tell(f"used by process {os.getpid()}")
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _tell(self, how: str) -> None:
+        """Write the lines for people."""
+        lines = f"tacit ledger mark, {how}\n{self._ledger}\n".encode(errors="replace")
+        os.pwrite(self._file, lines[: _SLOTS[0]].ljust(_SLOTS[0], b"\0"), 0)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LedgerError(
+                f"{self._ledger} is in use by {self._holder()}: two agents must never share a ledger. "
+                "Stop that one, or give this agent a ledger of its own."
+            ) from None
+
+    def _holder(self) -> str:
+        with suppress(OSError, ValueError, IndexError):
+            line = os.pread(self._file, _SLOTS[0], 0).split(b"\n")[0]
+            return f"process {int(line.rsplit(b' ', 1)[1])}"
+        return "another process"
+
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._file
+
+    def read(self) -> Position | None:
+        """Return how far the ledger had come; None for a mark that was never written."""
+        slots = [os.pread(self._file, 512, place) for place in _SLOTS]
+        whole = [found for found in map(Position.unpack, slots) if found is not None]
+        if any(slot.startswith(_OLD_MAGIC) for slot in slots):
+            raise LedgerError(
+                f"{self.path} was written by tacit 0.1, whose ledgers this version cannot use: use the tacit "
+                "that wrote it, or start a new ledger and set its cap to what remains."
+            )
+        if not whole and any(any(slot) for slot in slots):
+            raise LedgerError(
+                f"{self.path} is damaged, so nobody can say whether {self._ledger} is the newest: restore "
+                "both from no backup; start a new ledger, and count all caps in this one as spent."
+            )
+        if not whole:
+            return None
+        self._turn, newest = max(whole, key=lambda found: found[0])
+        return newest
+
+    def write(self, position: Position, *, durable: bool) -> None:
+        """Keep how far the ledger has come; `durable` waits for the disk."""
+        self._turn += 1
+        os.pwrite(self._file, position.pack(self._turn).ljust(512, b"\0"), _SLOTS[self._turn % 2])
+        if durable:
+            flush_file(self._file)
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        if self._file >= 0:
+            with suppress(OSError):
+                self._tell("not in use")
+            os.close(self._file)
+            self._file = -1
+
+
+def told(path: Path) -> str | None:
+    """Return for which ledger a mark says it was made, if it can be read."""
+    with suppress(OSError, IndexError):
+        return path.read_bytes()[: _SLOTS[0]].split(b"\n")[1].decode(errors="replace")
+    return None

@@ -1,0 +1,526 @@
+"""A file of rows that are appended durably, and that knows when it is not the newest.
+
+SQLite with a write-ahead log and synchronous=FULL, closed to others from the first byte, locked for one
+process (`rollback_guard`), checked from end to end when it is opened (`schema`). A file that is being made
+has another name until it is whole, so a crash leaves either nothing or an empty ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias, final
+from urllib.parse import quote
+
+from tacit.errors import FileError, LedgerError
+from tacit.runtime.files import PRIVATE, refused, require_private, sync_directory
+from tacit.runtime.ledger import schema
+from tacit.runtime.ledger.flush import flush_file, flush_file_system
+from tacit.runtime.ledger.rollback_guard import Mark, Position
+
+Row: TypeAlias = tuple[bytes, str, int, float | None, bytes]
+"""Session, kind, number, loss, data."""
+Kept: TypeAlias = tuple[bytes, str, int, float | None, bytes | None]
+"""A row as it is read: no data where that was forgotten."""
+
+_SYNC_EVERY = 32
+"""The mark is written at each append, and on the disk for sure after so many rows."""
+_SETTINGS = (
+    "PRAGMA locking_mode = EXCLUSIVE",  # and with it no -shm file
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # macOS: fsync alone does not reach the disk there
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA secure_delete = ON",  # what is forgotten is overwritten
+    "PRAGMA temp_store = MEMORY",
+)
+_COLUMNS = 8
+_ROW = f"({', '.join('?' * _COLUMNS)})"
+_SALT = 16
+_MOST_VALUES = 32 * _COLUMNS  # in one statement
+_STOP = "the agent stops speaking, and nothing is lost"
+_ADVICE = "Never restore a ledger: noise would be drawn again for messages that were sent"
+
+
+@final
+class Store:
+    """An open file of rows. After a failed write it refuses everything."""
+
+    def __init__(self, path: Path, mark: Mark, *, created: bool) -> None:
+        self.path, self.created = path, created
+        self._mark = mark
+        self._database = _connect(path)
+        self._failed: str | None = None
+        self.generation = b""
+        """Made at random with the file: what tells it from every other."""
+        self._inode = path.stat().st_ino
+        self.count, self._head, self._synced = 0, b"", 0
+        self._flushes = True
+        self._guards: dict[Path, Mark] = {}
+        self._owed = False  # a message was appended that the guards do not have on the disk yet
+
+    @classmethod
+    def open(cls, path: Path, learn: Callable[[Kept], None], *, create: bool, copied: bool) -> Store:
+        """Open and check a file, or make it; `learn` is told every row in order."""
+        path = path.resolve()  # another name for one file must not be another lock
+        try:
+            mark = _take_mark(path, create=create, copied=copied)
+            try:
+                return cls._open(path, mark, learn, copied=copied)
+            except BaseException:
+                mark.close()
+                raise
+        except FileError:
+            raise
+        except sqlite3.Error as error:
+            raise LedgerError(f"{path} {complaint(error)}") from None
+        except (UnicodeError, TypeError, ValueError):  # what was read is not of the kind it must be
+            raise LedgerError(f"{path} {_DAMAGED}") from None
+        except OSError as error:
+            raise LedgerError(f"{refused(path, error)} Without its ledger an agent cannot speak.") from None
+
+    @classmethod
+    def _open(cls, path: Path, mark: Mark, learn: Callable[[Kept], None], *, copied: bool) -> Store:
+        position, created = mark.read(), not path.exists()
+        if created:
+            if position is not None and position.born:
+                raise LedgerError(
+                    f"{path} is gone, but {mark.path.name} says that {position.count:,} records were in it: "
+                    "put the file itself back. A new one would forget what was said and spent."
+                )
+            position = _create(path, mark)
+        _require_usable(path)
+        store = cls(path, mark, created=created)
+        try:
+            store._require_ours()
+            store._verify(learn, position)
+            store._require_newest(position, copied=copied)
+            store._keep_mark(durable=True)
+        except BaseException:
+            store._database.close()
+            raise
+        return store
+
+    def _require_ours(self) -> None:
+        """Refuse another program's file and a newer version's before anything is changed in it."""
+        application = self._ask("PRAGMA application_id")
+        if application != schema.APPLICATION_ID:
+            raise LedgerError(f"{self.path} is not a ledger of tacit: give another file.")
+        version = self._ask("PRAGMA user_version")
+        if version != schema.VERSION:
+            raise LedgerError(
+                f"{self.path} has version {version}, and this tacit knows version {schema.VERSION}: use the "
+                "tacit that wrote it, or a newer one."
+            )
+        if self._ask("PRAGMA journal_mode = WAL") != "wal":
+            raise LedgerError(f"{self.path} is on a disk that takes no write-ahead log: use a local disk.")
+
+    def _verify(self, learn: Callable[[Kept], None], position: Position | None) -> None:
+        """Read everything once: each row must follow from the one before."""
+        # Not quick_check: it passes over the index that keeps messages unique.
+        if self._ask("PRAGMA integrity_check(1)") != "ok":
+            raise self._damaged()
+        self.generation = self._ask("SELECT generation FROM ledger")
+        head, count = schema.first_digest(self.generation), 0
+        marked = None if position is None else position.count
+        at_mark = head if marked == 0 else None
+        for sequence, *about, salt, data, digest in self._each():
+            count += 1
+            leaf = data if salt is None else schema.leaf(salt, data)
+            head = schema.digest(head, (count, *about, leaf))
+            if sequence != count or digest != head:
+                raise self._damaged()
+            learn(_row(about, salt, data))
+            at_mark = head if count == marked else at_mark
+        self.count, self._head, self._at_mark = count, head, at_mark
+
+    def _require_newest(self, position: Position | None, *, copied: bool) -> None:
+        """Compare with the mark: which file it was made for, and how far that had come."""
+        if position is None or position.generation != self.generation:
+            if not copied:
+                raise LedgerError(
+                    f"{self.path} has no mark of its own beside it, so it was copied here. {_COPIED}"
+                )
+            return
+        if self.count < position.count:
+            raise LedgerError(
+                f"{self.path} has {self.count:,} records, but its mark says that there were "
+                f"{position.count:,}: it is an old copy. {_ADVICE}. Put the newest file back, or "
+                "give its sessions up."
+            )
+        if self._at_mark != position.head:
+            raise LedgerError(
+                f"{self.path} tells another history than its mark: it is a copy that went its own way. "
+                f"{_ADVICE}."
+            )
+        if self._inode != position.inode and not copied:
+            raise LedgerError(
+                f"{self.path} is not the file that its mark was made for: it was copied. {_COPIED}"
+            )
+
+    def append(self, rows: Sequence[Row], *, flush: bool = True) -> None:
+        """Append rows, all or none; they are on the disk when this returns, or by `flush_stores`."""
+        self.require_working()
+        count, head = self.count, self._head
+        values: list[Any] = []
+        salts = os.urandom(_SALT * len(rows))
+        for i, (session, kind, number, loss, data) in enumerate(rows):
+            count += 1
+            salt = salts[_SALT * i : _SALT * (i + 1)]
+            about = (session, kind, count if kind in schema.MANY else number, loss)
+            head = schema.digest(head, (count, *about, schema.leaf(salt, data)))
+            values += (count, *about, salt, data, head)
+        try:
+            self._insert(values, flush=flush)
+        except sqlite3.IntegrityError as error:
+            raise LedgerError(f"{self.path} refuses a record: {_broken_rule(error)}.") from None
+        except sqlite3.Error as error:
+            # What is on the disk now is unknown, so nothing more is written: opening again will tell.
+            raise self._fail(complaint(error)) from None
+        self.count, self._head = count, head
+        self._owed |= any(row[1] == "spoke" for row in rows)
+        if flush:
+            self._move_marks(durable=count - self._synced >= _SYNC_EVERY)
+            self._pay()
+
+    def _insert(self, values: Sequence[Any], *, flush: bool) -> None:
+        """Write rows as one statement, which is a transaction of its own: the interpreter waits once."""
+        if flush != self._flushes:  # FULL: each commit is on the disk; NORMAL: when it is flushed
+            self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
+            self._flushes = flush
+        if len(values) <= _MOST_VALUES:
+            self._insert_some(values)
+            return
+        with self._database:  # rolls back what fails
+            self._database.execute("BEGIN IMMEDIATE")
+            for start in range(0, len(values), _MOST_VALUES):
+                self._insert_some(values[start : start + _MOST_VALUES])
+
+    def _insert_some(self, values: Sequence[Any]) -> None:
+        rows = ", ".join([_ROW] * (len(values) // _COLUMNS))
+        self._database.execute(f"INSERT INTO record VALUES {rows}", values)
+
+    def _move_marks(self, *, durable: bool) -> None:
+        """Tell the mark and the guards how far this has come; never before it is on the disk itself."""
+        try:
+            self._keep_mark(durable=durable)
+            for guard in self._guards.values():
+                guard.write(self._position, durable=False)
+        except OSError as error:
+            raise self.unguarded(error) from None
+
+    def _pay(self) -> None:
+        """Wait until the guards have the last message on the disk: only then may it be sent.
+
+        A guard that lags behind what was sent would take a ledger without that message for the newest.
+        """
+        try:
+            for descriptor in self.owed:
+                flush_file(descriptor)
+        except OSError as error:
+            raise self.unguarded(error) from None
+        self.paid()
+
+    @property
+    def owed(self) -> list[int]:
+        """The guards that must be brought to the disk before anything is sent."""
+        return [guard.descriptor for guard in self._guards.values()] if self._owed else []
+
+    def paid(self) -> None:
+        """Take note that the guards are on the disk."""
+        self._owed = False
+
+    def unguarded(self, error: OSError) -> LedgerError:
+        """Refuse everything from now on: a guard could not be brought to the disk."""
+        return self._fail(f"cannot be guarded any more ({error.strerror}): {_STOP}.")
+
+    def guard(self, path: Path, who: str, *, create: bool) -> None:
+        """Keep at another place, too, how far this has come; refuse to go on if that place knows of more."""
+        if path in self._guards:
+            return
+        self.require_working()
+        try:
+            mark = Mark(path, self.path, create=create)
+        except OSError as error:
+            raise LedgerError(f"{refused(path, error)} Without it an agent cannot speak.") from None
+        try:
+            self._require_at_least(mark.read(), who)
+            mark.write(self._position, durable=True)
+        except BaseException:
+            mark.close()
+            raise
+        self._guards[path] = mark
+
+    def _require_at_least(self, known: Position | None, who: str) -> None:
+        """Refuse to be older than someone knows, or to tell another history."""
+        if known is None:
+            return
+        if known.generation != self.generation:
+            raise LedgerError(f"{self.path} is another ledger than the one that {who} knows. {_ADVICE}.")
+        if self.count < known.count:
+            raise LedgerError(
+                f"{self.path} has {self.count:,} records, but {who} says that there were {known.count:,}: it "
+                f"is an old copy. {_ADVICE}. Put the newest file back, or give its sessions up."
+            )
+        if self._digest_at(known.count) != known.head:
+            raise LedgerError(
+                f"{self.path} tells another history than {who}: it is a copy that went its own way. "
+                f"{_ADVICE}."
+            )
+
+    def _digest_at(self, count: int) -> bytes:
+        """Return the digest of the row of this number."""
+        if count == 0:
+            return schema.first_digest(self.generation)
+        found = self._database.execute("SELECT digest FROM record WHERE sequence = ?", (count,)).fetchone()
+        return bytes(found[0])
+
+    def forget(self, session: bytes) -> int:
+        """Remove what was said and heard in a session that is over; return how many rows that was.
+
+        The rows stay, with their losses. Their data is overwritten in the file and in its log.
+        """
+        self.require_working()
+        kinds = ", ".join(f"'{kind}'" for kind in schema.FORGETTABLE)
+        which = f"WHERE session = ? AND salt IS NOT NULL AND kind IN ({kinds})"
+        try:
+            found = [(row[0], row[5], row[6]) for row in self._each(which, (session,))]
+            with self._database:  # rolls back what fails
+                self._database.execute("BEGIN IMMEDIATE")
+                for sequence, salt, data in found:
+                    self._database.execute(
+                        "UPDATE record SET salt = NULL, data = ? WHERE sequence = ?",
+                        (schema.leaf(salt, data), sequence),
+                    )
+            self._database.execute("VACUUM")
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.IntegrityError as error:
+            raise LedgerError(f"{self.path} refuses to forget: {_broken_rule(error)}.") from None
+        except sqlite3.Error as error:
+            raise self._fail(complaint(error)) from None
+        return len(found)
+
+    def _fail(self, why: str) -> LedgerError:
+        self._failed = why
+        return LedgerError(f"{self.path} {why}")
+
+    def flushed(self, error: OSError | None) -> None:
+        """Take note that what was appended is on the disk; only then may the mark say so."""
+        if error is not None:
+            raise self._fail(f"could not be brought to the disk ({error.strerror}): {_STOP}.") from None
+        # The next flush takes the mark along; the guards are flushed at once (`flush_stores`).
+        self._synced = self.count
+        self._move_marks(durable=False)
+
+    @property
+    def descriptor(self) -> int:
+        """A descriptor on the file system that the file is on."""
+        return self._mark.descriptor
+
+    def rows(self, where: str, arguments: tuple[Any, ...]) -> list[Kept]:
+        """Return the rows of this condition, in their order."""
+        self.require_working()
+        try:
+            return [_row(row[1:5], row[5], row[6]) for row in self._each(where, arguments)]
+        except sqlite3.Error as error:
+            raise LedgerError(f"{self.path} {complaint(error)}") from None
+
+    def require_working(self) -> None:
+        """Refuse after a failed write, or when closed."""
+        if self._failed is not None:
+            raise LedgerError(f"{self.path} {self._failed}")
+
+    def close(self) -> None:
+        """Bring everything to its place and let go of the file."""
+        with suppress(sqlite3.Error):
+            self._database.close()
+        with suppress(OSError):
+            if self._failed is None:
+                self._keep_mark(durable=True)
+                for guard in self._guards.values():
+                    guard.write(self._position, durable=True)
+        for mark in (self._mark, *self._guards.values()):
+            mark.close()
+        self._guards.clear()
+        self._failed = self._failed or "is closed."
+
+    def _keep_mark(self, *, durable: bool) -> None:
+        self._mark.write(self._position, durable=durable)
+        if durable:
+            self._synced = self.count
+
+    @property
+    def _position(self) -> Position:
+        return Position(self.generation, self.count, self._head, self._inode, born=True)
+
+    def _each(self, where: str = "", arguments: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        columns = "sequence, session, kind, number, loss, salt, data, digest"
+        yield from self._database.execute(
+            f"SELECT {columns} FROM record {where} ORDER BY sequence", arguments
+        )
+
+    def _ask(self, question: str) -> Any:
+        answer = self._database.execute(question).fetchone()
+        return None if answer is None else answer[0]
+
+    def _damaged(self) -> LedgerError:
+        return LedgerError(f"{self.path} {_DAMAGED}")
+
+
+def flush_stores(stores: Collection[Store]) -> dict[Store, LedgerError]:
+    """Bring to the disk what was appended without flush; return the stores that failed, and why.
+
+    One call for each file system they are on: with many files that is far cheaper than one for each file.
+    Twice: the guards may say how far a store has come only when that is on the disk.
+    """
+    failed = {}
+    for together, error in _flushed((store.descriptor, store) for store in stores):
+        for store in together:
+            try:
+                store.flushed(error)
+            except LedgerError as why:
+                failed[store] = why
+    owing = [store for store in stores if store not in failed and store.owed]
+    for together, error in _flushed((owed, store) for store in owing for owed in store.owed):
+        if error is not None:
+            failed |= {store: store.unguarded(error) for store in together}
+    for store in owing:
+        if store not in failed:
+            store.paid()
+    return failed
+
+
+def _flushed(files: Iterable[tuple[int, Store]]) -> list[tuple[list[Store], OSError | None]]:
+    """Bring files to the disk, one call for each file system; return whose they were and what failed."""
+    places: dict[int, list[tuple[int, Store]]] = {}
+    for descriptor, store in files:
+        places.setdefault(os.fstat(descriptor).st_dev, []).append((descriptor, store))
+    done = []
+    for there in places.values():
+        error = None
+        try:
+            flush_file_system(there[0][0])
+        except OSError as caught:
+            error = caught
+        done.append(([store for _, store in there], error))
+    return done
+
+
+def _row(about: Sequence[Any], salt: bytes | None, data: bytes) -> Kept:
+    """Return a row as callers have it, without data where that was forgotten."""
+    session, kind, number, loss = about
+    return session, kind, number, loss, None if salt is None else data
+
+
+_COPIED = (
+    "If nothing was said since the copy was made, and the other is never used again, "
+    f"`tacit ledger adopt` it. {_ADVICE}."
+)
+_DAMAGED = (
+    "is damaged: it cannot say for sure what was said, so the agent stays silent. Keep the file, and count "
+    "the caps of all values in it as spent."
+)
+
+
+def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
+    """Lock the mark; make one only where there is nothing, or where the owner vouches for a copy."""
+    _require_kept(path.parent)
+    beside = path.with_name(f"{path.name}.mark")
+    exists, marked = path.exists(), beside.exists()
+    if not exists and not marked and not create:
+        raise LedgerError(f"there is no ledger {path}: check the name, or let one be made.")
+    if exists and not marked and not copied:
+        _require_usable(path)
+        raise LedgerError(f"{path} has no mark ({beside.name}) beside it, so it was copied here. {_COPIED}")
+    return Mark(beside, path, create=not marked)
+
+
+def _require_kept(folder: Path) -> None:
+    """Refuse a directory where others may replace files: a ledger put back would draw noise again."""
+    status = folder.stat()
+    if status.st_uid not in (os.geteuid(), 0):
+        raise LedgerError(f"{folder} must belong to you or to root, and belongs to user {status.st_uid}.")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
+        raise LedgerError(
+            f"{folder} must be writable for you alone, but has mode {stat.S_IMODE(status.st_mode):o}: others "
+            "may replace a ledger in it. chmod go-w it, or choose another directory."
+        )
+
+
+def _create(path: Path, mark: Mark) -> Position:
+    """Make an empty file of rows under another name, and give it its own when it is whole."""
+    part = path.with_name(f".{path.name}.part")
+    for rest in ("", "-wal", "-shm", "-journal"):  # of a process that was killed here
+        part.with_name(part.name + rest).unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+    try:
+        os.fchmod(descriptor, PRIVATE)
+        inode = os.fstat(descriptor).st_ino
+    finally:
+        os.close(descriptor)
+    generation = secrets.token_bytes(16)
+    database = _connect(part)
+    try:
+        database.executescript(schema.TABLES)
+        database.execute("INSERT INTO ledger VALUES (1, ?)", (generation,))
+        database.execute("COMMIT")
+    finally:
+        database.close()
+    position = Position(generation, 0, schema.first_digest(generation), inode, born=False)
+    mark.write(position, durable=True)
+    os.rename(part, path)
+    sync_directory(path.parent)
+    return position
+
+
+def _require_usable(path: Path) -> None:
+    """Refuse a file that cannot be written, that others can read, or that has two names."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    require_private(path, status)
+    if status.st_nlink != 1:
+        raise LedgerError(
+            f"{path} must have one name only, but has {status.st_nlink} (hard links): remove others."
+        )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=0
+    )
+    try:
+        for setting in _SETTINGS:
+            database.execute(setting)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def complaint(error: sqlite3.Error) -> str:
+    """Return what is wrong with the disk or the file, as the end of a sentence."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith("SQLITE_FULL"):
+        return f"cannot be written, because the disk is full: {_STOP}. Make room and start again."
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return f"cannot be written, because its disk or directory is read-only: {_STOP}. Change that."
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return _DAMAGED
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return "is in use by another program: close that, and start again."
+    return f"cannot be written ({name or type(error).__name__}): {_STOP}. See to the disk and start again."
+
+
+def _broken_rule(error: sqlite3.IntegrityError) -> str:
+    text = str(error)
+    return next(
+        (rule for sign, rule in schema.COMPLAINTS.items() if sign in text), "it breaks a rule of the ledger"
+    )

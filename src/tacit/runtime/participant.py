@@ -1,0 +1,174 @@
+"""What agents, peers and coordinators have in common when they run inside someone's program."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from tacit.errors import InputError
+from tacit.protocol.effects import Notice, Refused
+from tacit.runtime.identity.identity import Identity
+from tacit.runtime.ledger.group_commit import Book
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.node import Node
+
+if TYPE_CHECKING:
+    from tacit.protocol.messages import Refusal
+    from tacit.protocol.records import Record
+    from tacit.protocol.session import Session
+    from tacit.runtime.transport.base import Network, Transport
+
+_NOTICES = 10_000
+"""So many notices are kept for whoever iterates; the oldest go first."""
+
+
+class Taker(Protocol):
+    """Told of records once they are saved: a `TranscriptWriter`, a `Status`."""
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take all records of the ledger at the start, then each step's."""
+        ...
+
+
+class Member(ABC):
+    """One member of a session, running in the background of ``async with``.
+
+    Iterate over it for its notices, or give `watch`; `result` waits for the end. Leaving the block before the
+    end stops it for now: the same call resumes it from its ledger.
+    """
+
+    _transport: Transport
+
+    def __init__(
+        self,
+        session: Session,
+        ledger: Ledger | Path | str,
+        takers: Sequence[Taker],
+        watch: Callable[[Notice], None] | None,
+    ) -> None:
+        self.session, self._takers = session, tuple(takers)
+        self.refused: Counter[Refusal] = Counter()
+        """How often something heard was refused, by reason."""
+        self._ledger_at, self._watch = ledger, watch
+        self._ledger: Ledger | None = None
+        self._node: Node | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._notices: deque[Notice] = deque(maxlen=_NOTICES)
+        self._news: asyncio.Event | None = None
+        self._raised = False
+
+    async def __aenter__(self) -> Self:
+        self._news = asyncio.Event()
+        at = self._ledger_at
+        self._ledger = at if isinstance(at, Ledger) else await _opened(self._ledger_path(Path(at)))
+        try:
+            self._node = self._made(self._ledger)
+        except BaseException:
+            self._close_ledger()
+            raise
+        self._task = asyncio.ensure_future(self._node.run())
+        self._task.add_done_callback(self._tell)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._close_ledger()
+        if kind is None and not self._task.cancelled() and not self._raised:
+            self._task.result()  # what went wrong, if nobody was told
+
+    async def __aiter__(self) -> AsyncIterator[Notice]:
+        assert self._news is not None
+        assert self._task is not None
+        while True:
+            while self._notices:
+                yield self._notices.popleft()
+            if self._task.done():
+                await self.ended()
+                return
+            self._news.clear()
+            await self._news.wait()
+
+    def network(self) -> Network:
+        """Return how this member is connected now."""
+        return self._transport.network
+
+    def halt(self) -> None:
+        """Leave the session for good; a coordinator ends it for all."""
+        assert self._node is not None
+        self._node.halt()
+
+    async def ended(self) -> None:
+        """Wait until the machine is over, and raise what went wrong."""
+        assert self._task is not None
+        try:
+            await asyncio.shield(self._task)
+        except Exception:
+            self._raised = True
+            raise
+
+    def _ledger_path(self, path: Path) -> Path:
+        """Return where the ledger is, or refuse it before it is opened or made."""
+        return path
+
+    @abstractmethod
+    def _made(self, ledger: Ledger) -> Node:
+        """Return the node that drives this kind of member."""
+
+    def _book(self, ledger: Ledger, records: Sequence[Record]) -> Book:
+        """Return a ledger whose takers know what was recorded before, and are told what will be."""
+        if not self._takers:
+            return ledger
+        from tacit.runtime.transcript import Recorded
+
+        for taker in self._takers:
+            taker.take(records)
+        return Recorded(ledger, *self._takers)
+
+    def _notice(self, notice: Notice) -> None:
+        if isinstance(notice, Refused):
+            self.refused[notice.reason] += 1
+        if self._watch is not None:
+            self._watch(notice)
+        self._notices.append(notice)
+        self._tell()
+
+    def _tell(self, _: object = None) -> None:
+        if self._news is not None:
+            self._news.set()
+
+    def _close_ledger(self) -> None:
+        if self._ledger is not None and not isinstance(self._ledger_at, Ledger):
+            self._ledger.close()
+
+
+async def _opened(path: Path | str) -> Ledger:
+    from tacit.runtime.workers import in_worker
+
+    return await in_worker(lambda: Ledger(path))
+
+
+def loaded(identity: Identity | Path | str) -> Identity:
+    """Return an identity that counts today."""
+    made = identity if isinstance(identity, Identity) else Identity.load(identity)
+    made.require_current()
+    return made
+
+
+def number_of(session: Session, identity: Identity) -> int:
+    """Return the number of the agent whose key this is."""
+    for i, member in enumerate(session.roster):
+        if member.key == identity.public_key:
+            return i
+    raise InputError(
+        f"the key of {identity.name} must be in the roster of session {session.name}, and is not: "
+        "ask for a session with it, or use the keys that are in it."
+    )

@@ -1,0 +1,1 @@
+"""The public file that every member has: read, designed, checked, cancelled."""

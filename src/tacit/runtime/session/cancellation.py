@@ -1,0 +1,81 @@
+"""Cancellations: the coordinator's signed word that a session is over, as a file.
+
+The file holds an Ed25519 signature over a text of its own and the session's id. It is no frame of the
+protocol: put into a transcript it means nothing. It is kept in the coordinator's directory of keys, where
+`tacit coordinate` looks for it, and can be given to agents that are not connected.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tacit.errors import FileError, InputError
+from tacit.runtime.files import private_directory, read_public, write_whole
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.identity.identity import Identity
+
+FOLDER = "cancelled"
+_SAYS = b"tacit session cancelled 1\0"
+_TEXT = re.compile(
+    rb"-----BEGIN TACIT CANCELLATION-----\s+([A-Za-z0-9+/=\s]{1,1000})-----END TACIT CANCELLATION-----\s*"
+)
+
+
+def _require_coordinator(session: Session, identity: Identity) -> None:
+    """Refuse keys that do not speak for the session's coordinator."""
+    if session.coordinator is None:
+        raise InputError(
+            f"session {session.name} runs without a coordinator, so nobody can cancel it for all: each agent "
+            "gives it up in its own ledger (`tacit ledger settle`)."
+        )
+    if session.coordinator != identity.public_key:
+        raise InputError(
+            f"the key of {identity.name} must be the coordinator's of session {session.name}, and is not: "
+            "use the keys that `tacit coordinate` runs with."
+        )
+
+
+def cancel(session: Session, identity: Identity) -> bytes:
+    """Cancel a session for good, and return the content of the file that says so.
+
+    It is on the disk when this returns. A coordinator that runs with these keys sees it within seconds; one
+    that is started later ends the session at once.
+    """
+    _require_coordinator(session, identity)
+    signature = identity.sign(_SAYS + session.id)
+    begin, end = b"-----BEGIN TACIT CANCELLATION-----\n", b"-----END TACIT CANCELLATION-----\n"
+    data = begin + base64.encodebytes(signature) + end
+    place = _place(session, identity)
+    private_directory(place.parent)
+    write_whole(place, data, force=True)
+    return data
+
+
+def is_cancelled(session: Session, identity: Identity) -> bool:
+    """Whether these keys have cancelled the session."""
+    return _place(session, identity).exists()
+
+
+def require_cancelled(session: Session, path: Path) -> None:
+    """Refuse a file that is not this session's cancellation, signed by its coordinator."""
+    found = _TEXT.fullmatch(read_public(path))
+    try:
+        signature = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
+        Ed25519PublicKey.from_public_bytes(session.coordinator or b"").verify(signature, _SAYS + session.id)
+    except (ValueError, InvalidSignature):
+        raise FileError(
+            f"{path} must be the cancellation of session {session.name}, signed by its coordinator, and is "
+            "not: ask the coordinator, or give the session up on your own word, without the file."
+        ) from None
+
+
+def _place(session: Session, identity: Identity) -> Path:
+    return identity.directory / FOLDER / session.id.hex()

@@ -1,0 +1,170 @@
+"""What a session promises an agent, what it costs, and whether it is sound."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.session import Session, SessionPromise
+from tacit.rounding import product_up, shown_up
+from tacit.runtime.ledger.budget import steps
+from tacit.runtime.session.design import worst_loss
+from tacit.theory.advice import right_share, strength, wide_radius
+
+_COARSE = 1e-6
+"""An accounted loss may be so much above the loss on real numbers, relatively, before it is a fault."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What an agent should know of a session before it joins.
+
+    Attributes
+    ----------
+    faults : tuple of str
+        Why the session is not sound; empty if it is.
+    notes : tuple of str
+        What an owner may not expect.
+    """
+
+    session: Session
+    promise: SessionPromise
+    faults: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not self.faults
+
+    @cached_property
+    def loss(self) -> float:
+        """What the bytes cost the agent they cost most, for the session's adjacency; never too little."""
+        return worst_loss(self.session)
+
+    @cached_property
+    def whole_range_loss(self) -> float:
+        """What the bytes can cost over the whole range, for any two values in it; never too little.
+
+        Two values that are further apart than the adjacency are joined by steps of the adjacency.
+        """
+        return product_up(steps(self.session.diameter, self.session.adjacency), self.loss)
+
+    @property
+    def factor(self) -> float:
+        """e^loss: how much more likely anything seen can be under one value than under another."""
+        return math.nextafter(math.exp(self.loss), math.inf) if self.loss < 700 else math.inf
+
+    @property
+    def first_loss(self) -> float:
+        """What the first message alone costs the agent it costs most."""
+        return max(float(self.session.account(i).per_message[0]) for i in range(self.session.n))
+
+    @property
+    def longest(self) -> float:
+        """After so many seconds all rounds are over, if the quorum always speaks in time."""
+        return _longest(self.session)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        session, theory = self.session, self.promise.theory
+        lattice, deadlines = session.lattice, session.deadlines
+        return {
+            "sound": self.sound,
+            "faults": list(self.faults),
+            "notes": list(self.notes),
+            "id": session.id.hex(),
+            "name": session.name,
+            "topology": session.topology,
+            "edges": None if session.edges is None else len(session.edges),
+            **theory.as_dict(),
+            "radius_all_components": self.promise.radius_all_components,
+            "protection": strength(self.loss).name,
+            "right_at_most": right_share(self.loss),
+            "accounted_loss": self.loss,
+            "first_message_loss": self.first_loss,
+            "likelihood_factor": self.factor,
+            "low": lattice.low,
+            "high": lattice.high,
+            "whole_range": session.diameter,
+            "whole_range_loss": self.whole_range_loss,
+            "components": session.components,
+            "number_bytes": session.number_bytes * session.components,
+            "state_exponent": lattice.state_exponent,
+            "bits": lattice.bits,
+            "reach_exponent": lattice.reach_exponent,
+            "quorum": session.least_quorum,
+            "start": session.least_start,
+            "deadlines": {"round": deadlines.round, "start": deadlines.start, "repeat": deadlines.repeat},
+            "longest_seconds": self.longest,
+            "expires": session.expires,
+            "expired": session.expires <= time.time(),
+        }
+
+
+def _longest(session: Session) -> float:
+    return session.deadlines.start + session.rounds * session.deadlines.round
+
+
+def explain(session: Session, failure_probability: float = 0.05) -> Explanation:
+    """Say what a session promises, what it costs and whether it is sound."""
+    promise = session.promise(failure_probability)
+    return Explanation(session, promise, tuple(_faults(session, promise)), tuple(_notes(session, promise)))
+
+
+def _faults(session: Session, promise: SessionPromise) -> list[str]:
+    """Name what makes a session unsound; a graph in parts and an impossible quorum cannot even be read."""
+    theory, accounted = promise.theory, worst_loss(session)
+    if accounted <= theory.loss * (1 + _COARSE):
+        return []
+    finer = Lattice.fitting(
+        session.mechanism.parameters, session.rounds, session.lattice.low, session.lattice.high
+    )
+    now = session.lattice
+    return [
+        f"The lattice is too coarse for {session.rounds} rounds: its whole numbers cost "
+        f"{shown_up(accounted)} where real numbers cost {shown_up(theory.loss)}. Take a state_exponent of "
+        f"{finer.state_exponent} (it is {now.state_exponent}) and {finer.bits} bits (it has {now.bits})."
+    ]
+
+
+def _whole_range(session: Session) -> str:
+    """Say in one sentence what an agent gives away over the whole range."""
+    times, loss = steps(session.diameter, session.adjacency), worst_loss(session)
+    cost = f"an agent gives away at most {shown_up(product_up(times, loss))} over the whole range"
+    if times == 1:
+        return f"Whatever its value is, {cost}, and that is what a cap counts."
+    return (
+        f"The promise is for values that differ by at most {session.adjacency:g}, but the range allows "
+        f"{session.diameter:g}: {cost} ({times:,} times {shown_up(loss)}), and that is what a cap counts "
+        "unless its owner gives --adjacency."
+    )
+
+
+def _notes(session: Session, promise: SessionPromise) -> list[str]:
+    notes = [_whole_range(session)]
+    if (
+        warning := wide_radius(promise.theory.radius, session.lattice.high - session.lattice.low)
+    ) is not None:
+        notes.append(warning)
+    if promise.theory.target == "weighted":
+        notes.append("Agents head for a weighted average, in which those with more neighbours count more.")
+    if session.least_quorum < session.n and session.topology == "server":
+        notes.append(
+            f"A round may close with {session.least_quorum} of {session.n} messages; the radius is for all "
+            "of them, and the result will say what it was for those that came."
+        )
+    left = session.expires - time.time()
+    if left <= 0:
+        notes.append(f"This session expired on {session.expiry}: nobody can join it. Make a new one.")
+    elif left < _longest(session):
+        notes.append(
+            f"The rounds can take up to {_longest(session):,.0f} s if some agents are always late, and the "
+            f"session expires in {left:,.0f} s: it may end before its last round."
+        )
+    return notes

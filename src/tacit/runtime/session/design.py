@@ -1,0 +1,182 @@
+"""Sessions from promises: a design, made for whole numbers and a roster."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import FloatArray, PerAgent
+from tacit.errors import InputError
+from tacit.graph import Graph
+from tacit.law import Law
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session, diameter
+from tacit.runtime.identity.roster import COORDINATOR, Roster
+from tacit.theory.design import design
+from tacit.theory.promise import Promise
+
+_TRIES = 60
+WEEK = 7 * 86_400.0
+"""How long a session lasts unless its maker says otherwise, in seconds."""
+
+
+def draft(
+    name: str,
+    roster: Roster,
+    *,
+    low: float,
+    high: float,
+    graph: Graph | None = None,
+    epsilon: float | None = None,
+    loss: float | None = None,
+    adjacency: float | None = None,
+    radius: float | None = None,
+    failure_probability: float = 0.05,
+    rounds: int | None = None,
+    tolerance: float | None = None,
+    mixing: PerAgent | None = None,
+    true_average: bool = False,
+    law: type[Law] | None = None,
+    one_shot: bool = False,
+    components: int = 1,
+    deadlines: Deadlines | None = None,
+    quorum: int | None = None,
+    start: int | None = None,
+    expires: int | None = None,
+) -> Session:
+    """Make the session with the best noise for what is asked of it.
+
+    What it costs an agent, on the lattice, is at most what was asked for: a cap of just that much will do.
+
+    Parameters
+    ----------
+    graph : Graph, optional
+        Who talks to whom, agent i being the roster's i-th; without it there is a coordinator.
+    epsilon, loss, adjacency, radius, failure_probability, tolerance, mixing, true_average
+        As in `tacit.theory.design.design`. The adjacency covers the whole range unless given.
+    rounds : int, optional
+        As many as it takes to agree unless given.
+    law : class of a noise law, optional
+        Fading noise unless given.
+    one_shot : bool
+        The same as ``law=OneShot``.
+    expires : int, optional
+        When the session ends for everyone, in seconds since 1970 (UTC); `usual_expiry` unless given.
+    """
+    n = len(roster.members)
+    _require_fitting(n, roster, graph)
+    span = _span(low, high)
+    delta = diameter(low, high, components) if adjacency is None else adjacency
+    asked: dict[str, Any] = {
+        "agents": n if graph is None else None,
+        "graph": graph,
+        "epsilon": epsilon,
+        "loss": loss,
+        "adjacency": delta,
+        "radius": radius,
+        "failure_probability": failure_probability,
+        "tolerance": tolerance,
+        "spread": span,
+        "mixing": mixing,
+        "true_average": true_average,
+        "law": law,
+        "one_shot": one_shot,
+    }
+    promise = _promise(asked, rounds)
+    parameters = promise.mechanism.parameters
+    waits = deadlines or Deadlines()
+    fixed: dict[str, Any] = {
+        "name": name,
+        "roster": roster.members,
+        "coordinator": roster.coordinator if graph is None else None,
+        "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
+        "noise_kind": parameters.name,
+        "mixing": _plain(parameters.sigma),
+        "decay": _plain(parameters.worded()["decay"]) if "decay" in parameters.words() else None,
+        "rounds": promise.rounds,
+        "adjacency": delta,
+        "components": components,
+        "deadlines": waits,
+        "quorum": quorum,
+        "start": start,
+        "expires": usual_expiry(waits, promise.rounds) if expires is None else expires,
+    }
+
+    def session(c: float | FloatArray) -> Session:
+        noisy = replace(parameters, c=c)
+        lattice = Lattice.fitting(noisy, promise.rounds, low, high)
+        return Session(noise=_plain(c), lattice=lattice, **fixed)
+
+    return _within(session, parameters.c, promise.loss if loss is None else loss)
+
+
+def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) -> int:
+    """Return a week from now, or later if the rounds can last that long at their deadlines.
+
+    A session that stays longer than it must keeps the loss of its agents set aside for as long.
+    """
+    longest = deadlines.start + rounds * deadlines.round
+    return min(math.ceil((time.time() if now is None else now) + max(WEEK, 2 * longest)), LAST_EXPIRY)
+
+
+def _promise(asked: dict[str, Any], rounds: int | None) -> Promise:
+    """Design for so many rounds; where they are open, for as many as agents need to agree."""
+    made = design(**asked, rounds=rounds).promise
+    _require_few(made.rounds)
+    if rounds is not None:
+        return made
+    return design(**asked, rounds=max(made.rounds, 1)).promise  # less noise than for an endless run
+
+
+def _require_few(rounds: int) -> None:
+    if rounds > MOST_ROUNDS:
+        raise InputError(
+            f"agents would need {rounds:,} rounds to agree, and a session has at most {MOST_ROUNDS:,}: ask "
+            "for more mixing or a wider tolerance."
+        )
+
+
+def _within(session: Callable[[float | FloatArray], Session], c: float | FloatArray, loss: float) -> Session:
+    """Widen the noise by the little that whole numbers cost, until the accounted loss is within bounds."""
+    for _ in range(_TRIES):
+        made = session(c)
+        accounted = worst_loss(made)
+        if accounted <= loss:
+            return made
+        c = c * (accounted / loss * (1 + 2.0**-50))
+    raise InputError(f"no noise keeps the loss within {loss:g} on whole numbers: ask for a larger loss.")
+
+
+def worst_loss(session: Session) -> float:
+    """Return what the session costs the agent it costs most, on the lattice; never too little."""
+    kinds = {session.lattice_agent(i): i for i in range(session.n)}
+    return max(session.account(i).total for i in kinds.values())
+
+
+def _require_fitting(n: int, roster: Roster, graph: Graph | None) -> None:
+    if graph is None and roster.coordinator is None:
+        raise InputError(
+            "a session without a graph needs a coordinator: put the certificate (or line) of one that is "
+            f"named {COORDINATOR!r} into the roster, or give a graph."
+        )
+    if graph is not None and graph.n != n:
+        raise InputError(
+            f"the graph must have one agent for each of the roster's {n:,}, and has {graph.n:,}."
+        )
+    if n == 0:
+        raise InputError("the roster must hold agents, and holds only a coordinator.")
+
+
+def _span(low: float, high: float) -> float:
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
+        raise InputError(f"the range must be finite with low < high, got {low} to {high}.")
+    return high - low
+
+
+def _plain(value: float | FloatArray) -> PerMember:
+    return tuple(value.tolist()) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,1 @@
+"""What a running member shows of itself."""

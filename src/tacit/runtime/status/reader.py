@@ -1,0 +1,58 @@
+"""Read the status that a running member shows (`tacit.runtime.status.server`)."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+from tacit.errors import InputError
+
+_MOST_BYTES = 16 << 20
+_SECONDS = 5.0
+
+
+def status_url(where: str) -> str:
+    """Return where a status is; a number is a port of this machine."""
+    if where.isascii() and where.isdigit():
+        if not 1 <= int(where) <= 65535:
+            raise InputError(f"a port is from 1 to 65535, got {where}.")
+        return f"http://127.0.0.1:{int(where)}/status"
+    url = where if "://" in where else f"http://{where}"
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"a status is at a port, or at a URL with http://, got {where!r}.")
+    return url if parts.path not in ("", "/") else f"{parts.scheme}://{parts.netloc}/status"
+
+
+def read_status(url: str, seconds: float = _SECONDS) -> dict[str, Any]:
+    """Fetch a status and check that it is one."""
+    try:
+        with urllib.request.urlopen(url, timeout=seconds) as answer:
+            found = json.loads(answer.read(_MOST_BYTES), object_pairs_hook=_plain)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise InputError(f"{url} answered {error.code}: it is not a member's status.") from None
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        said = getattr(reason, "strerror", None) or "no answer in time"
+        raise InputError(
+            f"{url} does not answer ({said}): is the member running with a status port?"
+        ) from None
+    except (ValueError, RecursionError, HTTPException):
+        raise InputError(f"{url} did not answer with a status.") from None
+    if not isinstance(found, dict) or not {"session", "member", "round", "rounds", "phase"} <= set(found):
+        raise InputError(f"{url} did not answer with a status.")
+    return found
+
+
+def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse words that could command the terminal they are shown in."""
+    for key, value in pairs:
+        for word in (key, *(value if isinstance(value, list) else [value])):
+            if isinstance(word, str) and not word.isprintable():
+                raise ValueError
+    return dict(pairs)

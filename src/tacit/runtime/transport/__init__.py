@@ -1,0 +1,1 @@
+"""Frames between members: in memory, or WebSockets over mutual TLS."""

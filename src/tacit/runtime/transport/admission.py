@@ -1,0 +1,108 @@
+"""Who may connect: the session must be the same, and the certificate must be a member's.
+
+TLS has made sure before that our authority signed the certificate and that its owner holds the key. Refusals
+are sentences for the other side: all in them is public.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, final
+
+from tacit.errors import TacitError
+from tacit.protocol.roster import COORDINATOR
+from tacit.runtime.transport.link import Refusal
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.identity.certificates import Certificate
+
+MALFORMED, FORBIDDEN, OTHER_SESSION, OTHER_CONTENTS, CONNECTED, UNABLE = 400, 403, 404, 409, 423, 503
+"""The HTTP statuses of refusals."""
+_PATH = re.compile(r"/tacit/1/([A-Za-z0-9._-]{1,64})/([0-9a-f]{64})/([A-Za-z0-9._-]{1,64})")
+
+
+@final
+class Admission:
+    """Decides who may connect to one member of a session.
+
+    Parameters
+    ----------
+    session : Session
+    who : int
+        The member this is, or `COORDINATOR`. Only its neighbours may connect.
+    revoked : callable
+        Whether a certificate does not count any more although it has not expired.
+    """
+
+    def __init__(self, session: Session, who: int, revoked: Callable[[Certificate], bool]) -> None:
+        self._session, self._who, self.revoked = session, who, revoked
+        self._keys = {session.key(j): j for j in session.neighbours(who)}
+
+    def path(self, name: str) -> str:
+        """Return what the owner of a certificate asks for when it connects."""
+        return f"/tacit/1/{self._session.name}/{self._session.id.hex()}/{name}"
+
+    def member(self, certificate: Certificate, path: str | None) -> int:
+        """Return whose certificate this is, or raise `Refusal`; `path` is what one who connected asks for."""
+        if path is not None:
+            self._require_session(certificate, path)
+        who = self._listed(certificate)
+        try:
+            revoked = self.revoked(certificate)
+        except TacitError:
+            me = self._session.member_name(self._who)
+            raise Refusal(UNABLE, f"{me} cannot read its list of revoked certificates.") from None
+        if revoked:
+            raise Refusal(FORBIDDEN, f"the certificate of {certificate.name} is revoked.")
+        return who
+
+    def _require_session(self, certificate: Certificate, path: str) -> None:
+        found, ours, me = _PATH.fullmatch(path), self._session, self._session.member_name(self._who)
+        if found is None:
+            raise Refusal(
+                MALFORMED, "a member of a tacit session is here: ask for /tacit/1/SESSION/ID/MEMBER."
+            )
+        name, identity, member = found.groups()
+        if name != ours.name:
+            raise Refusal(
+                OTHER_SESSION,
+                f"{me} takes part in {self._which} here, and {certificate.name} asks for session {name} "
+                f"({short(identity)}).",
+            )
+        if identity != ours.id.hex():
+            raise Refusal(
+                OTHER_CONTENTS,
+                f"session {name} is {short(ours.id.hex())} for {me} and {short(identity)} for "
+                f"{certificate.name}: their session files differ. All must use the same file.",
+            )
+        if member != certificate.name:
+            raise Refusal(FORBIDDEN, f"the certificate is for {certificate.name}, not for {member}.")
+
+    def _listed(self, certificate: Certificate) -> int:
+        """Return the member; name and signing key must both be as in the roster."""
+        session, name, subject = self._session, certificate.name, certificate.subject
+        key = b"" if subject is None else subject.public_key
+        who = self._keys.get(key)
+        if who == COORDINATOR or (who is not None and session.member_name(who) == name):
+            return who
+        if self._keys.keys() == {session.coordinator}:
+            raise Refusal(FORBIDDEN, f"{name} answers, and is not the coordinator of {self._which}.")
+        keys = {member.name: member.key for member in session.roster}
+        if name not in keys:
+            raise Refusal(FORBIDDEN, f"{name} is not on the roster of {self._which}.")
+        if keys[name] != key:
+            raise Refusal(
+                FORBIDDEN, f"the roster of {self._which} has another key for {name} than its certificate."
+            )
+        raise Refusal(FORBIDDEN, f"{name} is not a neighbour of {session.member_name(self._who)}.")
+
+    @property
+    def _which(self) -> str:
+        return f"session {self._session.name} ({short(self._session.id.hex())})"
+
+
+def short(identity: str) -> str:
+    """Return the short form of a session's id, for people to compare."""
+    return identity[:16]

@@ -1,0 +1,336 @@
+"""One connection: a WebSocket over mutual TLS, from its handshake to its end.
+
+The library `websockets` reads and writes the protocol (its layer without I/O); sockets are asyncio's. Frames
+go straight from the socket to whoever owns the connection, without a task or a queue in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from contextlib import suppress
+from typing import Protocol, cast, final
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus
+from websockets.frames import CloseCode, Opcode
+from websockets.frames import Frame as WebsocketFrame
+from websockets.http11 import Request, Response
+from websockets.protocol import OPEN, Event
+from websockets.server import ServerProtocol
+from websockets.uri import parse_uri
+
+from tacit.errors import FileError
+from tacit.runtime.identity.certificates import Certificate
+from tacit.runtime.transport.tls import Channel
+
+LOGGER = logging.getLogger("tacit.network")
+LOGGER.addHandler(logging.NullHandler())  # what matters is told by the transport
+
+_WRITE_BUFFER = 1 << 18
+_CLOSING = 1.0  # seconds for the other side to take what was sent before, and to close
+_MOST_SAID = 500  # characters of a refusal that are shown
+
+
+class Refusal(Exception):
+    """Why a connection is not made: an HTTP status, and one sentence for the other side."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+class Owner(Protocol):
+    """Whom a connection belongs to."""
+
+    def admit(self, link: Link, certificate: Certificate, path: str | None) -> int:
+        """Return which member this is, or raise `Refusal`. `path` is what it asks for, if it connected."""
+        ...
+
+    def opened(self, link: Link) -> None:
+        """Both sides have let each other in."""
+        ...
+
+    def heard(self, link: Link, data: bytes) -> None:
+        """A frame has come."""
+        ...
+
+    def ended(self, link: Link, why: BaseException | None) -> None:
+        """The connection is over, or was never made."""
+        ...
+
+
+@final
+class Link(asyncio.Protocol):
+    """One connection, made by us (`uri`) or by the other side (None).
+
+    Attributes
+    ----------
+    who : int or None
+        Which member it is, once it is known.
+    certificate : Certificate or None
+        What the other side has shown.
+    waiting : int
+        Frames that were handed over and not taken yet. Its owner counts them.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        channel: Channel,
+        *,
+        uri: str | None = None,
+        frame_bytes: int,
+        queue_bytes: int,
+        address: str = "",
+    ) -> None:
+        self._owner, self._channel, self.address = owner, channel, address
+        self._queue: deque[bytes] = deque()
+        self._queued, self._most_queued = 0, queue_bytes
+        self._websocket: ClientProtocol | ServerProtocol
+        if uri is None:
+            self._websocket = ServerProtocol(max_size=frame_bytes, logger=LOGGER)
+        else:
+            self._websocket = ClientProtocol(parse_uri(uri), max_size=frame_bytes, logger=LOGGER)
+        self.dialled = uri is not None
+        self.who: int | None = None
+        self.certificate: Certificate | None = None
+        self.waiting = 0
+        loop = asyncio.get_running_loop()
+        self.made: asyncio.Future[None] = loop.create_future()
+        """Done when both sides have let each other in, or will not."""
+        self.lost: asyncio.Future[None] = loop.create_future()
+        """Done when the socket is closed."""
+        self.why: BaseException | None = None
+        """Why it is over, if it did not end in order."""
+        self._transport: asyncio.Transport | None = None
+        self._greeted = self._over = self._stuck = self._held = False
+        self._silent = 0  # ticks without a byte
+
+    @property
+    def open(self) -> bool:
+        """Whether frames can be sent."""
+        return self.who is not None and self._websocket.state is OPEN and not self._over
+
+    # ---- what asyncio tells -------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(_WRITE_BUFFER)
+        if self._over:  # it was given up while it was being made
+            self._transport.abort()
+        elif self.dialled:
+            self._channel.start()
+            self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes from the network; those that come after the end are read and dropped."""
+        if self._over:
+            return
+        self._silent = 0
+        try:
+            plain = self._channel.receive(data)
+            if self._channel.ready and not self._greeted:
+                self._greeted = True
+                self._greet()
+        except (ssl.SSLError, Refusal) as error:
+            self._give_up(error)
+            return
+        if plain:
+            self._websocket.receive_data(plain)
+            for event in self._websocket.events_received():
+                self._take(event)
+        self._flush()
+        if self._channel.ended or self._websocket.close_expected():
+            self._leave()
+
+    def eof_received(self) -> None:
+        """Nothing more comes."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is over."""
+        with suppress(Exception):
+            self._websocket.receive_eof()
+        self._end(self.why or exc)
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+    def pause_writing(self) -> None:
+        """The other side takes less than we send."""
+        self._stuck = True
+
+    def resume_writing(self) -> None:
+        """Send what has waited."""
+        self._stuck = False
+        while self._queue and not self._stuck and self.open:
+            frame = self._queue.popleft()
+            self._queued -= len(frame)
+            self._websocket.send_binary(frame)
+            self._flush()
+
+    # ---- the handshake ------------------------------------------------------------------------------
+
+    def _greet(self) -> None:
+        """TLS is up: see whose certificate it is, before anything else is read."""
+        try:
+            self.certificate = self._channel.peer()
+        except (FileError, ValueError) as error:
+            raise Refusal(403, f"the certificate cannot be read: {error}") from None
+        if isinstance(self._websocket, ClientProtocol):
+            self.who = self._owner.admit(self, self.certificate, None)
+            self._websocket.send_request(self._websocket.connect())
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Request():
+                self._answer(event)
+            case Response():
+                self._answered(event)
+            case WebsocketFrame(opcode=Opcode.BINARY, fin=True) if not self._over:
+                self._owner.heard(self, bytes(event.data))
+            case WebsocketFrame(opcode=Opcode.TEXT | Opcode.CONT | Opcode.BINARY):
+                self.close(CloseCode.UNSUPPORTED_DATA, "frames are whole and binary")
+
+    def _answer(self, request: Request) -> None:
+        websocket, certificate = self._websocket, self.certificate
+        assert isinstance(websocket, ServerProtocol)
+        assert certificate is not None
+        try:
+            who = self._owner.admit(self, certificate, request.path)
+        except Refusal as refusal:
+            websocket.send_response(websocket.reject(refusal.status, refusal.sentence + "\n"))
+            self._give_up(refusal)
+            return
+        websocket.send_response(websocket.accept(request))
+        if websocket.state is OPEN:
+            self.who = who
+            self._opened()
+
+    def _answered(self, response: Response) -> None:
+        error = self._websocket.handshake_exc
+        if error is None:
+            self._opened()
+        elif isinstance(error, InvalidStatus):
+            said = (response.body or b"").decode(errors="replace")
+            shown = "".join(c if c.isprintable() else " " for c in said[:_MOST_SAID]).strip()
+            self._give_up(Refusal(response.status_code, shown))
+        else:
+            self._give_up(error)
+
+    # ---- use ----------------------------------------------------------------------------------------
+
+    def send(self, frame: bytes) -> bool:
+        """Send a frame, or keep it while the network is slow; False if it is lost.
+
+        What waits is bounded. A member that takes too little is cut off, so that it costs the others nothing;
+        it connects again and asks for what it missed.
+        """
+        if not self.open:
+            return False
+        if self._stuck:
+            if self._queued + len(frame) > self._most_queued:
+                self.abort(TimeoutError("it takes less than is sent"))
+                return False
+            self._queue.append(frame)
+            self._queued += len(frame)
+            return True
+        self._websocket.send_binary(frame)
+        self._flush()
+        return True
+
+    def hold(self) -> None:
+        """Read no more until `go_on`: its owner is busy."""
+        if self._transport is not None and not self._held and not self._over:
+            self._held = True
+            self._transport.pause_reading()
+
+    def go_on(self) -> None:
+        """Read on."""
+        if self._transport is not None and self._held and not self._over:
+            self._held = False
+            self._transport.resume_reading()
+
+    def tick(self, ping_after: int, end_after: int) -> None:
+        """Called regularly: ask a silent member for a sign of life, and give up one that gives none.
+
+        Ticks are counted instead of seconds: if this process was stopped, the other side was not silent.
+        """
+        if self._held or not self.open:
+            return
+        self._silent += 1
+        if self._silent >= end_after:
+            self.abort(TimeoutError("it has been silent"))
+        elif self._silent >= ping_after:
+            self._websocket.send_ping(b"")
+            self._flush()
+
+    def close(self, code: int = CloseCode.GOING_AWAY, reason: str = "") -> None:
+        """End in order: what was sent before still leaves."""
+        if self.open:
+            self._websocket.send_close(code, reason)
+            self._flush()
+        self._leave()
+
+    def abort(self, why: BaseException | None = None) -> None:
+        """End at once."""
+        self.why = self.why or why
+        if self._transport is not None:
+            self._transport.abort()
+        self._end(self.why)
+
+    @property
+    def goodbye(self) -> str:
+        """What the other side said when it closed the connection; empty if nothing."""
+        received = self._websocket.close_rcvd
+        return "" if received is None else "".join(c for c in received.reason if c.isprintable())
+
+    # ---- within -------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        last = False
+        for data in self._websocket.data_to_send():
+            if data:
+                self._channel.send(data)
+            else:
+                last = True
+        if last:
+            self._channel.finish()
+        if self._transport is not None and not self._transport.is_closing():
+            if out := self._channel.to_send():
+                self._transport.write(out)
+            if last:
+                self._leave()
+
+    def _give_up(self, why: BaseException) -> None:
+        """Say why, if TLS or HTTP has a word for it, and close."""
+        self.why = self.why or why
+        with suppress(ssl.SSLError):
+            self._flush()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Send what is left, and close the socket when the other side does, or soon.
+
+        Closed at once it would be reset if more came in, and the other side would not read why.
+        """
+        if self._transport is not None and not self._over:
+            self._transport.resume_reading()
+            with suppress(OSError, RuntimeError):
+                self._transport.write_eof()
+            asyncio.get_running_loop().call_later(_CLOSING, self._transport.abort)
+        self._end(self.why)
+
+    def _opened(self) -> None:
+        self._owner.opened(self)
+        self.made.set_result(None)
+
+    def _end(self, why: BaseException | None) -> None:
+        if not self._over:
+            self._over, self.why = True, why
+            self._queue.clear()
+            if not self.made.done():
+                self.made.set_result(None)
+            self._owner.ended(self, why)

@@ -1,0 +1,185 @@
+"""Where others connect: accepts without waiting, and bounds those who have not proved who they are.
+
+A stranger's connection costs a little memory for a few seconds and nothing else. If too many wait, the oldest
+is dropped: one who has a certificate shows it within milliseconds, so a flood drops only itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import final
+
+from tacit.runtime.transport.base import NetworkError
+from tacit.runtime.transport.connection_diagnosis import require_endpoint
+from tacit.runtime.transport.link import Link
+
+_AT_ONCE = 64  # connections accepted before others have a turn
+_BACKLOG = 1024
+_FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+@final
+class Listener:
+    """Listens at some endpoints.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the `Link` for a connection from an address.
+    seconds : float
+        A connection that is not let in by then is closed.
+    most, most_per_address : int
+        So many connections may wait to be let in.
+    """
+
+    def __init__(
+        self, make: Callable[[str], Link], *, seconds: float, most: int, most_per_address: int
+    ) -> None:
+        self._make, self._seconds = make, seconds
+        self._most, self._most_per_address = most, most_per_address
+        self._sockets: list[socket.socket] = []
+        self._waiting: defaultdict[str, dict[Link, asyncio.TimerHandle]] = defaultdict(dict)
+        self._count = 0
+        self._making: set[asyncio.Task[object]] = set()
+        self._spare = -1  # a file that is given up to refuse someone when there are no more files
+
+    @property
+    def waiting(self) -> int:
+        """How many connections are not let in yet."""
+        return self._count
+
+    async def open(self, endpoint: str) -> None:
+        """Listen at all addresses that an endpoint stands for."""
+        host, port = require_endpoint(endpoint)
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except OSError:
+            raise NetworkError(f"{endpoint} cannot be listened at: there is no host of this name.") from None
+        made, error = [], None
+        for family, _, _, _, where in dict.fromkeys(found):
+            try:
+                made.append(socket.create_server(where[:2], family=family, backlog=_BACKLOG))
+            except OSError as caught:
+                error = caught
+                if caught.errno != errno.EADDRNOTAVAIL:  # localhost may stand for more than there is
+                    break
+        else:
+            error = None if made else error
+        if error is not None:
+            for one in made:
+                one.close()
+            raise NetworkError(_sentence(endpoint, error)) from None
+        if self._spare < 0:
+            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        for one in made:
+            one.setblocking(False)
+            self._sockets.append(one)
+            loop.add_reader(one.fileno(), self._accept, one)
+
+    def let_in(self, link: Link) -> None:
+        """Count a connection no longer: it has proved who it is, or its socket is closed."""
+        group = _group(link.address)
+        waiting = self._waiting.get(group, {})
+        if (timer := waiting.pop(link, None)) is not None:
+            timer.cancel()
+            self._count -= 1
+            if not waiting:
+                del self._waiting[group]
+
+    def close(self) -> None:
+        """Listen no more, and drop those who wait."""
+        loop = asyncio.get_running_loop()
+        for one in self._sockets:
+            loop.remove_reader(one.fileno())
+            one.close()
+        self._sockets.clear()
+        for group in list(self._waiting.values()):
+            for link in list(group):
+                link.abort()
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                made, where = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno in _FULL:
+                    self._make_room(listening)
+                return
+            made.setblocking(False)
+            self._begin(made, str(where[0]))
+
+    def _begin(self, made: socket.socket, address: str) -> None:
+        group = _group(address)
+        if len(self._waiting[group]) >= self._most_per_address:
+            self._drop_oldest(group)
+        elif self._count >= self._most:
+            self._drop_oldest(self._largest)
+        loop = asyncio.get_running_loop()
+        link = self._make(address)
+        late = loop.call_later(self._seconds, link.abort, TimeoutError())
+        self._waiting[group][link] = late
+        self._count += 1
+        link.lost.add_done_callback(lambda _: self.let_in(link))
+        task = loop.create_task(self._connect(link, made))
+        self._making.add(task)
+        task.add_done_callback(self._making.discard)
+
+    async def _connect(self, link: Link, made: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: link, made)
+        except OSError as error:
+            made.close()
+            link.abort(error)
+            self.let_in(link)
+
+    @property
+    def _largest(self) -> str:
+        return max(self._waiting, key=lambda group: len(self._waiting[group]))
+
+    def _drop_oldest(self, group: str) -> None:
+        oldest = next(iter(self._waiting[group]))
+        oldest.abort(TimeoutError())
+        self.let_in(oldest)
+
+    def _make_room(self, listening: socket.socket) -> None:
+        """Files have run out: drop who waits longest, or refuse who comes. Never sleep: others may come."""
+        if self._count:
+            self._drop_oldest(self._largest)
+            return
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+        with suppress(OSError):
+            listening.accept()[0].close()
+        with suppress(OSError):
+            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _group(address: str) -> str:
+    """Return what one owner has at least: an IPv4 address, or a /64 of IPv6."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return address if found.version == 4 else str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+
+
+def _sentence(endpoint: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"{endpoint} is in use already: stop what listens there, or choose another port."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{endpoint} is not an address of this machine: listen at one that is, or at 0.0.0.0."
+    return f"{endpoint} cannot be listened at: {error.strerror}."

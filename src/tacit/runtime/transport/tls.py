@@ -1,0 +1,148 @@
+"""Mutual TLS 1.3 without I/O: contexts from an agent's files, and a channel that takes and gives bytes.
+
+asyncio's own TLS is not used. It drops the alert that tells the other side why its certificate was refused,
+and it allocates 256 KiB for every connection, before anyone has proved anything.
+"""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from cryptography import x509
+
+from tacit.errors import FileError, TacitError
+from tacit.runtime.files import read_private, read_public
+from tacit.runtime.identity.certificates import Certificate, read_certificates
+
+if TYPE_CHECKING:
+    from tacit.runtime.identity.identity import TlsFiles
+
+_CHUNK = 1 << 16
+
+
+@final
+class Credentials:
+    """An agent's own certificate and whom it trusts, as TLS wants them.
+
+    The files are looked at whenever a connection is made: a renewed certificate is used without a restart.
+    """
+
+    def __init__(self, files: TlsFiles) -> None:
+        self._files = files
+        self._seen: tuple[object, ...] = ()
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the files if they have changed; if that fails, go on with what they were."""
+        seen = tuple(map(_signature, (self._files.certificate, self._files.authority)))
+        if seen == self._seen:
+            return
+        try:
+            self._read()
+        except (TacitError, OSError):
+            if not self._seen:
+                raise
+        else:
+            self._seen = seen
+
+    def _read(self) -> None:
+        files = self._files
+        certificate = read_certificates(read_private(files.certificate), str(files.certificate))[0]
+        authority = read_certificates(read_public(files.authority), str(files.authority))[0]
+        self.server = _context(ssl.PROTOCOL_TLS_SERVER, files)
+        self.client = _context(ssl.PROTOCOL_TLS_CLIENT, files)
+        self.certificate, self.authority = certificate, authority
+
+    @property
+    def expires(self) -> datetime:
+        """When our certificate, or the authority's, expires."""
+        return min(self.certificate.expires, self.authority.expires)
+
+
+def _signature(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _context(side: ssl._SSLMethod, files: TlsFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(side)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    if side == ssl.PROTOCOL_TLS_SERVER:
+        context.num_tickets = 0  # no resumption: every connection proves its key anew
+    try:
+        context.load_verify_locations(files.authority)
+        context.load_cert_chain(files.certificate, files.private_key)
+    except ssl.SSLError:
+        raise FileError(f"{files.certificate} and {files.authority} cannot be used for TLS.") from None
+    return context
+
+
+@final
+class Channel:
+    """One TLS connection as bytes in and bytes out.
+
+    Call `to_send` after everything else, also after an error: an alert may be waiting in it.
+    """
+
+    def __init__(self, context: ssl.SSLContext, host: str | None = None) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=host is None, server_hostname=host
+        )
+        self.ready = False
+        self.ended = False
+        """Whether the other side has said that nothing more comes."""
+
+    def start(self) -> None:
+        """Make the first step of the handshake; raises `ssl.SSLError`."""
+        with suppress(ssl.SSLWantReadError):
+            self._tls.do_handshake()
+            self.ready = True
+
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes from the network and return what they say; raises `ssl.SSLError`."""
+        self._incoming.write(data)
+        if not self.ready:
+            self.start()
+        return self._read() if self.ready else b""
+
+    def _read(self) -> bytes:
+        parts = []
+        with suppress(ssl.SSLWantReadError):
+            while not self.ended:
+                try:
+                    part = self._tls.read(_CHUNK)
+                except ssl.SSLZeroReturnError:
+                    part = b""
+                if part:
+                    parts.append(part)
+                else:
+                    self.ended = True
+        return b"".join(parts)
+
+    def send(self, data: bytes) -> None:
+        """Encrypt bytes for the network."""
+        view = memoryview(data)
+        while view:
+            view = view[self._tls.write(view) :]
+
+    def finish(self) -> None:
+        """Say that nothing more comes."""
+        with suppress(ssl.SSLError):
+            self._tls.unwrap()
+
+    def to_send(self) -> bytes:
+        """Return what must be sent now."""
+        return self._outgoing.read()
+
+    def peer(self) -> Certificate:
+        """Return the other side's certificate, which our authority has signed; raises `FileError`."""
+        shown = self._tls.getpeercert(binary_form=True)
+        if not shown:
+            raise FileError("there is no certificate.")
+        return Certificate.parse(x509.load_der_x509_certificate(shown), "the certificate")

@@ -1,0 +1,1 @@
+"""Judge a session from what everyone could see of it."""

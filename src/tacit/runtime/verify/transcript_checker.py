@@ -1,0 +1,442 @@
+"""Follows the lines of transcripts and finds what does not fit, and what is missing.
+
+docs/reference/wire.md says what is checked. A finding is wrong where something signed contradicts the rules
+or something else that is signed, and a gap where something that a mean rests on is not there. Who wrote a
+file is not signed, so no verdict depends on it.
+
+Memory: the numbers of one round at a time and of rounds whose reports are spread over several files, and for
+each (agent, round) seen two digests of 32 bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, final
+
+from tacit.protocol.codec import Codec, as_numbers, combined, history
+from tacit.protocol.effects import Refused
+from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Feedback, Kind, Message, Report, Stop
+from tacit.protocol.session import Session
+from tacit.runtime.reading import Content, Line, Reading, decoded, header, line_of, mean_line, same
+from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding, refusal_name
+
+_MOST_FINDINGS = 1000
+_MOST_NAMES = 5
+
+
+class Slot(NamedTuple):
+    """What there can be one message of: a kind of message of one sender in one round."""
+
+    sender: int
+    kind: Kind
+    round: int
+
+
+@final
+class Checker:
+    """Checks transcripts of one session, one after another, and keeps what they add up to."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.codec = Codec(session)
+        self.findings: list[Finding] = []
+        self.lines = 0
+        self.digests: dict[Slot, bytes] = {}
+        self.more: Counter[Slot] = Counter()  # further different messages for the same slot
+        self.heard: dict[tuple[int, int], bytes] = {}  # what an agent's report u, or its end, commits to
+        self.used: dict[int, tuple[int, ...]] = {}  # with a server, by round
+        self.means: dict[tuple[int, int], tuple[int, ...]] = {}  # on a graph, by (round, agent)
+        self.feedback: Message | None = None  # the newest
+        self.right: set[int] = set()  # rounds whose feedback is the mean of its reports
+        self._open: dict[int, Message] = {}  # feedback whose reports were not all in its file
+        self._reports: dict[int, dict[int, Message]] = {}  # of the rounds in `_open`
+        self._lacking: dict[tuple[int, int], set[int]] = {}  # whose reports a mean lacks, by round and agent
+        self._stops: list[int] = []
+        self._evidence: list[tuple[Slot, bytes, bytes | None, Finding]] = []
+        self._kept: Counter[bool] = Counter()  # findings, by whether they are wrong
+
+    def found(self, name: str, file: _File | None = None, **where: Any) -> None:
+        """Note what was found, and where; `about` is added to its sentence."""
+        said = WRONG.get(name) or GAPS.get(name) or NOTES.get(name) or where.pop("sentence", name)
+        if about := where.get("about"):
+            said += f": {about}"
+        sender = where.get("sender")
+        name_of = None if sender is None else self.session.member_name(sender)
+        self._keep(Finding(name, said, file and file.name, file and file.line, where.get("round"), name_of))
+
+    def _keep(self, made: Finding) -> None:
+        """Keep the first thousand of each sort: what is harmless must not crowd out what is wrong."""
+        self._kept[made.wrong] += 1
+        if self._kept[made.wrong] <= _MOST_FINDINGS:
+            self.findings.append(made)
+
+    def add(self, reading: Reading, name: str) -> None:
+        """Check one transcript."""
+        file = _File(self, reading, name)
+        if not same(reading.declared, header(self.session, reading.by)):
+            self.found("altered-header", file)
+        for line in reading:
+            self.lines += 1
+            file.take(line)
+        if reading.torn:
+            self.found("torn", file)
+
+    def seen(self, message: Message, slot: Slot, file: _File) -> bool:
+        """Remember a message; return whether it is the first, or the same as the first, for its slot."""
+        first = self.digests.setdefault(slot, message.digest)
+        if first == message.digest:
+            return True
+        self.more[slot] += 1
+        self.found("equivocation", file, round=slot.round, sender=slot.sender)
+        return False
+
+    def evidence(self, message: Message, file: _File) -> None:
+        """Keep what a frame that was kept as evidence would contradict; judged when all is read."""
+        place = Finding("evidence-alone", NOTES["evidence-alone"], file.name, file.line)
+        before = message.body.before if isinstance(message.body, Feedback) else None
+        self._evidence.append((_slot(message), message.digest, before, place))
+
+    def stop(self, update: int) -> None:
+        """Take note that the coordinator has signed the end."""
+        self._stops.append(update)
+
+    # ---- feedback -----------------------------------------------------------------------------------
+
+    def close(self, message: Message, reports: Mapping[int, Message], file: _File) -> None:
+        """Take a feedback and those of its round's reports that stand in the same file."""
+        body = message.body
+        assert isinstance(body, Feedback)
+        t, used = body.round, self.codec.members(body.used)
+        self.used[t] = used
+        if self.feedback is None or self._round_of(self.feedback) <= t:
+            self.feedback = message
+        if all(i in reports for i in used):
+            self._recompute(message, used, reports, file)
+        elif t not in self.right:
+            self._open[t] = message
+            self._reports.setdefault(t, {}).update(reports)
+
+    def _recompute(
+        self, message: Message, used: tuple[int, ...], reports: Mapping[int, Message], file: _File | None
+    ) -> None:
+        """Check that a feedback is the mean of its reports, phase (ii), and commits to them."""
+        body = message.body
+        assert isinstance(body, Feedback)
+        right = True
+        if combined(reports[i].digest for i in used) != body.reports:
+            right = False
+            self.found("wrong-reports", file, round=body.round)
+        if self.mean(reports[i] for i in used) != message.numbers:
+            right = False
+            self.found("wrong-mean", file, round=body.round)
+        if right:
+            self.right.add(body.round)
+        self._open.pop(body.round, None)
+        self._reports.pop(body.round, None)
+
+    def mean(self, reports: Iterable[Message]) -> tuple[int, ...]:
+        """Return the mean of reports, exactly as coordinators and peers must take it."""
+        return as_numbers(self.session.lattice.mean([self.codec.lifted(report) for report in reports]))
+
+    # ---- means of peers -----------------------------------------------------------------------------
+
+    def claim(self, t: int, agent: int, named: tuple[int, ...], file: _File) -> None:
+        """Take a right mean of a peer: its next report must commit to what it was taken of."""
+        spoke = agent in named
+        if len(named) < max(1, min(self.session.least_quorum, len(self.session.neighbours(agent)) + spoke)):
+            self.found("below-quorum", file, round=t, sender=agent)
+        if self.means.setdefault((t, agent), named) != named:
+            self.found("other-history", file, round=t, sender=agent)
+
+    def lacks(self, t: int, agent: int, whose: Iterable[int]) -> None:
+        """Take note that a mean of an agent, or of the coordinator, names reports that are not there."""
+        self._lacking.setdefault((t, agent), set()).update(whose)
+
+    # ---- when all is read ---------------------------------------------------------------------------
+
+    def finish(self, *, running: bool) -> None:
+        """Check what only all lines together can tell."""
+        if self.session.topology == "server":
+            self._finish_server(running=running)
+        else:
+            self._finish_graph(running=running)
+        for slot, digest, before, place in self._evidence:
+            self._judge(slot, digest, before, place)
+        lacking = {place: whose for place, whose in self._lacking.items() if place not in self.means}
+        if lacking:
+            names = self._names(i for whose in lacking.values() for i in whose)
+            self.found("missing-report", round=min(lacking)[0], about=f"those of {names}")
+        if self.rounds == 0:
+            self.found("no-rounds")
+        else:
+            self._start()
+
+    def _finish_server(self, *, running: bool) -> None:
+        for (agent, u), heard in sorted(self.heard.items()):
+            feedback = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, u - 1)) if u else NOTHING_HEARD
+            if feedback not in (None, heard):
+                self.found("other-history", round=u, sender=agent)
+        for t, message in sorted(self._open.items()):
+            reports, used = self._reports[t], self.used[t]
+            absent = [i for i in used if i not in reports]
+            if absent:
+                self.lacks(t, COORDINATOR, absent)
+            else:
+                self._recompute(message, used, reports, None)
+        end = min(self._stops, default=self.rounds)
+        if self.rounds > end:
+            self.found("after-the-end", round=end)
+        if not (running or self.rounds in self._stops) and self.rounds < self.session.rounds:
+            self.found("unfinished", round=self.rounds)
+
+    def _finish_graph(self, *, running: bool) -> None:
+        said: list[dict[int, bytes]] = [{} for _ in range(self.session.n)]
+        made: list[dict[int, tuple[int, ...]]] = [{} for _ in range(self.session.n)]
+        for (agent, u), heard in self.heard.items():
+            said[agent][u] = heard
+        for (t, agent), named in self.means.items():
+            made[agent][t] = named
+        gaps: dict[str, set[int]] = {"missing-mean": set(), "unsigned-mean": set(), "unfinished": set()}
+        for agent in range(self.session.n):
+            signed, whole = self._follow(agent, said[agent], made[agent])
+            if not whole:
+                gaps["missing-mean"].add(agent)
+            unsigned = [t for t in made[agent] if t >= signed]
+            if running:  # not yet: it may sign them with its next report
+                for t in unsigned:
+                    del self.means[t, agent]
+                continue
+            if unsigned:
+                gaps["unsigned-mean"].add(agent)
+            if max([signed, *(t + 1 for t in made[agent])]) < self.session.rounds:
+                gaps["unfinished"].add(agent)
+        for name, agents in gaps.items():
+            if agents:
+                self.found(name, about=self._names(agents))
+
+    def _follow(
+        self, agent: int, said: Mapping[int, bytes], made: Mapping[int, tuple[int, ...]]
+    ) -> tuple[int, bool]:
+        """Follow a peer's means from the first; return how many it has signed for, and if all are there."""
+        at, signed, whole = 0, 0, True
+        known: bytes | None = NOTHING_HEARD
+        for u in sorted({*said, *(t + 1 for t in made)}):
+            if u:
+                named = made.get(u - 1) if at == u - 1 else None
+                whose = None if named is None else self._digests(u - 1, named)
+                known = None if known is None or whose is None else history(known, whose)
+            at = u
+            if u not in said:
+                continue
+            if known is None:
+                whole = False
+            elif known != said[u]:
+                self.found("other-history", round=u, sender=agent)
+            known, signed = said[u], u
+        return signed, whole
+
+    def _digests(self, t: int, agents: Iterable[int]) -> list[bytes]:
+        return [self.digests[Slot(j, Kind.REPORT, t)] for j in agents]
+
+    def _start(self) -> None:
+        """Tell where fewer spoke in round 0 than had to be there: they may have been, and left."""
+        session = self.session
+        if session.topology == "server":
+            few = 0 in self.used and len(self.used[0]) < session.least_start
+        else:
+            few = any(
+                t == 0 and len(named) < min(session.least_start, len(session.neighbours(i)) + 1)
+                for (t, i), named in self.means.items()
+            )
+        if few:
+            self.found("start-unproved", round=0)
+
+    def _judge(self, slot: Slot, digest: bytes, before: bytes | None, place: Finding) -> None:
+        """Say whether a frame kept as evidence cannot be honest beside the others.
+
+        It is another message for one slot, or says that another feedback came before it than was signed.
+        """
+        another = self.digests.setdefault(slot, digest) != digest
+        last = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, slot.round - 1))
+        if another:
+            self.more[slot] += 1
+        if another or (before is not None and last is not None and last != before):
+            who = self.session.member_name(slot.sender)
+            place = replace(
+                place, name="equivocation", sentence=WRONG["equivocation"], round=slot.round, sender=who
+            )
+        self._keep(place)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are over, by what was seen."""
+        return max([*self.used, *(t for t, _ in self.means)], default=-1) + 1
+
+    def _names(self, agents: Iterable[int]) -> str:
+        names = [self.session.member_name(i) for i in sorted(set(agents))]
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        return ", ".join(names[:_MOST_NAMES]) + more
+
+    @staticmethod
+    def _round_of(feedback: Message) -> int:
+        assert isinstance(feedback.body, Feedback)
+        return feedback.body.round
+
+
+@final
+class _File:
+    """Where in one transcript the checking is."""
+
+    def __init__(self, checker: Checker, reading: Reading, name: str) -> None:
+        self.checker, self.session, self.name = checker, checker.session, name
+        self.by = reading.by  # a hint, for notes only: nobody has signed it
+        self.line = 1
+        self.round = 0
+        self.ended = False
+        self.before: bytes | None = NOTHING_HEARD
+        self.reports: dict[int, Message] = {}
+
+    def take(self, line: Line) -> None:
+        """Check one line, after those before it."""
+        self.line = line.number
+        content, found = line.content, self.checker.found
+        if content is None:
+            found("unreadable-line", self)
+        elif "frame" in content:
+            self._frame(content)
+        elif "used" in content and self.session.topology == "graph":
+            self._mean(content)
+        else:
+            found("unreadable-line", self)
+
+    def _frame(self, content: Content) -> None:
+        found = self.checker.found
+        frame = decoded(content["frame"])
+        message = None if frame is None else self.checker.codec.open(frame)
+        if message is None:
+            found("unreadable-line", self)
+            return
+        if isinstance(message, Refused):
+            name, sentence = refusal_name(message.reason), message.reason.value
+            found(name, self, round=_round(content), sender=message.sender, sentence=sentence)
+            return
+        slot = _slot(message)
+        if content.get("note") == "evidence":
+            self._note(content, message)
+        elif not isinstance(message.body, Report | Feedback | Stop | Done):
+            found("wrong-sender", self, sender=message.sender)
+        elif not same(content, line_of(message)):
+            found("altered-line", self, round=slot.round, sender=message.sender)
+        elif self.ended:
+            found("after-the-end", self, round=slot.round)
+        elif isinstance(message.body, Stop):
+            self._stop(message, message.body)
+        elif isinstance(message.body, Done):
+            if self.checker.seen(message, slot, self):
+                self.checker.heard[message.sender, message.body.update] = message.body.heard
+        else:
+            self._in_place(message, message.body, self.checker.seen(message, slot, self))
+
+    def _note(self, content: Content, message: Message) -> None:
+        if set(content) != {"note", "frame"}:
+            self.checker.found("altered-line", self)
+        self.checker.evidence(message, self)
+
+    def _stop(self, message: Message, body: Stop) -> None:
+        if message.sender != COORDINATOR:
+            return
+        self.ended = True
+        self.checker.stop(body.update)
+        if body.update != self.round:  # or rounds before it could be cut off with it
+            wrong = "missing-round" if body.update > self.round else "out-of-order"
+            self.checker.found(wrong, self, round=self.round)
+
+    def _in_place(self, message: Message, body: Report | Feedback, first: bool) -> None:
+        if isinstance(body, Report):
+            self._report(message, body, first)
+        elif first:
+            self._feedback(message, body)
+        else:  # judged already: go on from it
+            self.round, self.reports, self.before = body.round + 1, {}, message.digest
+
+    def _report(self, message: Message, body: Report, first: bool) -> None:
+        if first:
+            self.checker.heard[message.sender, body.update] = body.heard
+        if body.update > self.round:
+            self._next_round(body.update)
+        if body.update != self.round:
+            self.checker.found("out-of-order", self, round=body.update, sender=message.sender)
+        else:
+            self.reports[message.sender] = message
+
+    def _next_round(self, t: int) -> None:
+        over = self.session.topology == "graph"  # where no feedback says that a round is over
+        if t > self.round + over:
+            self.checker.found("missing-round", self, round=self.round)
+        self.round, self.reports, self.before = t, {}, None
+
+    def _feedback(self, message: Message, body: Feedback) -> None:
+        checker, t = self.checker, body.round
+        if t < self.round:
+            checker.found("out-of-order", self, round=t)
+            return
+        if t > self.round:
+            checker.found("missing-round", self, round=self.round)
+        elif body.before != self.before and self.before is not None:
+            checker.found("broken-chain", self, round=t)
+        checker.close(message, self.reports, self)
+        if any(i not in checker.used[t] and i != self.by for i in self.reports):
+            checker.found("unused-report", self, round=t)
+        self.round, self.reports, self.before = t + 1, {}, message.digest
+
+    def _mean(self, content: Content) -> None:
+        """A peer's own mean: its next report commits to what it was taken of."""
+        checker, session = self.checker, self.session
+        form = _mean_form(session, content)
+        if form is None:
+            checker.found("unreadable-line", self)
+            return
+        t, agent, named = form
+        if t != self.round:
+            checker.found("out-of-order", self, round=t, sender=agent)
+        elif absent := [j for j in named if j not in self.reports]:
+            checker.lacks(t, agent, absent)
+        else:
+            y = checker.mean(self.reports[j] for j in named)
+            if same(content, mean_line(session, agent, t, y, named)):
+                checker.claim(t, agent, named, self)
+            else:
+                checker.found("wrong-mean", self, round=t, sender=agent)
+
+
+def _mean_form(session: Session, content: Content) -> tuple[int, int, tuple[int, ...]] | None:
+    """Return round, agent and whose messages it used, where that could be."""
+    t, agent, used = (content.get(key) for key in ("round", "agent", "used"))
+    if type(t) is not int or type(agent) is not int or not isinstance(used, list):
+        return None
+    if not (0 <= t < session.rounds and 0 <= agent < session.n and used):
+        return None
+    allowed = {agent, *session.neighbours(agent)}
+    if not all(type(j) is int and j in allowed for j in used) or used != sorted(set(used)):
+        return None
+    return t, agent, tuple(used)
+
+
+def _slot(message: Message) -> Slot:
+    body = message.body
+    match body:
+        case Report():
+            return Slot(message.sender, Kind.REPORT, body.update)
+        case Feedback():
+            return Slot(message.sender, Kind.FEEDBACK, body.round)
+        case Done():
+            return Slot(message.sender, Kind.DONE, body.update)
+        case _:  # may be said again at another time: the message itself is its slot
+            return Slot(message.sender, Kind.STOP, int.from_bytes(message.digest, "big"))
+
+
+def _round(content: Content) -> int | None:
+    t = content.get("round")
+    return t if type(t) is int else None

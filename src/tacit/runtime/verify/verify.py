@@ -1,0 +1,311 @@
+"""Judge a session from its transcripts alone, without any secret.
+
+Anyone can check signatures, the session's id, the order of rounds, whose messages each mean was taken of,
+each mean to the last bit, quorums, the noise exponents that the schedule demands, what the messages cost each
+agent, and whether anybody signed two different messages for one round. A session is sound only if all of that
+was checked for every round. Where something is missing it is unchecked, and says what is missing.
+
+A transcript cannot show messages that were left out of it altogether, nor whether the noise was drawn as it
+must be; for that there is `tacit audit`. docs/reference/wire.md has every rule, for other implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, final
+
+import numpy as np
+
+from tacit.errors import FileError, InputError
+from tacit.mechanism import Distributed
+from tacit.mechanism.lattice import LatticeAgent
+from tacit.noise.accounting import account
+from tacit.protocol.codec import as_array
+from tacit.protocol.messages import Kind
+from tacit.protocol.session import Session
+from tacit.rounding import fraction_up
+from tacit.runtime.reading import Reading
+from tacit.runtime.verify.findings import Finding
+from tacit.runtime.verify.transcript_checker import Checker
+from tacit.theory import influence, selection
+from tacit.theory.influence import Happened, Value
+
+_FREE, _PER_LINE = 1000, 4
+"""So many messages are accounted for, and so many more for every line. Each takes some 50 µs, and the account
+of a message needs those of all before it: a file of three lines could ask for a hundred thousand."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """How far off a value is, by what really influence.
+
+    Attributes
+    ----------
+    what : str
+        Whose value: the last feedback, the average of all states, or one agent's state.
+    components : int
+        How many numbers a value has. Each radius is for any one of them; those named `…_all_components`
+        cover all of them at once.
+    radius : float
+        Around the declared target, whatever the values within the session's range were. It assumes that
+        who was used does not depend on the noise.
+    radius_met : float
+        Around the target that was really met, Σ weights·values; with the same assumption.
+    radius_any_selection : float
+        Around the declared target, whoever chose who was used, and when the session ended.
+    shift : float
+        How far the two targets can be apart.
+    weights : array
+        Of each agent's value in what was really met.
+    """
+
+    what: str
+    failure_probability: float
+    components: int
+    radius: float
+    radius_all_components: float
+    radius_met: float
+    radius_met_all_components: float
+    radius_any_selection: float
+    radius_any_selection_all_components: float
+    shift: float
+    weights: np.ndarray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What transcripts of one session prove.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        What was found; `sound` if nothing is wrong and nothing is missing.
+    rounds : int
+        How many rounds are over.
+    used : tuple of tuples
+        With a server, whose messages each round used, by number; on a graph who used whose, as pairs.
+    means : int
+        How many means were recomputed and are right to the last bit.
+    losses : tuple of float, or None
+        What each agent's messages in these transcripts cost it, rounded up, for the session's adjacency.
+    declared : tuple of float, or None
+        What each agent loses if it speaks in every round. Both are None where adding them up would take out
+        of all proportion to the size of the transcripts.
+    claimed : tuple of float or None
+        The last feedback as it was signed, one number per component; on a graph nobody says it.
+    accuracy : Accuracy or None
+        None unless the session is sound.
+    """
+
+    session: Session
+    findings: tuple[Finding, ...]
+    rounds: int
+    used: tuple[tuple[Any, ...], ...]
+    means: int
+    losses: tuple[float, ...] | None
+    declared: tuple[float, ...] | None
+    messages: tuple[int, ...]
+    claimed: tuple[float, ...] | None
+    accuracy: Accuracy | None
+
+    @property
+    def word(self) -> Literal["sound", "unchecked", "unsound"]:
+        """The verdict in one word."""
+        return _word(self.findings)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every mean was recomputed from signed messages, and nothing is wrong or missing."""
+        return self.word == "sound"
+
+    @property
+    def result(self) -> tuple[float, ...] | None:
+        """The last feedback where the session is sound: otherwise nothing says that it means anything."""
+        return self.claimed if self.sound else None
+
+    @property
+    def equivocators(self) -> tuple[str, ...]:
+        """Who is proved to have said two things at once."""
+        names = {f.sender for f in self.findings if f.name == "equivocation" and f.sender is not None}
+        return tuple(sorted(names))
+
+
+def verify(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    running: bool = False,
+    failure_probability: float = 0.05,
+    agent: str | None = None,
+    session: Session | None = None,
+) -> Verdict:
+    """Check one session's transcripts, one or several members', and say what they prove.
+
+    Parameters
+    ----------
+    paths : path, or several
+        Several are judged together: what a coordinator told different agents is compared.
+    running : bool
+        Accept that rounds are missing at the end: the session may go on. What is there is judged as usual.
+    failure_probability : float
+        Of the accuracy radius, which is computed where the session is sound.
+    agent : str, optional
+        Report the accuracy of this agent's own state; by default of the last feedback, on a graph of the
+        average of all states.
+    session : Session, optional
+        What was agreed on. Without it a transcript is judged by the session and keys that it declares itself:
+        then compare its id, or whoever made up everything else made up the keys too.
+
+    Raises
+    ------
+    FileError
+        If a file cannot be read, or is no transcript.
+    """
+    several = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not several:
+        raise FileError("there must be a transcript to verify.")
+    first = Reading(several[0])
+    number = None if agent is None else first.session.index(agent)
+    checker = Checker(first.session)
+    if session is not None and session.id != first.session.id:
+        checker.found("other-session")
+    for path in several:
+        reading = first if path is several[0] else Reading(path)
+        if reading.session.id != first.session.id:
+            checker.found("other-session")
+            continue
+        checker.add(reading, Path(path).name)
+    checker.finish(running=running)
+    return _verdict(checker, failure_probability, number)
+
+
+def _word(findings: Sequence[Finding]) -> Literal["sound", "unchecked", "unsound"]:
+    if any(finding.wrong for finding in findings):
+        return "unsound"
+    return "unchecked" if any(finding.gap for finding in findings) else "sound"
+
+
+def _verdict(checker: Checker, failure_probability: float, agent: int | None) -> Verdict:
+    session = checker.session
+    messages, losses = _messages(checker), _losses(checker)
+    if losses is None:
+        checker.found("losses-uncounted")
+    claimed = None
+    if checker.feedback is not None:
+        numbers = session.lattice.value(as_array(checker.feedback.numbers))
+        claimed = tuple(np.atleast_1d(numbers).tolist())
+    sound = _word(checker.findings) == "sound"
+    return Verdict(
+        session=session,
+        findings=tuple(checker.findings),
+        rounds=checker.rounds,
+        used=_used(checker),
+        means=len(checker.right) + len(checker.means),
+        losses=losses,
+        declared=_declared(checker),
+        messages=messages,
+        claimed=claimed,
+        accuracy=_accuracy(checker, failure_probability, agent) if sound else None,
+    )
+
+
+def _used(checker: Checker) -> tuple[tuple[Any, ...], ...]:
+    if checker.session.topology == "server":
+        return tuple(checker.used.get(t, ()) for t in range(checker.rounds))
+    rows: list[list[tuple[int, int]]] = [[] for _ in range(checker.rounds)]
+    for (t, i), named in sorted(checker.means.items()):
+        rows[t] += [(i, j) for j in named]
+    return tuple(map(tuple, rows))
+
+
+def _messages(checker: Checker) -> tuple[int, ...]:
+    counts = [0] * checker.session.n
+    for slot in checker.digests:
+        if slot.kind is Kind.REPORT:
+            counts[slot.sender] += 1 + checker.more[slot]
+    return tuple(counts)
+
+
+def _losses(checker: Checker) -> tuple[float, ...] | None:
+    """Add up what each agent's messages cost: two different ones for one update cost twice."""
+    session = checker.session
+    last: dict[LatticeAgent, int] = {}
+    slots = [slot for slot in checker.digests if slot.kind is Kind.REPORT]
+    for slot in slots:
+        agent = session.lattice_agent(slot.sender)
+        last[agent] = max(last.get(agent, 0), slot.round + 1)
+    if sum(last.values()) > _FREE + _PER_LINE * checker.lines:
+        return None
+    costs = {
+        agent: account(agent, most, adjacency=session.adjacency, components=session.components).per_message
+        for agent, most in last.items()
+    }
+    totals = [Fraction(0)] * session.n
+    for slot in slots:
+        cost = Fraction(float(costs[session.lattice_agent(slot.sender)][slot.round]))
+        totals[slot.sender] += cost * (1 + checker.more[slot])
+    return tuple(map(fraction_up, totals))
+
+
+def _declared(checker: Checker) -> tuple[float, ...] | None:
+    """Return what each agent loses if it speaks in every round."""
+    session = checker.session
+    agents = {session.lattice_agent(i) for i in range(session.n)}
+    if len(agents) * session.rounds > _FREE + _PER_LINE * checker.lines:
+        return None
+    return tuple(session.account(i).total for i in range(session.n))
+
+
+def _accuracy(checker: Checker, failure_probability: float, agent: int | None) -> Accuracy | None:
+    """Return the radius for what really happened, docs/proofs/influence.md."""
+    session, rounds = checker.session, checker.rounds
+    used = _used(checker)
+    if rounds == 0 or not all(used):
+        return None
+    mechanism = session.mechanism
+    try:
+        if isinstance(mechanism, Distributed):
+            run = influence.graph(mechanism, used, lattice=session.lattice)
+        else:
+            run = influence.server(mechanism, used, lattice=session.lattice)
+    except InputError:  # what is wrong has been found before; no number follows from it
+        return None
+    if agent is not None:
+        value, what = run.agent(agent), f"the state of {session.member_name(agent)}"
+    elif isinstance(mechanism, Distributed):
+        value, what = run.average(), "the average of all states"
+    else:
+        value, what = run.feedback(), "the last feedback"
+    return _judged(run, value, what, session, failure_probability)
+
+
+def _judged(run: Happened, value: Value, what: str, session: Session, b: float) -> Accuracy:
+    """Return all radii, for one component and for all."""
+    spread = session.lattice.high - session.lattice.low
+    least, rounds = session.least_quorum, session.rounds
+
+    def radii(k: int) -> tuple[float, float, float]:
+        met = value.radius(b, components=k)
+        around = max(met, value.radius(b, spread=spread, components=k))
+        proof = selection.radius(run, value, b, least=least, rounds=rounds, spread=spread, components=k)
+        return around, met, max(around, proof)
+
+    one = radii(1)
+    every = one if session.components == 1 else radii(session.components)
+    return Accuracy(
+        what=what,
+        failure_probability=b,
+        components=session.components,
+        radius=one[0],
+        radius_all_components=every[0],
+        radius_met=one[1],
+        radius_met_all_components=every[1],
+        radius_any_selection=one[2],
+        radius_any_selection_all_components=every[2],
+        shift=value.bias * spread,
+        weights=value.weights,
+    )

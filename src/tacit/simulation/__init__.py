@@ -1,0 +1,53 @@
+"""What would happen: simulated runs, sampled outcomes, sweeps, and files to keep them in.
+
+Noise here is seedable and therefore not private: never for real values that others can see.
+The names below load their module when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from tacit.lazy import exports
+
+if TYPE_CHECKING:
+    from tacit.simulation.engine import simulate
+    from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
+    from tacit.simulation.outcome import sample_agent, sample_average, sample_outcome
+    from tacit.simulation.partition import simulate_partitioned
+    from tacit.simulation.record import Record
+    from tacit.simulation.recorder import executions
+    from tacit.simulation.reference import reference
+    from tacit.simulation.results import load, save
+    from tacit.simulation.sweep import load_sweep, sweep
+
+__all__ = [
+    "Record",
+    "SimulatedWholeNoise",
+    "executions",
+    "load",
+    "load_sweep",
+    "reference",
+    "rounding_bound",
+    "sample_agent",
+    "sample_average",
+    "sample_outcome",
+    "save",
+    "simulate",
+    "simulate_on_lattice",
+    "simulate_partitioned",
+    "sweep",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "recorder": ("executions",),
+        "engine": ("simulate",),
+        "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
+        "outcome": ("sample_agent", "sample_average", "sample_outcome"),
+        "partition": ("simulate_partitioned",),
+        "record": ("Record",),
+        "reference": ("reference",),
+        "results": ("load", "save"),
+        "sweep": ("load_sweep", "sweep"),
+    },
+)

@@ -1,0 +1,195 @@
+"""The inner loops of the distributed mechanism: one pass over the agents per round.
+
+A tile is a stack of sheets (agents, width), flat. A pass reads θ_i, gathers the messages of the closed
+neighbourhood, moves θ_i, and writes the next message, noise included; messages are double-buffered.
+Parameters are arrays of one number, or of one per agent.
+"""
+
+# ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.noise._kernels import Words, compiled, inlined, laplace, mix64, prefer_wide, stream
+from tacit.simulation._kernels import AGENTS, DRAWS, sum_of_blocks
+from tacit.simulation.simd import closed_sum, combine, weighted_sum
+
+
+@inlined
+def _open_counters(keys: Any, t: Any, lo: Any, counters: Any, steps: Any) -> None:
+    """Counters of the first block of agents from `lo` on, and how far they move per block."""
+    width = len(keys)
+    block = len(counters) // width
+    for c in range(width):
+        start, gamma = stream(keys[c], np.uint64(t))
+        for i in range(block):
+            counters[i * width + c] = start + np.uint64(lo + i + 1) * gamma
+            steps[i * width + c] = np.uint64(block) * gamma
+
+
+@inlined
+def _next_draws(counters: Any, steps: Any, eta: Any, count: Any) -> None:
+    for p in range(count):
+        counter = counters[p]
+        eta[p] = laplace(mix64(counter))
+        counters[p] = counter + steps[p]
+
+
+@inlined
+def _stride(values: Any) -> Any:
+    """How far apart the values of two neighbouring agents are: nothing if all share one."""
+    return 1 if len(values) > 1 else 0
+
+
+@compiled
+def begin(
+    values: FloatArray,
+    component: IntArray,
+    scale: FloatArray,
+    keys: Words,
+    theta: FloatArray,
+    x: FloatArray,
+    lanes: tuple[int, ...],
+    before: int,
+    lo: int,
+    hi: int,
+) -> None:
+    """θ(0) of one sheet, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi.
+
+    `before` is the number of the sheet's first agent: its noise is that of the agent, not of the row.
+    """
+    prefer_wide()
+    width = len(lanes)
+    block = DRAWS // width
+    eta, counters, steps = np.empty(DRAWS), np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
+    _open_counters(keys, 0, before + lo, counters, steps)
+    for b in range(lo, hi, block):
+        end = min(b + block, hi)
+        _next_draws(counters, steps, eta, (end - b) * width)
+        for i in range(b, end):
+            for c in range(width):
+                theta[i * width + c] = values[i, component[c]]
+            combine(x, i, 1.0, theta, i, scale[i * _stride(scale)], eta, i - b, lanes)
+
+
+@compiled
+def take_out(
+    sheet: FloatArray, agents: IntArray, out: FloatArray, places: IntArray, stride: int, lo: int, hi: int
+) -> None:
+    """Copy columns: agent a of column c goes to out[places[c] + a·stride], for lo ≤ a < hi.
+
+    `agents` says which agents are meant; empty for all.
+    """
+    width = len(places)
+    for b in range(lo, hi, DRAWS):
+        for c in range(width):  # a block at a time: its rows stay in cache for all columns
+            for a in range(b, min(b + DRAWS, hi)):
+                i = agents[a] if len(agents) else a
+                out[places[c] + a * stride] = sheet[i * width + c]
+
+
+@compiled
+def move(
+    indptr: IntArray,
+    indices: Any,
+    sigma: FloatArray,
+    scale: FloatArray,
+    keys: Words,
+    theta: FloatArray,
+    x: FloatArray,
+    x_next: FloatArray,
+    t: int,
+    speaks: bool,
+    shadowed: bool,
+    lanes: tuple[int, ...],
+    before: int,
+    lo: int,
+    hi: int,
+) -> None:
+    """Round t of one sheet, for lo ≤ i < hi: feedback, update and, if there is a next round, its message.
+
+    `scale` is that of the next message.
+    """
+    prefer_wide()
+    width = len(lanes)
+    block = DRAWS // width
+    total, eta = np.empty(DRAWS), np.empty(DRAWS)
+    counters, steps = np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
+    noisy = speaks and not shadowed
+    if noisy:
+        _open_counters(keys, t + 1, before + lo, counters, steps)
+    for b in range(lo, hi, block):
+        end = min(b + block, hi)
+        if noisy:
+            _next_draws(counters, steps, eta, (end - b) * width)
+        for i in range(b, end):
+            first, last = indptr[i], indptr[i + 1]
+            keep = 1.0 - sigma[i * _stride(sigma)]
+            share = sigma[i * _stride(sigma)] / np.float64(last - first + 1)
+            closed_sum(x, indices, first, last, i, total, i - b, lanes)  # (|N(i)| + 1)·y_i, eq:y_dis
+            combine(theta, i, keep, theta, i, share, total, i - b, lanes)  # eq:upd_dis
+            if noisy:
+                combine(x_next, i, 1.0, theta, i, scale[i * _stride(scale)], eta, i - b, lanes)
+            elif speaks:
+                combine(x_next, i, keep, x, i, share, total, i - b, lanes)  # the shadow moves alike
+
+
+@compiled
+def block_sums(
+    theta: FloatArray,
+    weights: FloatArray,
+    n: int,
+    parts: FloatArray,
+    lanes: tuple[int, ...],
+    lo: int,
+    hi: int,
+) -> None:
+    """Σ γ_i θ_i of each block lo ≤ b < hi of the agents of one sheet."""
+    for b in range(lo, hi):
+        weighted_sum(parts, b, weights, _stride(weights), theta, b * AGENTS, min((b + 1) * AGENTS, n), lanes)
+
+
+@compiled
+def move_on(
+    indptr: IntArray,
+    indices: Any,
+    sigma: FloatArray,
+    scales: FloatArray,
+    keys: Words,
+    theta: FloatArray,
+    x: FloatArray,
+    x_next: FloatArray,
+    first: int,
+    last: int,
+    speaks_last: bool,
+    shadowed: bool,
+    weights: FloatArray,
+    weight_sum: float,
+    slots: IntArray,
+    averages: FloatArray,
+    lanes: tuple[int, ...],
+) -> None:
+    """Rounds first ≤ t < last of one sheet after the other, so that a small one stays in cache.
+
+    ``scales[t − first]`` is the scale of what is said after round t, ``slots[t − first]`` the row of
+    `averages` for the average after round t, or negative. After an odd number of rounds the messages
+    are in `x_next`.
+    """
+    n, width = len(indptr) - 1, len(lanes)
+    blocks = (n + AGENTS - 1) // AGENTS
+    parts = np.empty(blocks * width)
+    for column in range(0, len(keys), width):
+        sheet = slice(column * n, (column + width) * n)
+        here, there, states = x[sheet], x_next[sheet], theta[sheet]
+        names = keys[column : column + width]
+        for t in range(first, last):
+            speaks = speaks_last or t + 1 < last
+            move(indptr, indices, sigma, scales[t - first], names, states, here, there, t, speaks, shadowed,
+                 lanes, 0, 0, n)  # fmt: skip
+            here, there = there, here
+            if slots[t - first] >= 0:
+                block_sums(states, weights, n, parts, lanes, 0, blocks)
+                sum_of_blocks(parts, weight_sum, averages[slots[t - first], column : column + width])

@@ -1,0 +1,86 @@
+"""How the columns (run × component) of a simulation are cut into tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tacit.errors import ParameterError
+from tacit.mechanism import Distributed, Mechanism
+from tacit.simulation.record import available_memory
+
+WIDTHS = (16, 8, 4, 2, 1)  # one row is at most two cache lines, which processors fetch in pairs
+WIDEST = WIDTHS[0]  # of one sheet; a tile can be a stack of these
+TILE_BYTES = 1 << 30  # for one sheet: wider ones gain little more
+STACKED = 1 << 17  # numbers in a stack: enough to forget what it costs to begin a tile
+WORTH_SHARING = 1 << 15  # numbers in a round below which threads wait longer than they work
+APART_BYTES = 1 << 28  # above which tiles side by side push each other out of the shared cache
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Tiles as (first column, width), and how threads work on them.
+
+    Attributes
+    ----------
+    together : bool
+        Whether all threads work on one tile after the other, rather than each on a tile of its own.
+    working_bytes : int
+        Most memory that tiles take at one time.
+    """
+
+    tiles: tuple[tuple[int, int], ...]
+    together: bool
+    working_bytes: int
+
+
+def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch: int | None) -> Layout:
+    """Choose tiles for speed within memory; `batch` fixes how many runs move together."""
+    if batch is not None and batch < 1:
+        raise ParameterError(f"batch must be a whole number of at least 1, got {batch}.")
+    n, columns = mechanism.n, runs * components
+    column_bytes = 8 * n * (3 if isinstance(mechanism, Distributed) else 2)
+    sheet = _widest_sheet(mechanism, column_bytes)
+    widest = sheet if n * sheet >= WORTH_SHARING else _widest_stack(n, sheet, columns, threads)
+    group = min(runs, batch or runs) * components
+    tiles = tuple(
+        (start + first, width)
+        for start in range(0, columns, group)
+        for first, width in cut(min(group, columns - start), widest)
+    )
+    width = max(width for _, width in tiles)
+    together = (
+        threads > 1
+        and n * min(width, sheet) >= WORTH_SHARING
+        and (len(tiles) < 2 * threads or threads * width * column_bytes > APART_BYTES)
+    )
+    at_once = 1 if together else min(threads, len(tiles))
+    return Layout(tiles, together, at_once * width * column_bytes + 8 * n * (components + 4))
+
+
+def _widest_sheet(mechanism: Mechanism, column_bytes: int) -> int:
+    room = min(TILE_BYTES, available_memory() // 4)
+    for width in WIDTHS:
+        # columns with a server do not share a gather: rather fewer that stay in cache
+        near = isinstance(mechanism, Distributed) or width * mechanism.n <= STACKED
+        if near and width * column_bytes <= room:
+            return width
+    return 1
+
+
+def _widest_stack(n: int, sheet: int, columns: int, threads: int) -> int:
+    """Columns of a tile of few agents: many, but some tiles for every thread."""
+    width = sheet * max(1, STACKED // (n * sheet)) if sheet == WIDEST else sheet
+    while width > 4 and columns < 4 * threads * width:
+        width = width // 2 if width <= WIDEST else max(WIDEST, width // 2 // WIDEST * WIDEST)
+    return width
+
+
+def cut(columns: int, widest: int) -> list[tuple[int, int]]:
+    """Cut a row of columns into sheets, and stacks of the widest of them."""
+    tiles, first = [], 0
+    while first < columns:
+        most = min(widest, columns - first)
+        width = most // WIDEST * WIDEST or next(w for w in WIDTHS if w <= most)
+        tiles.append((first, width))
+        first += width
+    return tiles

@@ -1,0 +1,175 @@
+"""The inner loops of the client-server mechanism: one pass over the agents per round.
+
+A tile is (columns, agents), flat, because a column needs no other. Feedback is followed when the next
+message is made, in the same pass. Messages are added up over blocks of fixed size, and the blocks in a
+fixed order.
+"""
+
+# ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.noise._kernels import Words, compiled, inlined, laplace, mix64, prefer_wide, stream
+from tacit.simulation._kernels import AGENTS, sum_of_blocks
+
+
+@inlined
+def _towards(values: Any, sigma: Any, y: Any, first: Any) -> None:
+    """values_i ← (1 − σ_i) values_i + σ_i y, eq:upd, for a block of agents from `first` on."""
+    if len(sigma) == 1:
+        keep, pull = 1.0 - sigma[0], sigma[0] * y
+        for p in range(len(values)):
+            values[p] = keep * values[p] + pull
+    else:
+        own = sigma[first : first + len(values)]
+        for p in range(len(values)):
+            values[p] = (1.0 - own[p]) * values[p] + own[p] * y
+
+
+@inlined
+def _noisy(values: Any, scale: Any, start: Any, gamma: Any, first: Any, out: Any) -> None:
+    """out_i ← θ_i + η_i for a block of agents from `first` on."""
+    counter = start + np.uint64(first + 1) * gamma
+    if len(scale) == 1:
+        for p in range(len(values)):
+            out[p] = values[p] + scale[0] * laplace(mix64(counter + np.uint64(p) * gamma))
+    else:
+        own = scale[first : first + len(values)]
+        for p in range(len(values)):
+            out[p] = values[p] + own[p] * laplace(mix64(counter + np.uint64(p) * gamma))
+
+
+@inlined
+def _folded(values: Any, count: Any) -> Any:
+    """Sum of the first `count` values, by halves: the order is fixed and the loops are wide."""
+    half = 1
+    while half < count:
+        half *= 2
+    for p in range(count, half):
+        values[p] = 0.0
+    while half > 1:
+        half //= 2
+        for p in range(half):
+            values[p] += values[half + p]
+    return values[0]
+
+
+@compiled
+def _report(
+    theta: Any, x: Any, sigma: Any, scale: Any, start: Any, gamma: Any, y: Any, pending: Any, noisy: Any,
+    at: Any, n: Any, parts: Any, lo: Any, hi: Any, buffer: Any,
+) -> None:  # fmt: skip
+    prefer_wide()
+    for b in range(lo, hi):
+        first = b * AGENTS
+        count = min(AGENTS, n - first)
+        block = theta[at + first : at + first + count]  # indices from 0 on need no check for a sign
+        if pending:
+            _towards(block, sigma, y, first)
+        if noisy:
+            _noisy(block, scale, start, gamma, first, buffer)
+            if len(x):
+                x[at + first : at + first + count] = buffer[:count]
+        else:
+            shadow = x[at + first : at + first + count]
+            _towards(shadow, sigma, y, first)
+            buffer[:count] = shadow
+        parts[b] = _folded(buffer, count)
+
+
+@compiled
+def report(
+    theta: FloatArray,
+    x: FloatArray,
+    sigma: FloatArray,
+    scale: FloatArray,
+    start: np.uint64,
+    gamma: np.uint64,
+    y: float,
+    pending: bool,
+    noisy: bool,
+    at: int,
+    n: int,
+    parts: FloatArray,
+    lo: int,
+    hi: int,
+) -> None:
+    """Phases (iv), if feedback is `pending`, and (i) for blocks lo ≤ b < hi of the column at `at`.
+
+    The messages of each block are added up. `x` keeps them if it has room. When not `noisy` it is the
+    shadow, and moves too.
+    """
+    prefer_wide()
+    buffer = np.empty(AGENTS)
+    _report(theta, x, sigma, scale, start, gamma, y, pending, noisy, at, n, parts, lo, hi, buffer)
+
+
+@compiled
+def settle(theta: FloatArray, sigma: FloatArray, y: float, at: int, n: int, lo: int, hi: int) -> None:
+    """Phase (iv) alone, for blocks lo ≤ b < hi of a column."""
+    for b in range(lo, hi):
+        first = b * AGENTS
+        _towards(theta[at + first : at + min(first + AGENTS, n)], sigma, y, first)
+
+
+@compiled
+def column_sums(
+    theta: FloatArray, weights: FloatArray, at: int, n: int, parts: FloatArray, lo: int, hi: int
+) -> None:
+    """Σ γ_i θ_i of each block lo ≤ b < hi of a column."""
+    buffer = np.empty(AGENTS)
+    for b in range(lo, hi):
+        first = b * AGENTS
+        count = min(AGENTS, n - first)
+        block = theta[at + first : at + first + count]
+        if len(weights) == 1:
+            for p in range(count):
+                buffer[p] = weights[0] * block[p]
+        else:
+            own = weights[first : first + count]
+            for p in range(count):
+                buffer[p] = own[p] * block[p]
+        parts[b] = _folded(buffer, count)
+
+
+@compiled
+def serve_on(
+    n: int,
+    sigma: FloatArray,
+    scales: FloatArray,
+    keys: Words,
+    theta: FloatArray,
+    x: FloatArray,
+    y: FloatArray,
+    first: int,
+    last: int,
+    shadowed: bool,
+    weights: FloatArray,
+    weight_sum: float,
+    slots: IntArray,
+    averages: FloatArray,
+) -> None:
+    """Rounds first ≤ t < last of every column, one column after the other so that it stays in cache."""
+    prefer_wide()
+    blocks = (n + AGENTS - 1) // AGENTS
+    parts, result, buffer = np.empty(blocks), np.empty(1), np.empty(AGENTS)
+    for c in range(len(keys)):
+        at, pending = c * n, False
+        for t in range(first, last):
+            start, gamma = stream(keys[c], np.uint64(t))
+            noisy = t == 0 or not shadowed
+            _report(theta, x, sigma, scales[t - first], start, gamma, y[c], pending, noisy, at, n, parts, 0,
+                    blocks, buffer)  # fmt: skip
+            sum_of_blocks(parts, np.float64(n), result)
+            y[c], pending = result[0], True
+            if slots[t - first] >= 0:
+                settle(theta, sigma, y[c], at, n, 0, blocks)
+                column_sums(theta, weights, at, n, parts, 0, blocks)
+                sum_of_blocks(parts, weight_sum, result)
+                averages[slots[t - first], c], pending = result[0], False
+        if pending:
+            settle(theta, sigma, y[c], at, n, 0, blocks)

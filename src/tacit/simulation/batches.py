@@ -1,0 +1,295 @@
+"""Tiles: some columns (run × component) of a simulation that move together.
+
+A tile owns its buffers and the round it is in. It moves on the calling thread, or, when it is
+given a crew, on all of the crew's threads, one round at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.law import Law
+from tacit.mechanism import Distributed, Mechanism
+from tacit.noise._kernels import stream
+from tacit.simulation import _graph_kernels, _kernels, _server_kernels
+from tacit.simulation._layout import WIDEST
+from tacit.simulation.threads import Crew, even_shares, even_work
+
+STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that an interrupt is heard soon
+CACHE_LINE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What all tiles of a simulation share."""
+
+    mechanism: Mechanism
+    values: FloatArray = field(repr=False)  # (n, components)
+    seed: int
+    rounds: int
+    keeps_messages: bool = False
+    averages: bool = True
+
+    @property
+    def components(self) -> int:
+        """Length of the agents' vectors."""
+        return int(self.values.shape[1])
+
+    @cached_property
+    def weights(self) -> tuple[FloatArray, float]:
+        """γ_i = (|N(i)| + 1)/σ_i (Lemma 8), as one number where all are equal, and their sum."""
+        if not self.averages:
+            return np.ones(1), 1.0
+        gamma = self.mechanism.closed_degrees / np.asarray(self.mechanism.parameters.sigma)
+        if gamma.min() == gamma.max():
+            return np.ones(1), float(self.mechanism.n)
+        return gamma, _kernels.total(gamma)
+
+
+class Scales:
+    """Laplace scales round by round, without a table of rounds × agents."""
+
+    def __init__(self, parameters: Law) -> None:
+        self._rows, self._next = parameters.round_scales(), 0
+        self._width = next(parameters.round_scales()).size
+        self.each = self._width > 1
+
+    def rows(self, first: int, last: int) -> FloatArray:
+        """Scales of rounds first ≤ t < last; calls must follow each other without gaps."""
+        assert first == self._next  # a law may find a round's scale from that of the round before
+        rows = np.empty((last - first, self._width))
+        for row in rows:
+            row[:] = next(self._rows)
+        self._next = last
+        return rows
+
+
+class Tile(ABC):
+    """Columns [first, first + width) of (run, component), flattened, from round 0 on."""
+
+    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+        parameters = setup.mechanism.parameters
+        self.n, components = setup.values.shape
+        self.width, self.t, self.y = width, 0, np.zeros(width)
+        self.run, self.component = np.divmod(np.arange(first, first + width), components)
+        self._keys = np.empty(width, dtype=np.uint64)
+        runs, parts = self.run.astype(np.uint64), self.component.astype(np.uint64)
+        _kernels.column_keys(np.uint64(setup.seed), runs, parts, self._keys)
+        self._rounds, self._shadowed = setup.rounds, setup.mechanism.shadowed
+        self._scales = Scales(parameters)
+        self._sigma = np.atleast_1d(np.array(parameters.sigma))
+        self._weights = setup.weights
+        blocks = -(-self.n // _kernels.AGENTS)
+        self._crew, self._blocks, self._block_bounds = crew, blocks, even_shares(blocks, crew)
+
+    @abstractmethod
+    def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """Run on towards round `to`, as far as one call goes.
+
+        The average after round t goes into row ``slots[t]``, if that is not negative.
+        """
+
+    @abstractmethod
+    def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
+        """Copy θ, of some agents or (if none are given) all, to out[run, slot, agent, component]."""
+
+    @abstractmethod
+    def keep_said(self, out: FloatArray, slot: int) -> None:
+        """Copy the messages of the round just run to out[run, slot, agent, component]."""
+
+    @abstractmethod
+    def average(self) -> FloatArray:
+        """Σγ_iθ_i/Σγ_i now, one per column."""
+
+    def _share(self, work: Callable[[int, int], object], bounds: IntArray) -> None:
+        if self._crew is None:
+            work(int(bounds[0]), int(bounds[-1]))
+        else:
+            self._crew.share(work, bounds)
+
+    def _rounds_per_call(self) -> int:
+        """How many rounds to run before looking at the interpreter again."""
+        numbers = self.n * (max(self.width, 16) if self._scales.each else self.width)
+        return max(1, STEPS_PER_CALL // int(numbers))
+
+
+class DistributedTile(Tile):
+    """A tile of the distributed mechanism: a stack of sheets, each with at most 16 columns.
+
+    In a sheet the columns of an agent lie side by side. A crew works on a single sheet.
+    """
+
+    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+        super().__init__(setup, first, width, crew)
+        assert isinstance(setup.mechanism, Distributed)
+        self._graph = setup.mechanism.graph
+        self._lanes = (0,) * min(width, WIDEST)
+        assert width % len(self._lanes) == 0
+        self._theta, self._x, self._x_next = (_aligned(self.n * width) for _ in range(3))
+        self._bounds = even_work(self._graph.indptr, crew)
+        scale = self._scales.rows(0, 1)[0]
+        for columns, theta, x in self._sheets(self._theta, self._x):
+            work = partial(
+                _graph_kernels.begin, setup.values, self.component[columns], scale, self._keys[columns],
+                theta, x, self._lanes, 0,
+            )  # fmt: skip
+            self._share(work, self._bounds)
+
+    def _sheets(self, *stacks: FloatArray) -> Iterator[tuple[Any, ...]]:
+        """Which columns each sheet has, and its part of the stacks."""
+        width = len(self._lanes)
+        for column in range(0, self.width, width):
+            sheet = slice(column * self.n, (column + width) * self.n)
+            yield slice(column, column + width), *(stack[sheet] for stack in stacks)
+
+    def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """See `Tile.advance`."""
+        if self._crew is None:
+            self._move_on(min(to, self.t + self._rounds_per_call()), slots, averages)
+            return
+        self._move()
+        if slots[self.t - 1] >= 0:
+            averages[slots[self.t - 1]] = self.average()
+
+    def _move(self) -> None:
+        """One round, all threads."""
+        scale = self._scales.rows(self.t + 1, self.t + 2)[0]
+        speaks = self.t + 1 < self._rounds
+        work = partial(
+            _graph_kernels.move, self._graph.indptr, self._graph.indices, self._sigma, scale, self._keys,
+            self._theta, self._x, self._x_next, self.t, speaks, self._shadowed, self._lanes, 0,
+        )  # fmt: skip
+        self._share(work, self._bounds)
+        self._x, self._x_next, self.t = self._x_next, self._x, self.t + 1
+
+    def _move_on(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """Several rounds, this thread."""
+        t, scales = self.t, self._scales.rows(self.t + 1, to + 1)
+        _graph_kernels.move_on(
+            self._graph.indptr, self._graph.indices, self._sigma, scales, self._keys, self._theta, self._x,
+            self._x_next, t, to, to < self._rounds, self._shadowed, *self._weights, slots[t:to], averages,
+            self._lanes,
+        )  # fmt: skip
+        if (to - t) % 2:
+            self._x, self._x_next = self._x_next, self._x
+        self.t = to
+
+    def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
+        """See `Tile.keep_states`."""
+        self._take_out(self._theta, out, slot, agents)
+
+    def keep_said(self, out: FloatArray, slot: int) -> None:
+        """See `Tile.keep_said`: what was sent lies in the buffer that the next round writes to."""
+        self._take_out(self._x_next, out, slot, np.empty(0, dtype=np.int64))
+
+    def _take_out(self, stack: FloatArray, out: FloatArray, slot: int, agents: IntArray) -> None:
+        _, slots, count, components = out.shape
+        places = (self.run * slots + slot) * count * components + self.component
+        for columns, sheet in self._sheets(stack):
+            work = partial(
+                _graph_kernels.take_out, sheet, agents, out.reshape(-1), places[columns], components
+            )
+            self._share(work, even_shares(count, self._crew))
+
+    def average(self) -> FloatArray:
+        """See `Tile.average`."""
+        weights, weight_sum = self._weights
+        average, parts = np.empty(self.width), np.empty(self._blocks * len(self._lanes))
+        for columns, theta in self._sheets(self._theta):
+            work = partial(_graph_kernels.block_sums, theta, weights, self.n, parts, self._lanes)
+            self._share(work, self._block_bounds)
+            _kernels.sum_of_blocks(parts, weight_sum, average[columns])
+        return average
+
+
+class ClientServerTile(Tile):
+    """A tile of the client-server mechanism: one contiguous column after the other."""
+
+    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+        super().__init__(setup, first, width, crew)
+        self._theta = _aligned(self.n * width)
+        np.take(setup.values.T, self.component, axis=0, out=self._theta.reshape(width, self.n))
+        self._x = _aligned(self.n * width) if setup.keeps_messages or self._shadowed else np.empty(0)
+        self._pending = False
+
+    def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """See `Tile.advance`."""
+        if self._crew is None:
+            self._serve_on(min(to, self.t + self._rounds_per_call()), slots, averages)
+            return
+        self._serve()
+        if slots[self.t - 1] >= 0:
+            averages[slots[self.t - 1]] = self.average()
+
+    def _serve_on(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """Several rounds, this thread."""
+        t, scales = self.t, self._scales.rows(self.t, to)
+        _server_kernels.serve_on(
+            self.n, self._sigma, scales, self._keys, self._theta, self._x, self.y, t, to, self._shadowed,
+            *self._weights, slots[t:to], averages,
+        )  # fmt: skip
+        self.t = to
+
+    def _serve(self) -> None:
+        """One round, all threads, one column after the other."""
+        scale = self._scales.rows(self.t, self.t + 1)[0]
+        noisy = self.t == 0 or not self._shadowed
+        for c in range(self.width):
+            start, gamma = map(np.uint64, stream(self._keys[c], np.uint64(self.t)))
+            report = partial(
+                _server_kernels.report, self._theta, self._x, self._sigma, scale, start, gamma,
+                float(self.y[c]), self._pending, noisy, c * self.n, self.n,
+            )  # fmt: skip
+            self._sum_blocks(report, float(self.n), self.y[c : c + 1])
+        self._pending, self.t = True, self.t + 1
+
+    def _sum_blocks(
+        self, fill: Callable[[FloatArray, int, int], object], over: float, out: FloatArray
+    ) -> None:
+        parts = np.empty(self._blocks)
+        self._share(lambda lo, hi: fill(parts, lo, hi), self._block_bounds)
+        _kernels.sum_of_blocks(parts, over, out)
+
+    def _settle(self) -> None:
+        """Move by feedback that was heard but not yet followed."""
+        if self._pending:
+            for c in range(self.width):
+                follow = partial(
+                    _server_kernels.settle, self._theta, self._sigma, float(self.y[c]), c * self.n, self.n
+                )
+                self._share(follow, self._block_bounds)
+        self._pending = False
+
+    def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
+        """See `Tile.keep_states`."""
+        self._settle()
+        rows = self._theta.reshape(self.width, self.n)
+        out[self.run, slot, :, self.component] = rows[:, agents] if len(agents) else rows
+
+    def keep_said(self, out: FloatArray, slot: int) -> None:
+        """See `Tile.keep_said`."""
+        out[self.run, slot, :, self.component] = self._x.reshape(self.width, self.n)
+
+    def average(self) -> FloatArray:
+        """See `Tile.average`."""
+        self._settle()
+        weights, weight_sum = self._weights
+        average = np.empty(self.width)
+        for c in range(self.width):
+            sums = partial(_server_kernels.column_sums, self._theta, weights, c * self.n, self.n)
+            self._sum_blocks(sums, weight_sum, average[c : c + 1])
+        return average
+
+
+def _aligned(size: int) -> FloatArray:
+    """Memory whose rows of eight numbers are cache lines."""
+    raw = np.empty(size + CACHE_LINE // 8)
+    skip = -raw.ctypes.data % CACHE_LINE // 8
+    return raw[skip : skip + size]

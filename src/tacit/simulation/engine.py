@@ -1,0 +1,178 @@
+"""Simulate many runs, fast: fused kernels, batches of runs, all cores.
+
+Numbers depend on the mechanism, the values, the seed and the run, and on nothing else: not on
+threads, not on the batch, not on what is recorded. They equal `tacit.simulation.reference` on the
+noise of ``SimulatedNoise(seed).draw(…, run=run)`` up to rounding.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, wait
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import as_states
+from tacit.errors import ParameterError
+from tacit.mechanism import Distributed, Mechanism
+from tacit.noise.simulated import as_seed
+from tacit.simulation._layout import Layout, layout
+from tacit.simulation.record import Record, require_room
+from tacit.simulation.recorder import Kept, dataset
+from tacit.simulation.threads import Crew, finish, thread_count
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from tacit.simulation.batches import Setup, Tile
+
+Progress = Callable[[int, int], object]
+POLL_SECONDS = 0.1
+
+
+def simulate(
+    mechanism: Mechanism,
+    values: npt.ArrayLike,
+    rounds: int,
+    *,
+    runs: int = 1,
+    seed: int = 0,
+    record: Record | None = None,
+    batch: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    on_interrupt: Literal["raise", "keep"] = "raise",
+) -> xr.Dataset:
+    """Run a mechanism many times on independent simulated noise.
+
+    Parameters
+    ----------
+    mechanism : ClientServer or Distributed
+    values : array_like, shape (n,) or (n, k)
+        θ(0), the same in every run.
+    rounds, runs : int
+    seed : int
+        Names the noise, together with the number of the run. Not private: see `SimulatedNoise`.
+    record : Record, optional
+        What to keep; by default the final states alone.
+    batch : int, optional
+        How many runs to move together; chosen from memory and caches if not given.
+    threads : int, optional
+        One per core if not given.
+    progress : callable, optional
+        Called now and then with the number of finished rounds, over all runs, and their total.
+    on_interrupt : {"raise", "keep"}
+        What Ctrl-C does: stop, or stop and return the runs that are finished, if any.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``theta`` (run, round, agent[, component]); ``average`` (run, round[, component]); of a
+        record of everything also ``eta``, ``x`` and ``y``, in round ``said``. Parameters are variables
+        ``mixing``, ``noise`` and ``decay``; the attributes say what was run.
+
+    Raises
+    ------
+    RecordTooLarge
+        If it would not fit in memory; before any work.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> from tacit.simulation import simulate
+    >>> final = simulate(ClientServer(Fading(0.8, 10, 0.6), agents=500), [50.0] * 500, 30, runs=100)
+    >>> dict(final.theta.sizes)
+    {'run': 100, 'round': 1, 'agent': 500}
+    """
+    record = record or Record()
+    for name, given, least in (("rounds", rounds, 0), ("runs", runs, 1)):
+        if given < least:
+            raise ParameterError(f"{name} must be a whole number of at least {least}, got {given}.")
+    if on_interrupt not in ("raise", "keep"):
+        raise ParameterError(f'on_interrupt must be "raise" or "keep", got {on_interrupt!r}.')
+    seed, threads = as_seed(seed), thread_count(threads)
+    states = as_states(values, mechanism.n)
+    components = 1 if states.ndim == 1 else states.shape[1]
+    plan = layout(mechanism, components, runs, threads, batch)
+    served = not isinstance(mechanism, Distributed)
+    size = record.size(n=mechanism.n, components=components, rounds=rounds, runs=runs, served=served)
+    one_run = 24 * rounds * mechanism.n * components if record.everything else 0
+    require_room(record, size, plan.working_bytes + one_run)
+
+    from tacit.simulation.batches import Setup
+
+    # a copy of its own: the caller may change the values, and kernels are compiled for one kind of array
+    theta = np.array(states.reshape(mechanism.n, components), order="C")
+    setup = Setup(mechanism, theta, seed, rounds, record.everything, record.average)
+    kept = Kept(record, setup, runs)
+    interrupted = False
+    try:
+        _run(setup, plan, kept, threads, progress or (lambda _done, _total: None))
+    except KeyboardInterrupt:
+        if on_interrupt == "raise" or not kept.finished.any():
+            raise
+        interrupted = True
+    return dataset(kept, vectors=states.ndim == 2, interrupted=interrupted)
+
+
+def _run(setup: Setup, plan: Layout, kept: Kept, threads: int, progress: Progress) -> None:
+    """Run every tile to its end, all threads on one or each thread on its own."""
+    crew = Crew(threads) if threads > 1 and (plan.together or len(plan.tiles) > 1) else None
+    try:
+        if crew is None or plan.together:
+            _one_by_one(setup, plan, kept, crew, progress)
+        else:
+            _side_by_side(setup, plan, kept, crew, progress)
+    finally:
+        if crew is not None:
+            crew.dismiss()
+
+
+def _one_by_one(setup: Setup, plan: Layout, kept: Kept, crew: Crew | None, progress: Progress) -> None:
+    done, total = 0, _total(setup, plan)
+    for first, width in plan.tiles:
+        tile = _tile(setup, first, width, crew)
+        for step in kept.follow(tile):
+            done += step * width
+            progress(done // setup.components, total)
+
+
+def _side_by_side(setup: Setup, plan: Layout, kept: Kept, crew: Crew, progress: Progress) -> None:
+    stop, lock = threading.Event(), threading.Lock()
+    done, total = 0, _total(setup, plan)
+
+    def work(first: int, width: int) -> None:
+        nonlocal done
+        if stop.is_set():
+            return
+        for step in kept.follow(_tile(setup, first, width, None)):
+            with lock:
+                done += step * width
+            if stop.is_set():
+                return
+
+    futures = [crew.submit(partial(work, first, width)) for first, width in plan.tiles]
+    try:
+        waiting = set(futures)
+        while waiting:
+            finished, waiting = wait(waiting, POLL_SECONDS, FIRST_EXCEPTION)
+            finish(list(finished))
+            progress(done // setup.components, total)
+    finally:
+        stop.set()
+        finish(futures)
+
+
+def _tile(setup: Setup, first: int, width: int, crew: Crew | None) -> Tile:
+    from tacit.simulation.batches import ClientServerTile, DistributedTile
+
+    kind = DistributedTile if isinstance(setup.mechanism, Distributed) else ClientServerTile
+    return kind(setup, first, width, crew)
+
+
+def _total(setup: Setup, plan: Layout) -> int:
+    return setup.rounds * sum(width for _, width in plan.tiles) // setup.components

@@ -1,0 +1,197 @@
+"""What a simulation keeps while it runs, and the dataset that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit import __version__
+from tacit.arrays import FloatArray, IntArray
+from tacit.errors import StateError
+from tacit.law import Law
+from tacit.mechanism import Distributed, Execution, Mechanism
+from tacit.noise import SimulatedNoise
+from tacit.simulation.record import Record
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from tacit.simulation.batches import Setup, Tile
+
+LONG_NAMES = {
+    "theta": "state",
+    "average": "weighted average of the states, weights (|N(i)| + 1)/mixing",
+    "eta": "noise",
+    "x": "message",
+    "y": "feedback",
+    "mixing": "sigma: how far an agent moves towards the feedback in one round",
+    "noise": "c: scale of the noise of round 0",
+    "decay": "q: factor by which the noise fades every round",
+}
+
+
+class Kept:
+    """Arrays of (run, round, agent, component) that tiles write their columns into."""
+
+    def __init__(self, record: Record, setup: Setup, runs: int) -> None:
+        n, k, last = setup.mechanism.n, setup.components, setup.rounds
+        self.record, self.setup = record, setup
+        self.rounds = record.rounds(last)
+        self.agents = record.chosen(n)
+        self.theta = np.empty((runs, len(self.rounds), len(self.agents), k)) if record.states else None
+        self.average = np.empty((runs, len(self.rounds), k)) if record.average else None
+        self.x = np.empty((runs, last, n, k)) if record.everything else None
+        self.y = np.empty((runs, last, k)) if record.everything else None
+        self._columns_left, self._lock = np.full(runs, k), Lock()
+        self._chosen = np.empty(0, dtype=np.int64) if record.agents is None else self.agents
+        self._slots = np.full(last, -1)
+        if record.average:
+            later = self.rounds > 0
+            self._slots[self.rounds[later] - 1] = np.flatnonzero(later)
+
+    @property
+    def finished(self) -> Any:
+        """Which runs are complete."""
+        return self._columns_left == 0
+
+    def follow(self, tile: Tile) -> Iterator[int]:
+        """Run a tile to its end and keep what is to be kept; yields after each call, with its rounds."""
+        averages = np.empty((len(self.rounds), tile.width))
+        if self.average is not None and self.rounds[0] == 0:
+            averages[0] = tile.average()
+        for slot, target in enumerate(self.rounds) if self.theta is not None else [(0, self.rounds[-1])]:
+            while tile.t < target:
+                before = tile.t
+                tile.advance(int(target), self._slots, averages)
+                self._keep_said(tile)
+                yield tile.t - before
+            if self.theta is not None:
+                tile.keep_states(self.theta, slot, self._chosen)
+        if self.average is not None:
+            self.average[tile.run, :, tile.component] = averages.T
+        with self._lock:
+            np.subtract.at(self._columns_left, tile.run, 1)
+
+    def _keep_said(self, tile: Tile) -> None:
+        if self.x is not None and self.y is not None:
+            tile.keep_said(self.x, tile.t - 1)
+            self.y[tile.run, tile.t - 1, tile.component] = tile.y
+
+
+def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
+    """Label what was kept of the finished runs."""
+    import xarray as xr
+
+    setup, finished = kept.setup, np.flatnonzero(kept.finished)
+    # a slice where possible: indexing by number would copy the whole record
+    take = slice(0, len(finished)) if len(finished) and finished[-1] + 1 == len(finished) else finished
+    tail = ("component",) if vectors else ()
+    variables: dict[str, Any] = {}
+
+    def add(name: str, dims: tuple[str, ...], array: FloatArray | None) -> None:
+        if array is not None:
+            values = array[take] if vectors else array[take][..., 0]
+            variables[name] = (("run", *dims, *tail), values, {"long_name": LONG_NAMES[name]})
+
+    add("theta", ("round", "agent"), kept.theta)
+    add("average", ("round",), kept.average)
+    coords: dict[str, Any] = {"run": finished, "round": kept.rounds, "agent": kept.agents}
+    if vectors:
+        coords["component"] = np.arange(setup.components)
+    if kept.record.everything:
+        served = not isinstance(setup.mechanism, Distributed)
+        eta, y = _rest(kept, finished)
+        add("eta", ("said", "agent"), eta)
+        add("x", ("said", "agent"), kept.x)
+        add("y", ("said",) if served else ("said", "agent"), y)
+        coords["said"] = np.arange(setup.rounds)
+        if isinstance(setup.mechanism, Distributed):
+            graph = setup.mechanism.graph
+            variables |= {"indptr": ("row", graph.indptr), "indices": ("edge", graph.indices)}
+    variables |= labelled_parameters(setup.mechanism.parameters, kept.agents)
+    attrs = attributes(
+        setup.mechanism.kind,
+        law=setup.mechanism.parameters,
+        agents=setup.mechanism.n,
+        rounds=setup.rounds,
+        seed=setup.seed,
+        interrupted=interrupted,
+    )
+    return xr.Dataset(variables, coords, attrs)
+
+
+def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None]:
+    """η, which only the seed is needed for, and the feedback on a graph, which follows from x."""
+    setup, x = kept.setup, kept.x
+    assert x is not None
+    noise, eta = SimulatedNoise(setup.seed), np.empty_like(x)
+    for run in finished:
+        eta[run] = noise.draw(
+            setup.mechanism.parameters, setup.rounds, setup.mechanism.n, setup.components, int(run)
+        )
+    if not isinstance(setup.mechanism, Distributed):
+        return eta, kept.y
+    y = np.empty_like(x)
+    for run in finished:
+        columns = np.moveaxis(x[run], 0, 1)  # agents first, as the mechanism has it
+        heard = setup.mechanism.aggregate(np.ascontiguousarray(columns).reshape(setup.mechanism.n, -1))
+        y[run] = np.moveaxis(heard.reshape(columns.shape), 1, 0)
+    return eta, y
+
+
+def labelled_parameters(parameters: Law, agents: IntArray | None = None) -> dict[str, Any]:
+    """Mixing, noise and decay as variables, of all agents or some."""
+    return {
+        name: (
+            ("agent",),
+            value if agents is None else value[agents],
+            {"long_name": LONG_NAMES.get(name, name)},
+        )
+        if isinstance(value, np.ndarray)
+        else ((), value, {"long_name": LONG_NAMES.get(name, name)})
+        for name, value in parameters.worded().items()
+    }
+
+
+def attributes(
+    kind: str, *, law: Law, agents: int, rounds: int, seed: int, interrupted: bool = False
+) -> dict[str, Any]:
+    """What was run."""
+    return {
+        "mechanism": kind,
+        "noise_kind": law.name,
+        "agents": agents,
+        "rounds": rounds,
+        "seed": seed,
+        "interrupted": int(interrupted),
+        "tacit_version": __version__,
+    }
+
+
+def executions(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> Execution:
+    """Return one run of a record of everything as an `Execution`.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        As `simulate` returns it for ``Record(everything=True)``.
+    mechanism : Mechanism
+        The one that was simulated.
+    run : int
+        The number of the run.
+    """
+    missing = {"theta", "eta", "x", "y"} - set(map(str, dataset.data_vars))
+    if missing:
+        raise StateError(
+            "an execution needs the states, noise, messages and feedback of every round: simulate with "
+            "Record(everything=True)."
+        )
+    if (dataset.attrs.get("mechanism"), dataset.attrs.get("agents")) != (mechanism.kind, mechanism.n):
+        raise StateError("the mechanism must be the one that was simulated: its kind or size differs.")
+    if run not in dataset.run:
+        raise StateError(f"run must be one of the {dataset.sizes['run']} runs that were kept, got {run}.")
+    one = dataset.sel(run=run)
+    return Execution(mechanism, *(np.array(one[name].values) for name in ("theta", "eta", "x", "y")))

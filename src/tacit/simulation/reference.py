@@ -1,0 +1,82 @@
+"""The mechanisms in plain loops over rounds, agents, neighbours and components.
+
+Slow and obvious: the oracle that `tacit.simulation.engine` is compared with. It shares no
+arithmetic with `tacit.mechanism` on purpose, so that a slip there shows here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, as_states
+from tacit.mechanism import ClientServer, Distributed, Execution, Mechanism
+
+Rows = list[list[float]]
+
+
+def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike) -> Execution:
+    """Run the mechanism on the given noise, one number at a time.
+
+    Parameters
+    ----------
+    mechanism : ClientServer or Distributed
+    values : array_like, shape (n,) or (n, k)
+        θ(0).
+    noise : array_like, shape (rounds, n) or (rounds, n, k)
+        η(t), as `SimulatedNoise.draw` returns it. Where the law draws once, zero after round 0.
+    """
+    start = as_states(values, mechanism.n)
+    eta = mechanism._as_noise(noise, start.shape)
+    k = 1 if start.ndim == 1 else start.shape[1]
+    sigma = np.broadcast_to(mechanism.parameters.sigma, (mechanism.n,)).tolist()
+    theta: Rows = start.reshape(-1, k).tolist()
+    basis = theta  # what messages start from: the states, or the shadows
+    thetas, xs, ys = [theta], [], []
+    for eta_t in eta.reshape(len(eta), mechanism.n, k).tolist():
+        x = [[b + e for b, e in zip(*rows, strict=True)] for rows in zip(basis, eta_t, strict=True)]
+        heard = [_mean(x, senders) for senders in _senders(mechanism)]
+        theta = _moved(theta, sigma, heard)
+        basis = _moved(x, sigma, heard) if mechanism.shadowed else theta
+        thetas.append(theta)
+        xs.append(x)
+        ys.append(heard[0] if isinstance(mechanism, ClientServer) else heard)
+    said = start.shape[1:] if isinstance(mechanism, ClientServer) else start.shape
+    return Execution(
+        mechanism,
+        theta=_array(thetas, start.shape),
+        eta=eta,
+        x=_array(xs, start.shape),
+        y=_array(ys, said),
+    )
+
+
+def _senders(mechanism: Mechanism) -> list[list[int]]:
+    """Whose messages each agent's feedback is the mean of: eq:y_dis, or everybody's."""
+    if isinstance(mechanism, Distributed):
+        return [[i, *mechanism.graph.neighbours(i).tolist()] for i in range(mechanism.n)]
+    return [list(range(mechanism.n))] * mechanism.n
+
+
+def _mean(x: Rows, senders: list[int]) -> list[float]:
+    means = []
+    for component in range(len(x[0])):
+        total = 0.0
+        for j in senders:
+            total += x[j][component]
+        means.append(total / len(senders))
+    return means
+
+
+def _moved(rows: Rows, sigma: list[float], heard: Rows) -> Rows:
+    """Return (1 − σ_i) θ_i + σ_i y_i for every agent, eq:upd and eq:upd_dis."""
+    return [
+        [(1 - s) * a + s * y for a, y in zip(row, y_i, strict=True)]
+        for row, s, y_i in zip(rows, sigma, heard, strict=True)
+    ]
+
+
+def _array(rounds: Sequence[object], shape: tuple[int, ...]) -> FloatArray:
+    return np.array(rounds, dtype=np.float64).reshape(len(rounds), *shape)

@@ -1,0 +1,291 @@
+"""Simulate a grid of settings, on this machine or on many, and lose nothing on the way.
+
+Every finished cell is a line on disk before the next one counts. A sweep that was stopped goes on when
+the same call is made again. A cell is a pure function of the plan and its number, so it gives the
+same numbers here, on a cluster, and on a second try after a worker died.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import __version__
+from tacit.arrays import FloatArray
+from tacit.errors import FileError, InputError, ParameterError
+from tacit.mechanism import ClientServer, Mechanism
+from tacit.simulation import journal
+from tacit.simulation.cluster import connected
+from tacit.simulation.outcome import sample_outcome
+from tacit.simulation.sweep_plan import Grid, Plan, derived_seed
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Cell = dict[str, Any]
+
+_ENGINE = threading.Lock()  # one cell at a time in a process: the engine takes every core
+_STATES = 2**25  # how many final states to hold at a time; part of what a seed means
+
+PER_RUN = {
+    "deviation": "weighted average at the end minus its target",
+    "disagreement": "largest minus smallest state at the end",
+}
+PER_CELL = {
+    "noise": "scale of the noise of round 0",
+    "decay": "factor by which the noise fades every round; none for noise laws without one",
+    "epsilon_rounds": "privacy loss of the rounds that were run, per unit of adjacency",
+    "epsilon_endless": "privacy loss of an endless run; none where it has no bound",
+    "variance": "of the deviation, in closed form",
+    "chebyshev_radius": "of the deviation for the failure probability, by Chebyshev's inequality",
+    "radius": "of the deviation for the failure probability, exactly",
+}
+
+
+def sweep(
+    grid: Grid,
+    *,
+    rounds: int,
+    runs: int,
+    path: str | os.PathLike[str],
+    seed: int = 0,
+    values: str | npt.ArrayLike = "zeros",
+    method: str = "engine",
+    failure_probability: float = 0.05,
+    cluster: Any = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> xr.Dataset:
+    """Simulate every combination of settings, and go on where an earlier call stopped.
+
+    Parameters
+    ----------
+    grid : mapping from a name to values
+        ``agents`` (with a server) or ``graph`` (names like ``ring:100``); ``mixing``; ``noise`` and
+        ``decay``, or ``epsilon`` for the noise and decay that are best for it; and ``noise_kind``,
+        the names of noise laws: ``fading`` (if not given), ``one-shot``, ``constant``.
+    rounds, runs : int
+        Rounds of a run, and runs of every cell.
+    path : path
+        Where results are kept, one line of JSON per cell. The same call on the same path goes on;
+        a finished sweep returns at once; another sweep is refused.
+    seed : int
+        Every cell has a seed of its own, made from this and the cell's number.
+    values : str or array_like
+        θ(0): ``zeros``, ``uniform:LOW:HIGH:SEED``, or one number per agent. The deviation does
+        not depend on it, the disagreement does. Of an array only a hash is kept.
+    method : {"engine", "outcome"}
+        Simulate the agents, or sample the deviation without them (`sample_outcome`), which costs
+        the same for any number of agents but knows the disagreement only where there is a server.
+    failure_probability : float
+        The b of the radii.
+    cluster : str or distributed.Client, optional
+        Address of a Dask scheduler, like ``tcp://host:8786``; its workers need this tacit. Without
+        it cells run here one by one, each on all cores.
+    progress : callable, optional
+        Called with the number of finished cells and of all cells.
+
+    Returns
+    -------
+    xarray.Dataset
+        One dimension per axis of the grid, and ``run``. See `load_sweep`.
+    """
+    plan = Plan.of(
+        grid,
+        rounds=rounds,
+        runs=runs,
+        seed=seed,
+        values=values,
+        method=method,
+        failure_probability=failure_probability,
+    )
+    if not os.path.exists(path):
+        plan.require_buildable()
+        if cluster is not None:
+            with connected(cluster):  # or no file is made
+                pass
+    with journal.writing(path) as book:
+        if book.is_new:
+            book.start(plan.document(), plan.digest)
+        elif book.digest != plan.digest:
+            raise _other_plan(book, plan)
+        _run(plan, book, cluster, progress)
+    return _dataset(book)
+
+
+def load_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Read what a sweep has finished so far.
+
+    Returns
+    -------
+    xarray.Dataset
+        One dimension per axis of the grid, and ``run``; NaN where a cell is not finished or a
+        quantity does not exist. Per run: ``deviation`` and ``disagreement``. Per cell: the noise and
+        decay used, ``epsilon_rounds``, ``epsilon_endless``, ``variance``, ``chebyshev_radius``, ``radius``.
+    """
+    return _dataset(journal.read(path))
+
+
+def run_cell(plan: Plan, cell: int) -> Cell:
+    """Simulate one cell. Pure: depends on the plan and the cell's number alone."""
+    if plan.version != __version__:
+        raise InputError(
+            f"workers must have the tacit of the sweep, {plan.version}, got {__version__}: results could "
+            "differ. Install it on every worker."
+        )
+    mechanism = plan.mechanism(cell)
+    simulated = _sampled if plan.method == "outcome" else _simulated
+    deviation, disagreement = simulated(plan, mechanism, plan.cell_seed(cell))
+    return {
+        "settings": plan.settings(cell),
+        "deviation": _told(deviation),
+        "disagreement": _told(disagreement),
+        **_promised(plan, mechanism),
+    }
+
+
+def _run(
+    plan: Plan, book: journal.Journal, cluster: Any, progress: Callable[[int, int], object] | None
+) -> None:
+    pending = [cell for cell in range(plan.cells) if cell not in book.finished]
+
+    def tell() -> None:
+        if progress is not None:
+            progress(len(book.finished), plan.cells)
+
+    tell()
+    if not pending:
+        return
+    here = ((cell, run_cell(plan, cell)) for cell in pending)
+    with closing(here if cluster is None else _on_cluster(cluster, plan, pending)) as records:
+        for cell, record in records:
+            book.append(cell, record)
+            tell()
+
+
+def _on_cluster(cluster: Any, plan: Plan, pending: Iterable[int]) -> Generator[tuple[int, Cell]]:
+    """Have Dask run the cells, and yield them as they finish."""
+    with connected(cluster, "What is finished is kept: repeat the same call to go on.") as client:
+        from distributed import as_completed
+
+        futures: dict[Any, int] = {}
+        try:
+            # Of this call alone: a client that still holds cancelled cells of an earlier one gives them back
+            call = secrets.token_hex(8)
+            for cell in pending:
+                key = f"tacit-sweep-{call}-{cell}"
+                futures[client.submit(run_cell, plan, cell, key=key)] = cell
+            for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
+                # not with_results: that hands over a lost connection as if it were a result
+                yield futures.pop(future), future.result()
+        finally:
+            if client is cluster:  # one made here is closed, and forgets them
+                client.cancel(list(futures))
+
+
+def _sampled(plan: Plan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, FloatArray]:
+    deviation = sample_outcome(mechanism, plan.runs, rounds=plan.rounds, seed=seed)
+    apart = math.nan
+    if isinstance(mechanism, ClientServer):
+        # differences between agents shrink by 1 − σ in every round, without randomness (lem:con)
+        sigma = float(np.asarray(mechanism.parameters.sigma))
+        apart = (1 - sigma) ** plan.rounds * plan.spread(mechanism.n)
+    return deviation, np.full(plan.runs, apart)
+
+
+def _simulated(plan: Plan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, FloatArray]:
+    from tacit.simulation.engine import simulate
+    from tacit.simulation.record import Record
+    from tacit.theory import accuracy
+
+    values = plan.initial_values(mechanism.n)
+    averages, apart = [], []
+    step = max(1, _STATES // mechanism.n)
+    for part, first in enumerate(range(0, plan.runs, step)):
+        with _ENGINE:
+            end = simulate(
+                mechanism,
+                values,
+                plan.rounds,
+                runs=min(step, plan.runs - first),
+                seed=derived_seed(seed, part) if part else seed,
+                record=Record(average=True),
+            )
+        averages.append(end["average"].values[:, -1])
+        apart.append(np.ptp(end["theta"].values[:, -1], axis=-1))
+    return np.concatenate(averages) - accuracy.target(mechanism, values), np.concatenate(apart)
+
+
+def _promised(plan: Plan, mechanism: Mechanism) -> dict[str, float | None]:
+    """What theory says of a cell, in closed form."""
+    from tacit.theory import accuracy, privacy
+
+    parameters, b = mechanism.parameters, plan.failure_probability
+    try:
+        endless = privacy.epsilon(parameters)
+    except ParameterError:  # q ≤ 1 − σ: no bound
+        endless = math.nan
+    promised = {
+        "noise": float(np.asarray(parameters.c)),
+        "decay": float(np.asarray(parameters.worded().get("decay", math.nan))),
+        "epsilon_rounds": privacy.epsilon(parameters, plan.rounds),
+        "epsilon_endless": endless,
+        "variance": accuracy.variance(mechanism, plan.rounds),
+        "chebyshev_radius": accuracy.chebyshev_radius(mechanism, b, plan.rounds),
+        "radius": accuracy.radius(mechanism, b, plan.rounds),
+    }
+    return {name: value if math.isfinite(value) else None for name, value in promised.items()}
+
+
+def _told(sample: FloatArray) -> list[float] | None:
+    """Return a sample as JSON has it: exact, and without NaN."""
+    return None if np.isnan(sample).any() else sample.tolist()
+
+
+def _other_plan(book: journal.Journal, plan: Plan) -> FileError:
+    asked = plan.document()
+    differ = [name for name in asked if book.plan.get(name) != asked[name]]
+    return FileError(
+        f"{book.name!r} holds another sweep: {', '.join(differ) or 'its plan'} differ. "
+        "Give another path, or repeat the call that began it to go on with it."
+    )
+
+
+def _dataset(book: journal.Journal) -> xr.Dataset:
+    try:
+        return _tabulated(book.plan, book.finished)
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise FileError(
+            f"{book.name!r} does not hold what its plan says: it was changed by hand. Sweep to another path."
+        ) from error
+
+
+def _tabulated(plan: Mapping[str, Any], finished: Mapping[int, Cell]) -> xr.Dataset:
+    import xarray as xr
+
+    grid: Mapping[str, list[Any]] = plan["grid"]
+    shape, runs = tuple(len(axis) for axis in grid.values()), int(plan["runs"])
+    names = PER_RUN | {name: text for name, text in PER_CELL.items() if name not in grid}
+    arrays = {name: np.full((math.prod(shape), *([runs] * (name in PER_RUN))), np.nan) for name in names}
+    for cell, record in finished.items():
+        for name, array in arrays.items():
+            if record[name] is not None:
+                array[cell] = record[name]
+    variables = {
+        name: (
+            [*grid, *(["run"] * (name in PER_RUN))],
+            array.reshape(shape + array.shape[1:]),
+            {"long_name": names[name]},
+        )
+        for name, array in arrays.items()
+    }
+    attrs = {name: value for name, value in plan.items() if name != "grid"}
+    attrs |= {"cells": math.prod(shape), "finished": len(finished)}
+    return xr.Dataset(variables, {name: np.asarray(axis) for name, axis in grid.items()}, attrs)

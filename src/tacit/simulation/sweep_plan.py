@@ -1,0 +1,265 @@
+"""What a sweep is to do: a grid of settings, checked, numbered and hashed.
+
+A plan is a value. Everything a cell's result depends on is in it, so a cell gives the same numbers
+on any machine, in any order, however often it is tried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import __version__
+from tacit.arrays import FloatArray, as_states
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.law import Fading, Law, named
+from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.simulation.outcome import whole
+
+Setting: TypeAlias = int | float | str
+Grid: TypeAlias = Mapping[str, Any]
+
+# Slowest first: cells that share a graph follow each other, so it is built once.
+AXES = ("agents", "graph", "noise_kind", "mixing", "noise", "decay", "epsilon")
+METHODS = ("engine", "outcome")
+_CHUNK = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A checked sweep; make it with `Plan.of`."""
+
+    grid: dict[str, tuple[Setting, ...]]
+    rounds: int
+    runs: int
+    seed: int
+    values: str
+    method: str
+    failure_probability: float
+    version: str = __version__
+    given: FloatArray | None = field(default=None, repr=False)  # θ(0), where it was an array
+
+    @classmethod
+    def of(
+        cls,
+        grid: Grid,
+        *,
+        rounds: int,
+        runs: int,
+        seed: int,
+        values: str | npt.ArrayLike,
+        method: str,
+        failure_probability: float,
+    ) -> Plan:
+        """Check what a sweep was asked for, cheaply: no graph is built."""
+        if method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        if not 0 < failure_probability < 1:
+            raise ParameterError(f"failure_probability must be in (0, 1), got {failure_probability}.")
+        text, given = _checked_values(values)
+        plan = cls(
+            grid=_checked_grid(grid),
+            rounds=whole("rounds", rounds, 1),
+            runs=whole("runs", runs, 1),
+            seed=whole("seed", seed, 0),
+            values=text,
+            method=method,
+            failure_probability=float(failure_probability),
+            given=given,
+        )
+        plan._require_parameters()
+        return plan
+
+    def document(self) -> dict[str, Any]:
+        """Everything that decides the results, for the first line of a sweep's file."""
+        return {
+            "grid": {name: list(axis) for name, axis in self.grid.items()},
+            "rounds": self.rounds,
+            "runs": self.runs,
+            "seed": self.seed,
+            "values": self.values,
+            "method": self.method,
+            "failure_probability": self.failure_probability,
+            "tacit_version": self.version,
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the document: equal plans, equal hashes."""
+        return hashlib.sha256(json.dumps(self.document(), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of settings along each axis."""
+        return tuple(len(axis) for axis in self.grid.values())
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the grid."""
+        return math.prod(self.shape)
+
+    def settings(self, cell: int) -> dict[str, Setting]:
+        """Settings of a cell; the last axis changes fastest."""
+        places = np.unravel_index(cell, self.shape)
+        return {name: axis[int(i)] for (name, axis), i in zip(self.grid.items(), places, strict=True)}
+
+    def cell_seed(self, cell: int) -> int:
+        """Return the seed of a cell, which depends on the sweep's seed and the cell's number alone."""
+        return derived_seed(self.seed, cell)
+
+    def mechanism(self, cell: int) -> Mechanism:
+        """Build the mechanism of a cell."""
+        settings = self.settings(cell)
+        parameters = _parameters(settings)
+        if "graph" in settings:
+            return Distributed(parameters, _graph(str(settings["graph"])))
+        return ClientServer(parameters, agents=int(settings["agents"]))
+
+    def initial_values(self, n: int) -> FloatArray:
+        """θ(0) of n agents."""
+        if self.given is not None:
+            return as_states(self.given, n)
+        return values_between(self.values, 0, n)
+
+    def spread(self, n: int) -> float:
+        """Largest minus smallest initial value, without holding n numbers."""
+        if self.given is not None:
+            return float(np.ptp(as_states(self.given, n)))
+        if self.values == "zeros":
+            return 0.0
+        return _uniform_spread(self.values, n)
+
+    def require_buildable(self) -> None:
+        """Build every graph once and fit the initial values, so that no cell fails hours later."""
+        step = math.prod(self.shape[1:])  # agents or graph is always the first axis
+        for cell in range(0, self.cells, step):
+            n = self.mechanism(cell).n
+            if self.given is not None:
+                as_states(self.given, n)
+
+    def _require_parameters(self) -> None:
+        names = [name for name in self.grid if name not in ("agents", "graph")]
+        for row in itertools.product(*(self.grid[name] for name in names)):
+            _parameters(dict(zip(names, row, strict=True)))
+
+
+def derived_seed(seed: int, number: int) -> int:
+    """Return a seed of 63 bits, a whole number everywhere, from a seed and a number below it."""
+    low, high = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(2, np.uint32)
+    return int(low) | (int(high) >> 1) << 32
+
+
+def _parameters(settings: Mapping[str, Setting]) -> Law:
+    law = named(str(settings["noise_kind"]))
+    if "epsilon" in settings:
+        # the least variance for this mixing and epsilon (docs/proofs/best-noise.md)
+        epsilon = float(settings["epsilon"])
+        return law.best(float(settings["mixing"]), epsilon)
+    return law.from_words(settings)
+
+
+@lru_cache(maxsize=2)
+def _graph(name: str) -> Graph:
+    return Graph.from_name(name)
+
+
+def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
+    unknown = [name for name in grid if name not in AXES]
+    if unknown:
+        raise ParameterError(f"a sweep's axes must be among {', '.join(AXES)}, got {unknown[0]!r}.")
+    asked = {"noise_kind": [Fading.name], **grid}
+    axes = {name: _checked_axis(name, asked[name]) for name in AXES if name in asked}
+    decays = ["decay" in named(str(kind)).words() for kind in axes["noise_kind"]]
+    if ("agents" in axes) == ("graph" in axes):
+        raise ParameterError("a sweep needs either agents (with a server) or graph among its axes, not both.")
+    if "mixing" not in axes or ("noise" in axes) == ("epsilon" in axes):
+        raise ParameterError("a sweep needs mixing and either noise or epsilon among its axes.")
+    if ("decay" in axes) != ("noise" in axes and any(decays)):
+        raise ParameterError(
+            "a sweep needs decay among its axes exactly where noise fades and epsilon does not choose it: "
+            "with noise and a noise_kind that has a decay, like fading."
+        )
+    return axes
+
+
+def _checked_axis(name: str, given: object) -> tuple[Setting, ...]:
+    several = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    axis = tuple(_checked_setting(name, one) for one in several)
+    if not axis or len(set(axis)) < len(axis):
+        raise ParameterError(f"axis {name} must have at least one value and none twice, got {list(axis)}.")
+    return axis
+
+
+def _checked_setting(name: str, value: object) -> Setting:
+    if name in ("graph", "noise_kind"):
+        if not isinstance(value, str):
+            raise ParameterError(f"{name} must be a name, got {value!r}.")
+        return value
+    if name == "agents":
+        return whole("agents", value, 1)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ParameterError(f"{name} must be a number, got {value!r}.")
+    if name == "epsilon" and not (math.isfinite(value) and value > 0):
+        raise ParameterError(f"epsilon must be a positive number, got {value}.")
+    return float(value)
+
+
+def _checked_values(values: str | npt.ArrayLike) -> tuple[str, FloatArray | None]:
+    """Return how θ(0) is chosen as text, and the array where it was given as one."""
+    if isinstance(values, str):
+        if values != "zeros":
+            _uniform_parts(values)
+        return values, None
+    given = as_states(values, np.shape(values)[0] if np.ndim(values) else 0)
+    if given.ndim != 1:
+        raise ParameterError("values of a sweep must be one number per agent: components do not interact.")
+    # the file must tell other values apart without containing them
+    return f"array:{given.size}:{hashlib.sha256(given.tobytes()).hexdigest()}", given
+
+
+def _uniform(text: str, n: int) -> Iterable[FloatArray]:
+    low, high, seed = _uniform_parts(text)
+    rng = np.random.default_rng(seed)
+    # the stream is the same however it is cut
+    return (rng.uniform(low, high, min(_CHUNK, n - done)) for done in range(0, n, _CHUNK))
+
+
+def values_between(text: str, lo: int, hi: int) -> FloatArray:
+    """θ(0) of agents lo ≤ i < hi alone: the same numbers as when all are made."""
+    if text == "zeros":
+        return np.zeros(hi - lo)
+    low, high, seed = _uniform_parts(text)
+    bits = np.random.PCG64(seed)
+    bits.advance(lo)  # one step of the generator makes one number
+    return np.random.Generator(bits).uniform(low, high, hi - lo)
+
+
+@lru_cache(maxsize=64)
+def _uniform_spread(text: str, n: int) -> float:
+    # seconds for a thousand million agents, and many cells ask for the same
+    extremes = [(chunk.min(), chunk.max()) for chunk in _uniform(text, n)]
+    return float(max(high for _, high in extremes) - min(low for low, _ in extremes))
+
+
+def _uniform_parts(text: str) -> tuple[float, float, int]:
+    kind, *parts = text.split(":")
+    try:
+        low, high = map(float, parts[:2])
+        seed = int(parts[2]) if len(parts) > 2 else 0
+    except ValueError:
+        low, high, seed = math.nan, math.nan, 0
+    if kind != "uniform" or not (-math.inf < low <= high < math.inf) or len(parts) > 3 or seed < 0:
+        raise ParameterError(
+            f"values must be zeros, uniform:LOW:HIGH:SEED or one number per agent, got {text!r}."
+        )
+    return low, high, seed

@@ -1,0 +1,361 @@
+"""Accuracy of what really happened, with drop-outs, late agents and lost messages.
+
+Given whose messages were used in which feedback and who moved by it, every value is still linear in
+starts and noise, Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), u counting an agent's updates. All of it is
+public, so anybody can find the coefficients: follow the value back through the updates
+(docs/proofs/influence.md). Memory and time are O(rounds × agents), on a graph O(rounds × (agents + edges)).
+
+The radius assumes that who was used does not depend on the noise. `tacit.theory.selection` has one that
+holds without this assumption.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.errors import ParameterError, RecordTooLarge, StateError
+from tacit.mechanism import Distributed, Mechanism
+from tacit.mechanism.lattice import Lattice
+from tacit.theory.accuracy import weights
+from tacit.theory.laplace_sum import LaplaceSum
+from tacit.theory.vectors import per_component
+
+_MOST_TERMS = 20_000_000
+_MANTISSA = 40  # bits kept of a scale, rounded up: equal agents then merge into one term
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Layer(NamedTuple):
+    """The feedback of one round: means of messages, and who moved by which of them.
+
+    Entry e is a message of agent `said[e]` at its update `update[e]`, used in feedback `into[e]`.
+    Then agent `moved[m]` made an update with feedback `by[m]`.
+    """
+
+    said: IntArray
+    update: IntArray
+    into: IntArray
+    moved: IntArray
+    by: IntArray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A value of a run that is over: Σ a_iθ_i(0) plus noise of a known law.
+
+    Attributes
+    ----------
+    weights : array, shape (n,)
+        a_i: the weight that each start really has. They add up to 1.
+    declared : array, shape (n,)
+        w_i: the weights of the declared target.
+    noise : LaplaceSum
+        The law of Σ b_{i,u}η_i(u), its scales rounded up.
+    rounding : float
+        The most by which lattices move the value.
+    is_feedback : bool
+        Whether it is a feedback, which the messages of its round make up alone, or is made of states.
+    """
+
+    weights: FloatArray
+    declared: FloatArray
+    noise: LaplaceSum
+    rounding: float = 0.0
+    is_feedback: bool = False
+
+    @property
+    def bias(self) -> float:
+        """½Σ|a_i − w_i|: times the spread of the starts, how far the target can have moved."""
+        return 0.5 * float(np.sum(np.abs(self.weights - self.declared)))
+
+    def radius(self, failure_probability: float, *, spread: float = 0.0, components: int = 1) -> float:
+        """Return r with P(|value − declared target| > r) at most the failure probability.
+
+        Who was used must not depend on the noise.
+
+        Parameters
+        ----------
+        spread : float
+            Largest minus smallest value an agent may start from. With 0 the radius is that around
+            the target that was really met, Σ a_iθ_i(0).
+        components : int
+            With 1 the radius is for one component of the values. With k it covers all k at once.
+        """
+        b = per_component(failure_probability, components)
+        reached = self.noise.quantile(b, offset=self.shift(spread)).high
+        return math.nextafter(reached + self.rounding, math.inf)
+
+    def shift(self, spread: float) -> float:
+        """Return the most by which the target can have moved, rounded up."""
+        if not (math.isfinite(spread) and spread >= 0):
+            raise ParameterError(f"spread must be at least 0, got {spread}.")
+        # the coefficients are sums of n products, each rounded: their errors stay below n·ε
+        return spread * (self.bias + 4 * self.weights.size * _EPS)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Happened:
+    """A run as the public saw it; make one with `server`, `graph` or `everyone`.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> mechanism = ClientServer(Fading(0.5, 1, 0.9), agents=3)
+    >>> server(mechanism, [[0, 1, 2], [0, 1]]).feedback().weights.round(4)
+    array([0.4167, 0.4167, 0.1667])
+    """
+
+    mechanism: Mechanism
+    layers: tuple[Layer, ...]
+    lattice: Lattice | None = None
+
+    def __post_init__(self) -> None:
+        if self.terms > _MOST_TERMS:
+            raise RecordTooLarge(
+                f"updates must be at most {_MOST_TERMS:,} in all, got {self.terms:,}: look at fewer rounds."
+            )
+
+    @cached_property
+    def updates(self) -> IntArray:
+        """How many updates each agent has made."""
+        made = np.zeros(self.mechanism.n, dtype=np.int64)
+        for layer in self.layers:
+            made[layer.moved] += 1
+        return made
+
+    @property
+    def terms(self) -> int:
+        """How many pairs of agent and update there are: what memory grows with."""
+        return int(self.updates.sum()) + self.mechanism.n
+
+    def agent(self, i: int) -> Value:
+        """Return what agent i's own state is made of after the last update it made."""
+        if not 0 <= i < self.mechanism.n:
+            raise ParameterError(f"agent must be a number from 0 to {self.mechanism.n - 1}, got {i}.")
+        chosen = np.zeros(self.mechanism.n)
+        chosen[i] = 1.0
+        return self.combination(chosen)
+
+    def average(self) -> Value:
+        """Return what the average of all states is made of, with the declared target's weights."""
+        return self.combination(weights(self.mechanism))
+
+    def combination(self, shares: FloatArray) -> Value:
+        """Return what Σ shares_i·θ_i is made of; shares are at least 0 and add up to 1."""
+        back = _Back(self, len(self.layers))
+        back.state[back.offset + back.level] += shares
+        return back.value(len(self.layers))
+
+    def feedback(self, round: int = -1, agent: int = 0) -> Value:  # noqa: A002 - the paper's word
+        """Return what the feedback of a round is made of, by default of the last one.
+
+        On a graph it is that of one agent.
+        """
+        count = len(self.layers)
+        k = round + count if round < 0 else round
+        if not 0 <= k < count:
+            raise ParameterError(f"round must be from 0 to {count - 1}, got {round}.")
+        into = agent if isinstance(self.mechanism, Distributed) else 0
+        if not np.any(self.layers[k].into == into):
+            raise ParameterError(f"agent {agent} must have made a mean in round {k}, and has not.")
+        back = _Back(self, k)
+        given = np.zeros(self.mechanism.n)
+        given[into] = 1.0
+        back.mean(self.layers[k], given)
+        return back.value(k + 1)
+
+
+class _Back:
+    """Follows a value back: how much of it each state, shadow and draw is."""
+
+    def __init__(self, run: Happened, before: int) -> None:
+        self.run = run
+        mechanism = run.mechanism
+        self.level = np.zeros(mechanism.n, dtype=np.int64)
+        for layer in run.layers[:before]:
+            self.level[layer.moved] += 1
+        self.offset = np.concatenate([[0], np.cumsum(run.updates[:-1] + 1)]).astype(np.int64)
+        self.sigma = np.broadcast_to(np.asarray(mechanism.parameters.sigma, dtype=np.float64), mechanism.n)
+        self.state = np.zeros(run.terms)  # θ_i(u) at offset_i + u
+        self.said = np.zeros(run.terms)  # message u of agent i
+        self.shadow = self.state if not mechanism.shadowed else np.zeros(run.terms)
+        self.before = before
+
+    def mean(self, layer: Layer, share: FloatArray) -> None:
+        """Phase (ii): a mean is so many equal parts of the messages in it, eq:y_dis."""
+        counts = np.bincount(layer.into, minlength=self.run.mechanism.n)
+        part = (share / np.maximum(counts, 1))[layer.into]
+        place = self.offset[layer.said] + layer.update
+        np.add.at(self.said, place, part)
+        np.add.at(self.shadow, place, part)
+
+    def undo(self, layer: Layer) -> None:
+        """Phase (iv): a state is 1 − σ of what it was and σ of the feedback, eq:upd and eq:upd_dis."""
+        place, sigma = self.offset[layer.moved] + self.level[layer.moved], self.sigma[layer.moved]
+        taken = self.state[place].copy()
+        self.state[place - 1] += (1 - sigma) * taken
+        if self.shadow is not self.state:
+            followed = self.shadow[place]
+            self.shadow[place - 1] += (1 - sigma) * followed
+            taken += followed
+        self.level[layer.moved] -= 1
+        share = np.zeros(self.run.mechanism.n)
+        np.add.at(share, layer.by, sigma * taken)
+        self.mean(layer, share)
+
+    def value(self, rounds: int) -> Value:
+        """Go back to the start and collect."""
+        for layer in reversed(self.run.layers[: self.before]):
+            self.undo(layer)
+        first, mechanism = self.offset, self.run.mechanism
+        if mechanism.shadowed:
+            met, noise = self.state[first] + self.shadow[first], self.shadow[first]
+            agents, update = np.arange(mechanism.n), np.zeros(mechanism.n, dtype=np.int64)
+        else:
+            met, noise = self.state[first], self.said
+            agents = np.repeat(np.arange(mechanism.n), self.run.updates + 1)
+            update = np.arange(self.run.terms) - first[agents]
+        scale = noise * _scales(mechanism, agents, update)
+        law = _merged(scale, self.run.terms)
+        rounding = self._rounding(scale, rounds)
+        return Value(met, weights(mechanism), law, rounding, is_feedback=rounds > self.before)
+
+    def _rounding(self, scale: FloatArray, rounds: int) -> float:
+        """The most that lattices move a value: docs/proofs/influence.md."""
+        lattice = self.run.lattice
+        if lattice is None:
+            return 0.0
+        steps = 1.5 * math.ldexp(float(np.sum(scale)), -lattice.bits)
+        coarse = 1.5 * rounds  # a message step may be no finer than the state step
+        return (steps + (coarse + rounds + 1) * lattice.state_step) * (1 + 1e-9)
+
+
+def server(
+    mechanism: Mechanism,
+    used: Sequence[npt.ArrayLike],
+    *,
+    moved: Sequence[npt.ArrayLike] | None = None,
+    updates: Sequence[npt.ArrayLike] | None = None,
+    lattice: Lattice | None = None,
+) -> Happened:
+    """Return a run with a server.
+
+    Parameters
+    ----------
+    used : sequence of lists of agents
+        Whose messages each round's feedback is the mean of.
+    moved : sequence of lists of agents, optional
+        Who made an update with it. By default everyone: who was late caught up.
+    updates : like `used`, optional
+        How many updates each of those had made when it spoke; by default all it had made by then.
+    lattice : Lattice, optional
+        Where the numbers lived; then radii cover rounding too.
+    """
+    layers = []
+    level = np.zeros(mechanism.n, dtype=np.int64)
+    for t, listed in enumerate(used):
+        said = _agents(listed, mechanism.n, f"used in round {t}")
+        if not len(said):
+            raise StateError(f"round {t} must have used at least one message.")
+        movers = (
+            np.arange(mechanism.n) if moved is None else _agents(moved[t], mechanism.n, f"moved in round {t}")
+        )
+        update = _updates(updates[t] if updates is not None else None, said, level, t)
+        layers.append(Layer(said, update, np.zeros_like(said), movers, np.zeros_like(movers)))
+        level[movers] += 1
+    return Happened(mechanism, tuple(layers), lattice)
+
+
+def graph(
+    mechanism: Distributed,
+    used: Sequence[npt.ArrayLike],
+    *,
+    updates: Sequence[npt.ArrayLike] | None = None,
+    lattice: Lattice | None = None,
+) -> Happened:
+    """Return a run on a graph.
+
+    Parameters
+    ----------
+    used : sequence of arrays, shape (m, 2)
+        Per round, pairs (i, j): agent i used the message of j, a neighbour or itself, and moved.
+        An agent without a pair made no update in that round.
+    updates, lattice
+        As for `server`.
+    """
+    layers = []
+    level = np.zeros(mechanism.n, dtype=np.int64)
+    for t, listed in enumerate(used):
+        pairs = np.asarray(listed, dtype=np.int64).reshape(-1, 2)
+        into, said = pairs.T
+        if pairs.size and (pairs.min() < 0 or pairs.max() >= mechanism.n):
+            raise StateError(f"agents used in round {t} must be numbers from 0 to {mechanism.n - 1}.")
+        if len(np.unique(into * mechanism.n + said)) < len(said):
+            raise StateError(f"agents used in round {t} must be named once for each mean.")
+        if not _reaches(mechanism, into, said):
+            raise StateError(f"in round {t} agents must have used neighbours' messages or their own.")
+        update = _updates(updates[t] if updates is not None else None, said, level, t)
+        movers = np.unique(into)
+        layers.append(Layer(said, update, into, movers, movers))
+        level[movers] += 1
+    return Happened(mechanism, tuple(layers), lattice)
+
+
+def everyone(mechanism: Mechanism, rounds: int, lattice: Lattice | None = None) -> Happened:
+    """Return a run in which nobody was ever late or missing."""
+    if not isinstance(mechanism, Distributed):
+        return server(mechanism, [np.arange(mechanism.n)] * rounds, lattice=lattice)
+    own = np.arange(mechanism.n)
+    rows = np.repeat(own, mechanism.graph.degrees)
+    pairs = np.vstack([np.column_stack([own, own]), np.column_stack([rows, mechanism.graph.indices])])
+    return graph(mechanism, [pairs] * rounds, lattice=lattice)
+
+
+def _agents(listed: npt.ArrayLike, n: int, what: str) -> IntArray:
+    agents = np.asarray(listed, dtype=np.int64).reshape(-1)
+    if agents.size and (agents.min() < 0 or agents.max() >= n or len(np.unique(agents)) < len(agents)):
+        raise StateError(f"agents {what} must be numbers from 0 to {n - 1}, each at most once.")
+    return agents
+
+
+def _updates(given: npt.ArrayLike | None, said: IntArray, level: IntArray, t: int) -> IntArray:
+    """Say at which update each message was made: not after more updates than there had been."""
+    update = level[said] if given is None else np.asarray(given, dtype=np.int64).reshape(-1)
+    if update.shape != said.shape or np.any((update < 0) | (update > level[said])):
+        raise StateError(
+            f"messages used in round {t} must have been made after at most as many updates as their "
+            "agents had made by then."
+        )
+    return update
+
+
+def _reaches(mechanism: Distributed, into: IntArray, said: IntArray) -> bool:
+    """Whether every pair is an edge, or an agent with itself."""
+    n, edges = mechanism.n, mechanism.graph
+    rows = np.repeat(np.arange(n), edges.degrees) * n + edges.indices
+    return bool(np.all((into == said) | np.isin(into * n + said, rows)))
+
+
+def _scales(mechanism: Mechanism, agents: IntArray, update: IntArray) -> FloatArray:
+    """Return the scale of each agent's update."""
+    law = mechanism.parameters
+    own = {name: np.broadcast_to(np.asarray(v), mechanism.n)[agents] for name, v in law.values().items()}
+    return np.asarray(type(law)(**own).scale(update.astype(np.float64)))
+
+
+def _merged(scale: FloatArray, terms: int) -> LaplaceSum:
+    """Put terms of equal scale together, rounding scales up."""
+    mantissa, exponent = np.frexp(scale[scale > 0] * (1 + 8 * terms * _EPS))
+    kept = np.ldexp(np.ceil(np.ldexp(mantissa, _MANTISSA)), exponent - _MANTISSA)
+    kept, count = np.unique(kept, return_counts=True)
+    return LaplaceSum(kept, np.zeros_like(kept), count.astype(np.float64), 1)

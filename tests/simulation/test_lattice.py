@@ -1,0 +1,139 @@
+"""Simulated on the lattice: the same as deployed, repeatable, and as close to the reals as proved."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit import ClientServer, Distributed, Fading, Graph, OneShot
+from tacit.errors import ParameterError
+from tacit.mechanism.lattice import Lattice
+from tacit.mechanism.on_lattice import OnLattice
+from tacit.noise import SafeNoise
+from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
+
+PAPER = Fading(sigma=0.8, c=10, q=0.6)
+RING = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
+MECHANISMS = [
+    ClientServer(PAPER, agents=4),
+    ClientServer(OneShot(0.3, 2.0), agents=4),
+    Distributed(Fading([0.3, 0.8, 0.5, 0.6], [10, 1, 2, 3], 0.7), RING),
+    Distributed(OneShot([0.3, 0.8, 0.5, 0.6], 3), RING),
+]
+VALUES = np.array([-1.0, 0.25, 0.7, 1.0])
+
+
+def simulated(mechanism, noise, runs=3, rounds=6, values=VALUES, **lattice):
+    chosen = Lattice(-1, 1, **lattice) if lattice else Lattice.fitting(mechanism.parameters, rounds, -1, 1)
+    return simulate_on_lattice(mechanism, chosen, values, rounds, noise=noise, runs=runs)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("noise", [SimulatedWholeNoise(4), SafeNoise()])
+@pytest.mark.parametrize("vector", [False, True])
+def test_every_run_is_the_deployed_mechanism_on_its_draws(mechanism, noise, vector):
+    values = np.stack([VALUES, -VALUES], axis=1) if vector else VALUES
+    many = simulated(mechanism, noise, values=values)
+    assert many.x.shape == (3, 6, *values.shape)
+    said = set()
+    for r in range(3):
+        run = many.execution(r)
+        alone = OnLattice(mechanism, many.together.on.lattice).execute(values, run.draws)
+        for name in ("theta", "x", "y"):
+            assert getattr(run, name).tolist() == getattr(alone, name).tolist()
+        assert run.x.tolist() == many.x[r].tolist()
+        assert run.y.tolist() == many.y[r].tolist()
+        said.update(np.asarray(run.x[0]).reshape(-1).tolist())
+    # fresh noise for every run, agent and component; two equal ones have a probability of 1e-10
+    assert len(said) == 3 * values.size
+
+
+def test_a_seed_gives_the_same_runs_however_many_are_asked_for():
+    few, more = (simulated(MECHANISMS[2], SimulatedWholeNoise(9), runs) for runs in (2, 5))
+    assert few.x.tolist() == more.x[:2].tolist()
+    other = simulated(MECHANISMS[2], SimulatedWholeNoise(10), 2)
+    assert few.x.tolist() != other.x.tolist()
+
+
+def test_safe_runs_cannot_be_repeated():
+    one, two = (simulated(MECHANISMS[0], SafeNoise(), 1) for _ in range(2))
+    assert one.x.tolist() != two.x.tolist()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_simulated_draws_are_discrete_laplace(scale):
+    draws = SimulatedWholeNoise(3).draw(np.full(200_000, scale), run=0)
+    k = np.arange(-12, 13)
+    expected = len(draws) * math.tanh(1 / (2 * scale)) * np.exp(-np.abs(k) / scale)
+    observed = np.array([np.sum(draws == v) for v in k], dtype=float)
+    expected, observed = (np.append(c, len(draws) - c.sum()) for c in (expected, observed))
+    assert stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), len(k)) > 1e-6
+
+
+def test_messages_have_the_noise_of_the_paper():
+    many = simulated(MECHANISMS[0], SimulatedWholeNoise(3), runs=3000, rounds=3)
+    theta = many.together.on.lattice.value(many.together.theta[0, :, 0])
+    first = np.ldexp((many.x[:, 0]).astype(float), many.exponents[0]) - theta
+    assert stats.kstest(first.reshape(-1) / 10, stats.laplace.cdf).pvalue > 1e-6
+    assert many.execution(0).as_execution().rounds == 3
+
+
+def real_states(mechanism, values, run):
+    """The mechanism on exact real numbers and the noise of a lattice run."""
+    n = mechanism.n
+    sigma = [Fraction(float(v)) for v in np.broadcast_to(mechanism.parameters.sigma, (n,))]
+    theta = [Fraction(float(v)) for v in values]
+    shadow, states = list(theta), [list(theta)]
+    for row, steps in zip(run.draws, run.exponents, strict=True):
+        x = [shadow[i] + row[i] * Fraction(2) ** int(steps[i]) for i in range(n)]
+        if isinstance(mechanism, ClientServer):
+            y = [sum(x) / n] * n
+        else:
+            near = [[i, *mechanism.graph.neighbours(i).tolist()] for i in range(n)]
+            y = [sum(x[j] for j in group) / len(group) for group in near]
+        theta = [(1 - sigma[i]) * theta[i] + sigma[i] * y[i] for i in range(n)]
+        moved = [(1 - sigma[i]) * x[i] + sigma[i] * y[i] for i in range(n)]
+        shadow = moved if mechanism.shadowed else theta
+        states.append(list(theta))
+    return states
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("lattice", [{"state_exponent": -12, "bits": 8}, {"state_exponent": -40, "bits": 12}])
+def test_states_stay_as_close_to_the_reals_as_the_steps_allow(mechanism, lattice):
+    many = simulated(mechanism, SimulatedWholeNoise(8), runs=5, rounds=8, **lattice)
+    bound = rounding_bound(many.together.on, 8)
+    step = Fraction(many.together.on.lattice.state_step)
+    furthest = np.zeros(9)
+    for r in range(5):
+        run = many.execution(r)
+        for t, exact in enumerate(real_states(mechanism, VALUES, run)):
+            off = max(abs(whole * step - real) for whole, real in zip(run.theta[t], exact, strict=True))
+            furthest[t] = max(furthest[t], float(off))
+    assert np.all(furthest <= bound)
+    assert furthest[-1] > 0.02 * bound[-1]  # of the size that was promised, not merely below it
+
+
+def test_a_fine_lattice_is_next_to_the_reals():
+    many = simulated(MECHANISMS[2], SimulatedWholeNoise(1), rounds=30)
+    assert rounding_bound(many.together.on, 30)[-1] < 1e-10
+    execution = many.execution(0).as_execution()
+    paper = MECHANISMS[2].execute(VALUES, execution.eta)
+    np.testing.assert_allclose(execution.theta, paper.theta, atol=1e-10)
+
+
+def test_nothing_private_in_its_repr():
+    many = simulated(MECHANISMS[0], SimulatedWholeNoise(1))
+    assert repr(many) == "<LatticeRuns of <LatticeExecution client-server, 4 agents, 6 rounds>, 3 runs>"
+
+
+def test_bad_requests_are_refused():
+    for options in ({"runs": 0}, {"rounds": -1}):
+        with pytest.raises(ParameterError, match="at least"):
+            simulated(MECHANISMS[1], SimulatedWholeNoise(1), **options)
+    with pytest.raises(ParameterError, match="runs are numbered 0 to 2"):
+        simulated(MECHANISMS[0], SimulatedWholeNoise(1)).execution(3)
+    with pytest.raises(ParameterError, match="seed"):
+        SimulatedWholeNoise(-1)
