@@ -35,7 +35,7 @@ from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.arrays import FloatArray
 from tacit.simulation import simulate
 from tacit.simulation.simd import closed_sum
-from tacit.simulation.threads import Crew, even_work
+from tacit.simulation.threads import ThreadTeam, even_work
 
 PARAMETERS = Fading(sigma=0.8, c=10.0, q=0.6)
 ROUNDS = 30
@@ -81,7 +81,7 @@ def limit(graph: Graph, rounds: int, width: int) -> Callable[[], None]:
     """Sum over neighbourhoods and nothing else, with the engine's own gather, threads and shares."""
     x, out = (np.random.default_rng(0).random(graph.n * width) for _ in range(2))
     work = partial(_closed_sums, graph.indptr, graph.indices, x, out, (0,) * width)
-    crew = Crew(CORES)
+    crew = ThreadTeam(CORES)
     bounds = even_work(graph.indptr, crew)
 
     def call() -> None:

@@ -19,7 +19,7 @@ from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import TlsFiles
-from tacit.runtime.participant import Member
+from tacit.runtime.participant import Participant
 from tacit.runtime.transport.base import Arrival, Network
 from tacit.runtime.transport.websocket import WebsocketTransport
 
@@ -69,7 +69,7 @@ class Held:
         await self._done.wait()
 
 
-def _member(plan: dict[str, Any], session: Session, who: int) -> tuple[Member, Held]:
+def _member(plan: dict[str, Any], session: Session, who: int) -> tuple[Participant, Held]:
     given = plan["agents"][who] if who >= 0 else plan["coordinator"]
     tls = TlsFiles(Path(given["tls"]), Path(given["tls"]), Path(given["authority"]))
     wire = WebsocketTransport(session, who, tls, listen=given["listen"], connect=given["connect"])
@@ -97,7 +97,7 @@ async def _main(plan: dict[str, Any], first: int, stop: int) -> None:
     session = Session.decode(bytes.fromhex(plan["session"]))
     gate, turns = asyncio.Semaphore(_AT_ONCE), []
 
-    async def enter(who: int) -> Member:
+    async def enter(who: int) -> Participant:
         async with gate:
             member, held = _member(plan, session, who)
             await member.__aenter__()

@@ -10,7 +10,7 @@ import pytest
 from rich.pretty import pretty_repr
 
 from tacit.cli import private_value
-from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, make_addresses
+from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses
 from tacit.errors import InputError
 from tacit.mechanism.whole import nearest_shift
 from tacit.protocol.codec import Codec
@@ -50,7 +50,7 @@ def test_nothing_private_is_where_others_can_see_it(world, monkeypatch):
     monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")
     monkeypatch.setenv("PYTHONDEVMODE", "1")
     write_session(session, world.folder / "session.toml", addresses=make_addresses(session))
-    crew = Crew(world.folder, session, {"a0": VALUE}, cap=10.0, pace=0.1)
+    crew = Processes(world.folder, session, {"a0": VALUE}, cap=10.0, pace=0.1)
     usual = crew.command
     crew.command = lambda unit: [
         *usual(unit),

@@ -5,7 +5,7 @@ import io
 import json
 
 from tacit.cli.running import Log
-from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Heard, LostHistory, Refused, RoundOpened, Start, Tick
 from tacit.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
 from tacit.protocol.messages import COORDINATOR, Ask, Refusal
@@ -49,7 +49,7 @@ def test_requests_are_answered_by_the_clock_and_not_by_their_number(played):
     """A tick follows every burst: it must not let one ask again at once, for answers are long."""
     game = played(rounds=4)
     records = [Opened(game.session.id, (0, 1, 2, 3)), *game.kept[COORDINATOR]]
-    server = Coordinator.resume(game.session, records, sign=game.keys[-1].sign)
+    server = CoordinatorMachine.resume(game.session, records, sign=game.keys[-1].sign)
     server.handle(Start())
     ask = game.codec.seal(0, Ask(0), game.keys[0].sign)
 

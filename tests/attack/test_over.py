@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from tacit.cli import states
-from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, make_addresses
+from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.file import write_session
 
@@ -23,7 +23,7 @@ def crew(world):
     """A session of one agent and its coordinator, as processes; the value is off the range of 0 to 10."""
     session = replace(world.session(rounds=6), roster=world.session().roster[:1], quorum=1, start=1)
     write_session(session, world.folder / "session.toml", addresses=make_addresses(session))
-    made = Crew(world.folder, session, {"a0": 12.3456789}, cap=10.0)
+    made = Processes(world.folder, session, {"a0": 12.3456789}, cap=10.0)
     yield made
     made.stop_all()
 

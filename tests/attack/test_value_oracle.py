@@ -14,7 +14,7 @@ import pytest
 
 from tacit.errors import CapExceeded
 from tacit.mechanism.lattice import Lattice
-from tacit.protocol.agent import Agent as AgentMachine
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_array, as_numbers
 from tacit.protocol.effects import Heard, NoiseReady, Start
 from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report

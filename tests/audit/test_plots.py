@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tacit import ClientServer, Fading
-from tacit.audit import Finding, Simulated, broken, examine
+from tacit.audit import AuditFinding, Simulated, broken, examine
 from tacit.plots.audit import closeness, draw_audit
 from tacit.plots.style import RED, save
 
@@ -42,10 +42,10 @@ def test_the_same_report_is_the_same_picture(reports):
 
 
 def test_closeness_is_one_at_the_alarm():
-    assert closeness(Finding("a", "pass", "", loss=1.5, promised=3.0)) == 0.5
-    assert closeness(Finding("a", "alarm", "", p_value=1e-8, limit=1e-8)) == pytest.approx(1)
-    assert closeness(Finding("a", "pass", "", p_value=1e-4, limit=1e-8)) == pytest.approx(0.5)
-    assert closeness(Finding("a", "alarm", "", p_value=0.0, limit=1e-8)) > 2
-    assert closeness(Finding("a", "skipped", "")) is None
-    assert closeness(Finding("a", "alarm", "")) > 1
-    assert closeness(Finding("a", "pass", "")) == 0
+    assert closeness(AuditFinding("a", "pass", "", loss=1.5, promised=3.0)) == 0.5
+    assert closeness(AuditFinding("a", "alarm", "", p_value=1e-8, limit=1e-8)) == pytest.approx(1)
+    assert closeness(AuditFinding("a", "pass", "", p_value=1e-4, limit=1e-8)) == pytest.approx(0.5)
+    assert closeness(AuditFinding("a", "alarm", "", p_value=0.0, limit=1e-8)) > 2
+    assert closeness(AuditFinding("a", "skipped", "")) is None
+    assert closeness(AuditFinding("a", "alarm", "")) > 1
+    assert closeness(AuditFinding("a", "pass", "")) == 0

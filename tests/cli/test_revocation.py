@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.identity.certificates import Request, Subject
+from tacit.runtime.identity.certificates import CertificateSubject, Request
 from tacit.runtime.identity.identity import Identity, bundle, load_authority
 from tacit.runtime.identity.keys import read_signing_key, tls_key
 from tacit.runtime.identity.register import REVOKED, SIGNED, opened
@@ -94,7 +94,7 @@ def test_a_name_keeps_its_key_although_the_certificate_could_not_be_written(read
 
 def test_a_key_has_one_name(ready, run, tmp_path):
     signing = read_signing_key(Path("alice/signing.key").read_bytes(), "key")
-    subject = Subject("mallory", signing.public_key().public_bytes_raw(), ())
+    subject = CertificateSubject("mallory", signing.public_key().public_bytes_raw(), ())
     Path("m.pem").write_bytes(Request.make(subject, tls_key(), signing))
     assert "belongs to alice, and mallory asks for it" in said(run("keys", "sign", "m.pem", code=2))
 
@@ -325,7 +325,7 @@ def test_the_agreement_of_a_key_that_is_not_the_name_s_is_worth_nothing(ready, r
     run("keys", "new", "alice", "--out", "mallory")
     old = read_signing_key(Path("mallory/signing.key").read_bytes(), "key")
     new = Ed25519PrivateKey.generate()
-    asked = Subject("alice", new.public_key().public_bytes_raw(), ())
+    asked = CertificateSubject("alice", new.public_key().public_bytes_raw(), ())
     Path("false.pem").write_bytes(Request.make(asked, tls_key(), new, old=old))
     assert Request.parse(Path("false.pem").read_bytes(), "r").replaces == old.public_key().public_bytes_raw()
     assert "alice has another signing key" in said(run("keys", "sign", "false.pem", "--out", "x.crt", code=2))

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, free_ports
+from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, free_ports
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import Feedback, Message, Report
@@ -112,7 +112,7 @@ class Tap:
 class Play:
     """A session on this machine: its processes, its files, and what must hold of them."""
 
-    run: Crew
+    run: Processes
     session: Session
     keys: dict
     addresses: dict
@@ -249,7 +249,7 @@ def crew(tmp_path):
         }
         write_session(session, folder / "session.toml", addresses=addresses)
         values = {name: float(i % 10) for i, name in enumerate(names)}
-        one = Crew(folder, session, values, cap, together, pace)
+        one = Processes(folder, session, values, cap, together, pace)
         made.append(one)
         return Play(one, session, keys, addresses)
 

@@ -50,7 +50,7 @@ def session(mechanism, values, rounds=3):
 EXECUTION = session(ClientServer(Fading(0.5, 1.0, 0.8), agents=3), [1.0, 2.0, 6.0])
 FAN = Fan((0.5, 0.05), np.array([[0.0, 1.0, 1.5, 1.6], [0.0, 2.0, 3.0, 3.1]]))
 
-BOUNDS = curves.Bounds(
+BOUNDS = curves.RadiusBounds(
     0.8,
     10.0,
     0.6,

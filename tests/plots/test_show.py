@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import NOT_PROVED, Finding, Report, belief
+from tacit.audit import NOT_PROVED, AuditFinding, AuditReport, belief
 from tacit.errors import ParameterError
 from tacit.plots import curves, runs, show, style
 from tacit.theory.design import design
@@ -15,10 +15,10 @@ from tacit.theory.promise import promise
 from tacit.theory.tables import html_table
 
 EXECUTION = ClientServer(Fading(0.5, 1.0, 0.8), agents=2).execute([1.2345, 6.0], [[0.5, -0.5], [0.1, 0.3]])
-REPORT = Report(
+REPORT = AuditReport(
     subject="a <b>bold</b> name", declared="3 agents", agent=0, distance=1.0, adjacency=1.0, rounds=2,
     transcripts=1000, failure_probability=1e-6, promised=0.1234567, measured=0.1234567,
-    findings=(Finding("scale", "pass", "fine & well"), Finding("reuse", "alarm", "twice")),
+    findings=(AuditFinding("scale", "pass", "fine & well"), AuditFinding("reuse", "alarm", "twice")),
 )  # fmt: skip
 
 

@@ -9,12 +9,12 @@ import pytest
 from tacit.cli.notices import sentence
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.noise.accounting import horizon
-from tacit.protocol.agent import Agent
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, digest
 from tacit.protocol.effects import (
     Behind,
     Cost,
-    Disputed,
+    DisputeFound,
     Equivocated,
     FellSilent,
     Finished,
@@ -62,7 +62,7 @@ class Alone:
         self.codec = Codec(self.session)
         self.number, self.budget = number, budget or Budget(math.inf)
         self.sign = known_key(number).sign
-        self.agent = Agent(self.session, number, value, sign=self.sign, budget=self.budget)
+        self.agent = AgentMachine(self.session, number, value, sign=self.sign, budget=self.budget)
         self.records, self.sent = [], []
         self.history = [NOTHING_HEARD]
 
@@ -102,7 +102,9 @@ class Alone:
 
     def again(self):
         """Crash, and resume from the records."""
-        self.agent = Agent.resume(self.session, self.number, self.records, sign=self.sign, budget=self.budget)
+        self.agent = AgentMachine.resume(
+            self.session, self.number, self.records, sign=self.sign, budget=self.budget
+        )
         return self
 
 
@@ -616,36 +618,38 @@ def test_records_of_others_are_refused(alone):
     alone.feed(0)
     make = {"sign": alone.sign, "budget": alone.budget}
     with pytest.raises(StateError, match="another session or another agent"):
-        Agent.resume(alone.session, 1, alone.records, **make)
+        AgentMachine.resume(alone.session, 1, alone.records, **make)
     with pytest.raises(StateError, match="another session or another agent"):
-        Agent.resume(known_session(3, 7), 0, alone.records, **make)
+        AgentMachine.resume(known_session(3, 7), 0, alone.records, **make)
     with pytest.raises(StateError, match="must start with how it began"):
-        Agent.resume(alone.session, 0, alone.records[1:], **make)
+        AgentMachine.resume(alone.session, 0, alone.records[1:], **make)
     with pytest.raises(StateError, match="must follow one another"):
-        Agent.resume(alone.session, 0, [alone.records[0], *alone.records[2:], alone.records[1]], **make)
+        AgentMachine.resume(
+            alone.session, 0, [alone.records[0], *alone.records[2:], alone.records[1]], **make
+        )
     with pytest.raises(StateError, match="must follow one another"):
-        Agent.resume(alone.session, 0, [*alone.records[:2], alone.records[1]], **make)
+        AgentMachine.resume(alone.session, 0, [*alone.records[:2], alone.records[1]], **make)
 
 
 def test_an_agent_needs_a_coordinator_and_a_value_of_the_right_length():
     make = {"sign": known_key(0).sign, "budget": Budget(1)}
     with pytest.raises(ParameterError, match="has no coordinator"):
-        Agent(known_session(graph="ring:4"), 0, 0.5, **make)
+        AgentMachine(known_session(graph="ring:4"), 0, 0.5, **make)
     with pytest.raises(StateError, match="must have 1 components"):
-        Agent(known_session(3), 0, [0.5, 0.5], **make)
+        AgentMachine(known_session(3), 0, [0.5, 0.5], **make)
     with pytest.raises(StateError, match="must be finite"):
-        Agent(known_session(3), 0, math.nan, **make)
+        AgentMachine(known_session(3), 0, math.nan, **make)
 
 
 def test_a_value_off_the_range_counts_as_the_nearest_end_and_only_the_record_says_so():
     make = {"sign": known_key(0).sign, "budget": Budget(100)}
-    off, end = Agent(known_session(3), 0, 1.5, **make), Agent(known_session(3), 0, 1.0, **make)
+    off, end = AgentMachine(known_session(3), 0, 1.5, **make), AgentMachine(known_session(3), 0, 1.0, **make)
     steps = [off.handle(Start()), end.handle(Start())]
     assert steps[0].messages == steps[1].messages
     assert steps[0].notices == steps[1].notices
     assert [step.records[0].clamped for step in steps] == [True, False]
     assert steps[0].records[0].state == steps[1].records[0].state
-    again = Agent.resume(off.session, 0, steps[0].records, **make)
+    again = AgentMachine.resume(off.session, 0, steps[0].records, **make)
     assert again.voice.clamped
 
 
@@ -655,7 +659,7 @@ def require_disputed(alone, step, t):
     body = alone.codec.open(evidence.second).body
     assert isinstance(body, Feedback)
     assert (evidence.sender, evidence.round, body.round) == (COORDINATOR, t, t)
-    assert step.notices[-1] == Disputed(t)
+    assert step.notices[-1] == DisputeFound(t)
     said = len(alone.sent)
     for _ in range(2):
         assert alone.agent.disputed == t

@@ -7,7 +7,7 @@ import pytest
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, combined, digest
-from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import (
     Equivocated,
     Finished,
@@ -53,7 +53,7 @@ class Server:
     def __init__(self, session=None):
         self.session = session or known_session(4, 3, quorum=2, start=3)
         self.codec = Codec(self.session)
-        self.machine = Coordinator(self.session, sign=known_key(COORDINATOR).sign)
+        self.machine = CoordinatorMachine(self.session, sign=known_key(COORDINATOR).sign)
         self.records, self.sent, self.now = [], [], 0.0
 
     def __call__(self, event):
@@ -94,7 +94,7 @@ class Server:
         return step
 
     def again(self):
-        self.machine = Coordinator.resume(self.session, self.records, sign=known_key(COORDINATOR).sign)
+        self.machine = CoordinatorMachine.resume(self.session, self.records, sign=known_key(COORDINATOR).sign)
         return self
 
 
@@ -225,7 +225,7 @@ def test_feedback_of_its_own_key_that_its_ledger_does_not_have_ends_it(server):
     first, second = (r.frame for r in server.records if isinstance(r, Closed))
     assert server(Heard(first)).notices == (Refused(Refusal.REPLAY, COORDINATOR),)
     for known in ([], server.records[:1], server.records[:2]):
-        old = Coordinator.resume(server.session, known, sign=known_key(COORDINATOR).sign)
+        old = CoordinatorMachine.resume(server.session, known, sign=known_key(COORDINATOR).sign)
         old.handle(Start())
         with pytest.raises(LedgerError, match=r"signed feedback of round 1 of session .* not the newest"):
             old.handle(Heard(second))
@@ -331,7 +331,7 @@ def test_a_coordinator_with_an_old_ledger_is_found_out(server, state_of):
         for i in range(4):
             server.report(i)
     old = server.records[:2]
-    server.machine = Coordinator.resume(server.session, old, sign=known_key(COORDINATOR).sign)
+    server.machine = CoordinatorMachine.resume(server.session, old, sign=known_key(COORDINATOR).sign)
     server(Start())
     before = state_of(server.machine)
     for body, update in ((Present(2), 2), (Ask(2), 2), (Done(3, bytes(32)), 3), (Stop(2, Reason.CAP), 2)):
@@ -531,15 +531,15 @@ def test_records_of_others_are_refused(server):
         server.report(i)
     sign = known_key(COORDINATOR).sign
     with pytest.raises(StateError, match="another session"):
-        Coordinator.resume(known_session(4, 4), server.records, sign=sign)
+        CoordinatorMachine.resume(known_session(4, 4), server.records, sign=sign)
     with pytest.raises(StateError, match="must follow one another"):
-        Coordinator.resume(server.session, server.records[1:], sign=sign)
+        CoordinatorMachine.resume(server.session, server.records[1:], sign=sign)
     with pytest.raises(StateError, match="must follow one another"):
-        Coordinator.resume(server.session, [*server.records, server.records[-1]], sign=sign)
+        CoordinatorMachine.resume(server.session, [*server.records, server.records[-1]], sign=sign)
     with pytest.raises(StateError, match="not a coordinator's"):
-        Coordinator.resume(server.session, [Began(b"", 0, b"", 0.0, 0.0, 0.0)], sign=sign)
+        CoordinatorMachine.resume(server.session, [Began(b"", 0, b"", 0.0, 0.0, 0.0)], sign=sign)
     with pytest.raises(ParameterError, match="has no coordinator"):
-        Coordinator(known_session(graph="ring:4"), sign=sign)
+        CoordinatorMachine(known_session(graph="ring:4"), sign=sign)
     with pytest.raises(ParameterError, match="adds no noise"):
         server(NoiseReady(0, 1))
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.protocol.agent import Agent
-from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.agent import AgentMachine
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Expired, Finished, Start, Step, Stopped
 from tacit.protocol.messages import Reason, Report
-from tacit.protocol.peer import Peer
+from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Ended, Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Deadlines
@@ -59,7 +59,7 @@ def test_nothing_is_said_after_the_expiry_even_if_the_clock_is_set_back(kind, at
 @pytest.mark.parametrize("kind", ["server", "graph"])
 def test_one_that_has_not_begun_records_nothing_and_says_nothing(kind):
     session = SESSIONS[kind]
-    machine = (Agent if kind == "server" else Peer)(
+    machine = (AgentMachine if kind == "server" else PeerMachine)(
         session, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf)
     )
     step = machine.handle(Expired())
@@ -93,7 +93,7 @@ def test_a_session_that_was_complete_is_finished_and_not_expired():
         assert play.machine(number).phase.value == "finished"
         assert [r for r in play.ledgers[number].records() if r not in before] in ([], [Ended(5, None)])
     records = [r for r in play.ledgers[COORDINATOR].records() if not isinstance(r, Ended)]
-    again = Coordinator.resume(play.session, records, sign=known_key(COORDINATOR).sign)
+    again = CoordinatorMachine.resume(play.session, records, sign=known_key(COORDINATOR).sign)
     step = again.handle(Expired())
     assert step.records == ()
     assert step.notices == (Finished(5),)

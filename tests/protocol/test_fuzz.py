@@ -6,7 +6,7 @@ import random
 import msgspec
 import pytest
 
-from tacit.protocol.agent import Agent
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
 from tacit.protocol.effects import Heard, Refused, Start
 from tacit.protocol.messages import (
@@ -51,7 +51,7 @@ def broken(data, rng):
 def test_broken_frames(state_of, frames):
     session, rng = known_session(3, 6), random.Random(20_121_015)
     codec = Codec(session)
-    agent = Agent(session, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf))
+    agent = AgentMachine(session, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf))
     agent.handle(Start())
     y = codec.pack([5])
     bodies = [

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import LedgerError
-from tacit.protocol.agent import Agent
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_array, as_numbers, digest
 from tacit.protocol.effects import Halt, Heard, Joined, NoiseReady, Refused, Start, Tick
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Message, Refusal, Report, Stop
-from tacit.protocol.peer import Peer
+from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Evidence, Moved, Spoke
 from tacit.protocol.voice import Budget
 from tacit.testing import known_key, known_session
@@ -32,7 +32,7 @@ class Prey:
     def __init__(self, session, value, budget):
         self.session, self.budget = session, budget
         self.codec = Codec(session)
-        self.kind = Agent if session.edges is None else Peer
+        self.kind = AgentMachine if session.edges is None else PeerMachine
         self.number = 0 if session.edges is None else 1
         self.sign = known_key(self.number).sign
         self.machine = self.kind(session, self.number, value, sign=self.sign, budget=budget)
@@ -248,7 +248,7 @@ def test_two_agents_told_different_things_sign_that_they_were():
     codec, sign = Codec(session), known_key(COORDINATOR).sign
     reports = []
     for number, y in ((0, 5), (1, 6)):
-        agent = Agent(session, number, 0.5, sign=known_key(number).sign, budget=Budget(math.inf))
+        agent = AgentMachine(session, number, 0.5, sign=known_key(number).sign, budget=Budget(math.inf))
         agent.handle(Start())
         body = Feedback(0, codec.pack([y]), b"\x04", 1, bytes(32), NOTHING_HEARD)
         frame = codec.seal(COORDINATOR, body, sign)

@@ -28,7 +28,7 @@ from tacit.protocol.effects import (
 )
 from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Present, Reason, Refusal, Report, Stop
-from tacit.protocol.peer import Peer
+from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import PeerPhase as P
@@ -44,7 +44,7 @@ class Middle:
         self.codec, self.number = Codec(self.session), number
         self.budget = budget or Budget(math.inf)
         self.sign = known_key(number).sign
-        self.peer = Peer(self.session, number, 0.25, sign=self.sign, budget=self.budget)
+        self.peer = PeerMachine(self.session, number, 0.25, sign=self.sign, budget=self.budget)
         self.records, self.sent, self.now = [], [], 0.0
 
     def __call__(self, event):
@@ -89,7 +89,9 @@ class Middle:
         return self
 
     def again(self):
-        self.peer = Peer.resume(self.session, self.number, self.records, sign=self.sign, budget=self.budget)
+        self.peer = PeerMachine.resume(
+            self.session, self.number, self.records, sign=self.sign, budget=self.budget
+        )
         return self
 
 
@@ -498,9 +500,9 @@ def test_records_of_others_are_refused(middle):
     middle.begin()
     make = {"sign": middle.sign, "budget": middle.budget}
     with pytest.raises(StateError, match="another session or another agent"):
-        Peer.resume(middle.session, 0, middle.records, **make)
+        PeerMachine.resume(middle.session, 0, middle.records, **make)
     with pytest.raises(ParameterError, match="are not peers"):
-        Peer(known_session(3), 0, 0.5, **make)
+        PeerMachine(known_session(3), 0, 0.5, **make)
 
 
 def test_greetings_do_not_echo(middle):

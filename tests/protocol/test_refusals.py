@@ -5,9 +5,9 @@ import math
 import msgspec
 import pytest
 
-from tacit.protocol.agent import Agent
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
-from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Heard, NoiseReady, Refused, Start, Tick
 from tacit.protocol.machine import ANSWERS_PER_TICK
 from tacit.protocol.messages import (
@@ -52,7 +52,7 @@ FIRST = frame(COORDINATOR, Feedback(0, CODEC.pack([5]), b"\x07", 3, bytes(32), N
 
 def agent():
     """An agent that has spoken in round 0, moved, and spoken in round 1; and the feedback's digest."""
-    machine = Agent(SESSION, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf))
+    machine = AgentMachine(SESSION, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf))
     for event in (Start(), Tick(0), Heard(frame(COORDINATOR, Ask(0))), NoiseReady(0, 7), Heard(FIRST)):
         machine.handle(event)
     machine.handle(NoiseReady(1, 8))
@@ -62,7 +62,7 @@ def agent():
 def coordinator():
     """A coordinator that has closed round 0 without agent 2 and heard agent 0 in round 1."""
     session = known_session(3, 6)
-    machine = Coordinator(session, sign=known_key(COORDINATOR).sign)
+    machine = CoordinatorMachine(session, sign=known_key(COORDINATOR).sign)
     machine.handle(Start())
     for i in range(3):
         machine.handle(Heard(frame(i, Present(0))))

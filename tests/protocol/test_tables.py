@@ -6,13 +6,13 @@ import pytest
 
 from tacit.errors import TacitError
 from tacit.protocol import diagrams
-from tacit.protocol.agent import Agent
-from tacit.protocol.coordinator import Coordinator
-from tacit.protocol.peer import Peer
-from tacit.protocol.tables import AgentPhase, CoordinatorPhase, On, PeerPhase, Row, table
+from tacit.protocol.agent import AgentMachine
+from tacit.protocol.coordinator import CoordinatorMachine
+from tacit.protocol.peer import PeerMachine
+from tacit.protocol.tables import AgentPhase, CoordinatorPhase, On, PeerPhase, Transition, table
 from tacit.testing import known_key, known_session
 
-MACHINES = [(Agent, AgentPhase), (Coordinator, CoordinatorPhase), (Peer, PeerPhase)]
+MACHINES = [(AgentMachine, AgentPhase), (CoordinatorMachine, CoordinatorPhase), (PeerMachine, PeerPhase)]
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"
 
 
@@ -49,18 +49,18 @@ def test_what_is_refused_ends_in_the_same_phase_everywhere():
     for machine, phases in MACHINES:
         for phase in phases:
             if phase is not PeerPhase.CHOOSING:
-                assert machine.table.rows[phase, On.REFUSED] == Row("refuse", phase)
+                assert machine.table.rows[phase, On.REFUSED] == Transition("refuse", phase)
 
 
 def test_a_row_is_written_once():
     phase = AgentPhase.IDLE
-    rows = {(On.START,): Row("a", phase), (On.START, On.TICK): Row("b", phase)}
+    rows = {(On.START,): Transition("a", phase), (On.START, On.TICK): Transition("b", phase)}
     with pytest.raises(ValueError, match="written twice"):
         table("x", (On.START,), {phase: rows})
 
 
 def test_the_impossible_is_a_bug_and_says_so():
-    machine = Coordinator(known_session(2), sign=known_key(-1).sign)
+    machine = CoordinatorMachine(known_session(2), sign=known_key(-1).sign)
     with pytest.raises(TacitError, match="bug of tacit"):
         machine._take(On.MOVE, None)
 

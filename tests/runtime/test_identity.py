@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tacit.errors import FileError, InputError
 from tacit.runtime.identity import certificates
 from tacit.runtime.identity import identity as identities
-from tacit.runtime.identity.certificates import Authority, Request, Subject, read_certificates
+from tacit.runtime.identity.certificates import Authority, CertificateSubject, Request, read_certificates
 from tacit.runtime.identity.identity import Identity, bundle, install, new_agent, new_authority, provision
 from tacit.runtime.identity.keys import key_bytes, key_text, private_pem, tls_key
 
@@ -357,15 +357,15 @@ def test_the_recommended_flow_moves_only_public_files(tmp_path):
 def test_a_request_proves_both_keys(home):
     mine, theirs = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     public = identities._public(theirs)
-    stolen = Request.make(Subject("carol", public, ()), tls_key(), mine)  # not my key to ask for
+    stolen = Request.make(CertificateSubject("carol", public, ()), tls_key(), mine)  # not my key to ask for
     with pytest.raises(FileError, match="does not prove"):
         Request.parse(stolen, "request")
-    good = Request.make(Subject("carol", public, ()), tls_key(), theirs)
-    assert Request.parse(good, "request").subject == Subject("carol", public, ())
+    good = Request.make(CertificateSubject("carol", public, ()), tls_key(), theirs)
+    assert Request.parse(good, "request").subject == CertificateSubject("carol", public, ())
     for cut in (b"-----BEGIN TACIT", b"-----END TACIT"):
         with pytest.raises(FileError, match="does not prove"):
             Request.parse(good[: good.index(cut)], "request")
-    other = Request.make(Subject("dave", public, ()), tls_key(), theirs)
+    other = Request.make(CertificateSubject("dave", public, ()), tls_key(), theirs)
     mixed = good[: good.index(b"-----BEGIN TACIT")] + other[other.index(b"-----BEGIN TACIT") :]
     with pytest.raises(FileError, match="does not prove"):
         Request.parse(mixed, "request")
@@ -408,10 +408,10 @@ def test_requests_that_are_none():
 def test_a_request_has_one_name():
     """Under two names one would be checked and the other believed."""
     signing = Ed25519PrivateKey.generate()
-    subject = Subject("carol", identities._public(signing), ())
+    subject = CertificateSubject("carol", identities._public(signing), ())
     request = (
         x509.CertificateSigningRequestBuilder()
-        .subject_name(Subject("dave", subject.public_key, ()).x509_name())
+        .subject_name(CertificateSubject("dave", subject.public_key, ()).x509_name())
         .add_extension(subject.alternatives(), critical=False)
         .sign(tls_key(), hashes.SHA256())
     )

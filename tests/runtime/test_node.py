@@ -11,12 +11,12 @@ import pytest
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
-from tacit.protocol.agent import Agent as AgentMachine
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
-from tacit.protocol.coordinator import Coordinator as CoordinatorMachine
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Finished, Send, Step, Updated
 from tacit.protocol.messages import Feedback, Message, Report
-from tacit.protocol.peer import Peer as PeerMachine
+from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session

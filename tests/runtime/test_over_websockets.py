@@ -10,11 +10,11 @@ import pytest
 
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
-from tacit.protocol.agent import Agent
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
-from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.messages import Refusal
-from tacit.protocol.peer import Peer
+from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
@@ -106,7 +106,7 @@ def test_over_the_network_and_simulated_are_the_same_to_the_last_bit(
         ledgers = [Ledger(tmp_path / f"{name}.ledger") for name in [*NAMES, "c"]]
         links = transports(session, keys)
         for i, name in enumerate(NAMES):
-            machine = (Peer if graph else Agent)(
+            machine = (PeerMachine if graph else AgentMachine)(
                 session, i, values[i], sign=keys[name].sign, budget=Budget(cap=100.0)
             )
             ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=1.0, diameter=1.0, cap=100.0)
@@ -115,7 +115,7 @@ def test_over_the_network_and_simulated_are_the_same_to_the_last_bit(
             )
             nodes.append(Node(session.id, machine, links[i], ledgers[i], noise=noise))
         if not graph:
-            machine = Coordinator(session, sign=keys["coordinator"].sign)
+            machine = CoordinatorMachine(session, sign=keys["coordinator"].sign)
             nodes.append(Node(session.id, machine, links[-1], ledgers[-1]))
         async with asyncio.timeout(WAIT):
             await asyncio.gather(*(node.run() for node in nodes))

@@ -32,9 +32,9 @@ def gate(cluster, tmp_path):
     def hold():
         import time
 
-        from tacit.simulation.sweep_plan import Plan
+        from tacit.simulation.sweep_plan import SweepPlan
 
-        ordinary = Plan.cell_seed
+        ordinary = SweepPlan.cell_seed
 
         def held(plan, cell):
             while cell >= 2 and not opened.exists():
@@ -42,12 +42,14 @@ def gate(cluster, tmp_path):
             return ordinary(plan, cell)
 
         held.ordinary = ordinary
-        Plan.cell_seed = held
+        SweepPlan.cell_seed = held
 
     def release():
-        from tacit.simulation.sweep_plan import Plan
+        from tacit.simulation.sweep_plan import SweepPlan
 
-        Plan.cell_seed = getattr(Plan.cell_seed, "ordinary", Plan.cell_seed)  # a new worker has no other
+        SweepPlan.cell_seed = getattr(
+            SweepPlan.cell_seed, "ordinary", SweepPlan.cell_seed
+        )  # a new worker has no other
 
     cluster.run(hold)
     yield opened.touch

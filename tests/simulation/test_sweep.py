@@ -14,7 +14,7 @@ import xarray as xr
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import FileError, GraphError, InputError, ParameterError, StateError, TacitError
 from tacit.simulation import journal, load_sweep, sample_outcome, simulate, sweep
-from tacit.simulation.sweep_plan import Plan
+from tacit.simulation.sweep_plan import SweepPlan
 from tacit.theory import accuracy, privacy
 
 module = importlib.import_module("tacit.simulation.sweep")
@@ -53,7 +53,7 @@ def test_cells_hold_what_a_researcher_plots(whole):
     assert cell["variance"] == accuracy.variance(mechanism, 12)
     assert cell["chebyshev_radius"] == accuracy.chebyshev_radius(mechanism, 0.05, 12)
     assert cell["radius"] == accuracy.radius(mechanism, 0.05, 12)
-    plan = Plan.of(GRID, values="zeros", failure_probability=0.05, **CALL)
+    plan = SweepPlan.of(GRID, values="zeros", failure_probability=0.05, **CALL)
     number = next(i for i in range(4) if list(plan.settings(i).values()) == [5, "fading", 0.3, 2.5, 0.9])
     expected = sample_outcome(mechanism, 4, rounds=12, seed=plan.cell_seed(number))
     np.testing.assert_array_equal(cell["deviation"], expected)
@@ -108,7 +108,7 @@ def test_a_file_never_contains_the_values_it_was_given(tmp_path):
 @pytest.mark.parametrize("values", ["uniform:-2:5:9", "uniform:-2:5"])
 def test_uniform_values_are_the_same_whole_and_in_parts(values, monkeypatch):
     grid = {"agents": 50, "mixing": 0.3, "noise": 1, "decay": 0.8}
-    plan = Plan.of(grid, values=values, failure_probability=0.05, **CALL)
+    plan = SweepPlan.of(grid, values=values, failure_probability=0.05, **CALL)
     expected = plan.initial_values(50)
     assert -2 <= expected.min() < expected.max() <= 5
     monkeypatch.setattr(importlib.import_module("tacit.simulation.sweep_plan"), "_CHUNK", 7)
@@ -125,7 +125,7 @@ def test_the_engine_gives_deviation_and_disagreement_of_its_runs(tmp_path):
     cell = sweep(grid, path=tmp_path / "s", **call).squeeze(
         ("graph", "mixing", "noise", "decay", "noise_kind")
     )
-    plan = Plan.of(grid, method="engine", failure_probability=0.05, **call)
+    plan = SweepPlan.of(grid, method="engine", failure_probability=0.05, **call)
     start = plan.initial_values(6)
     mechanism = Distributed(Fading(0.4, 2, 0.8), Graph.from_name("star:6"))
     theta = simulate(mechanism, start, 5, runs=7, seed=plan.cell_seed(0))["theta"].values[:, -1]
@@ -294,7 +294,7 @@ def test_other_values_are_another_plan(tmp_path):
 
 def test_every_cell_has_a_seed_of_its_own():
     grid = {"agents": range(1, 101), "mixing": np.linspace(0.1, 0.9, 100), "epsilon": 1}
-    plan = Plan.of(grid, values="zeros", failure_probability=0.05, **CALL)
+    plan = SweepPlan.of(grid, values="zeros", failure_probability=0.05, **CALL)
     seeds = {plan.cell_seed(cell) for cell in range(plan.cells)}
     assert len(seeds) == plan.cells == 10_000
     assert all(0 <= seed < 2**63 for seed in seeds)
@@ -429,7 +429,7 @@ def test_what_is_no_address_leaves_no_thread_that_keeps_the_process(tmp_path):
 
 
 def test_workers_with_another_tacit_are_refused(whole):
-    plan = Plan.of(GRID, values="zeros", failure_probability=0.05, **CALL)
+    plan = SweepPlan.of(GRID, values="zeros", failure_probability=0.05, **CALL)
     object.__setattr__(plan, "version", "0.0")
     with pytest.raises(InputError, match="Install it on every worker"):
         module.run_cell(plan, 0)
@@ -508,15 +508,15 @@ def test_a_client_can_be_given_and_stays_open(cluster, whole, tmp_path):
 
 @CLUSTER
 def test_what_fails_on_a_worker_says_so_here(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(Plan, "version", "9.9")
-    original = Plan.of
+    monkeypatch.setattr(SweepPlan, "version", "9.9")
+    original = SweepPlan.of
 
     def other(*args, **kwargs):
         plan = original(*args, **kwargs)
         object.__setattr__(plan, "version", "9.9")
         return plan
 
-    monkeypatch.setattr(Plan, "of", other)
+    monkeypatch.setattr(SweepPlan, "of", other)
     with pytest.raises(TacitError, match="Install it on every worker"):
         sweep(GRID, path=tmp_path / "s", cluster=cluster, **CALL)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli import main
-from tacit.studio.form import Form, Refused, failure, number, read, whole
+from tacit.studio.form import FieldErrors, Form, failure, number, read, whole
 from tacit.studio.panel import SCALES
 from tacit.studio.scales import STEP, STEPS, Scale
 
@@ -21,7 +21,7 @@ def test_numbers_as_people_write_them():
 
 @pytest.mark.parametrize("text", ["", "abc", "nan", "inf", "1e999", "0,2", "1,00"])
 def test_what_is_no_number_gets_the_sentence_of_the_command_line(text):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(FieldErrors) as refused:
         read(Form(radius=text))
     said = refused.value.fields["radius"]
     printed = CliRunner().invoke(main, ["design", "--agents", "10", "--radius", text]).output
@@ -30,7 +30,7 @@ def test_what_is_no_number_gets_the_sentence_of_the_command_line(text):
 
 @pytest.mark.parametrize("text", ["", "many", "0", "-3", "1.5", "1e30"])
 def test_what_is_no_number_of_agents_gets_the_sentence_of_the_command_line(text):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(FieldErrors) as refused:
         read(Form(agents=text))
     said = refused.value.fields["agents"]
     printed = CliRunner().invoke(main, ["design", "--agents", text, "--radius", "1"]).output
@@ -40,13 +40,13 @@ def test_what_is_no_number_of_agents_gets_the_sentence_of_the_command_line(text)
 
 
 def test_every_bad_field_is_named_at_once():
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(FieldErrors) as refused:
         read(Form(agents="x", low="y", probability="z", mixing="w"))
     assert set(refused.value.fields) == {"agents", "low", "probability", "mixing"}
 
 
 def test_a_range_goes_up():
-    with pytest.raises(Refused, match="low < high"):
+    with pytest.raises(FieldErrors, match="low < high"):
         read(Form(low="3", high="3"))
 
 

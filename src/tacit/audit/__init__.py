@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.audit.measure import measure_black_box, measure_loss
     from tacit.audit.reconstruction import Posterior, Prior, reconstruct
     from tacit.audit.recorded import examine_folder
-    from tacit.audit.report import NOT_PROVED, Finding, Report
+    from tacit.audit.report import NOT_PROVED, AuditFinding, AuditReport
     from tacit.audit.subjects import Simulated, Subject
     from tacit.audit.transcript import AgentTranscripts, Transcripts
 
@@ -29,14 +29,14 @@ __all__ = [
     "NOT_PROVED",
     "Adversary",
     "AgentTranscripts",
+    "AuditFinding",
+    "AuditReport",
     "Belief",
     "Broken",
     "Deployed",
-    "Finding",
     "LossLaw",
     "Posterior",
     "Prior",
-    "Report",
     "Simulated",
     "Subject",
     "Transcripts",
@@ -70,7 +70,7 @@ __getattr__, __dir__ = exports(
         "reconstruction": ("Posterior", "Prior", "reconstruct"),
         "measure": ("measure_black_box", "measure_loss"),
         "recorded": ("examine_folder",),
-        "report": ("NOT_PROVED", "Finding", "Report"),
+        "report": ("NOT_PROVED", "AuditFinding", "AuditReport"),
         "subjects": ("Simulated", "Subject"),
         "transcript": ("AgentTranscripts", "Transcripts"),
     },

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.audit.distinguisher import loss_law
-from tacit.audit.report import Curve, Finding, Report
+from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.audit.testers import DECIMALS, loss_bound, rule_from_law
 from tacit.audit.transcript import Transcripts
 from tacit.errors import ParameterError
@@ -33,7 +33,7 @@ _LARGEST_LOSS = 7.0  # more cannot be proved from some ten thousand sessions
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class AuditPlan:
     """What is declared and what is varied; see `Report` for the fields."""
 
     mechanism: Mechanism
@@ -51,9 +51,9 @@ class Plan:
         others[(self.agent, *(0,) * (values.ndim - 1))] += self.distance
         return others
 
-    def report(self, subject: str, findings: Sequence[Finding], *, curve: Curve) -> Report:
+    def report(self, subject: str, findings: Sequence[AuditFinding], *, curve: LossCurve) -> AuditReport:
         """Put the result together."""
-        return Report(
+        return AuditReport(
             subject=subject,
             declared=describe(self.mechanism),
             agent=self.agent,

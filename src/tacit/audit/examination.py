@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, as_states
 from tacit.audit.attacks import ATTACKS, Decision, coarser, decide
 from tacit.audit.audit_plan import (
-    Plan,
+    AuditPlan,
     best_distance,
     default_rounds,
     default_starts,
@@ -34,7 +34,7 @@ from tacit.audit.goodness import Oddity, oddities
 from tacit.audit.learned import LEARNED, rows
 from tacit.audit.likelihood import log_likelihood_ratios
 from tacit.audit.measure import learned_bound
-from tacit.audit.report import Curve, Finding, Report
+from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.audit.residual import join, noise_of
 from tacit.audit.rules import NO_LATTICE, rules
 from tacit.audit.seeds import guessable
@@ -54,13 +54,13 @@ _REAL_NUMBERS = "its promise is for real numbers, not for the bits it sends"
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class TranscriptPair:
     """Transcripts from two starts that a fair coin chose between, and what is declared of them.
 
     `first` and `second` ran from `values` and from `others`, which differ in one agent's start.
     """
 
-    plan: Plan
+    plan: AuditPlan
     first: Transcripts
     second: Transcripts
     values: FloatArray
@@ -81,7 +81,7 @@ def examine(
     seed: int = 0,
     seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> AuditReport:
     """Audit a mechanism by running it: every tester, one verdict.
 
     Parameters
@@ -140,7 +140,7 @@ def examine(
     place = members.index(whose) if members else whose
     length = default_rounds(mechanism.parameters, place) if rounds is None else rounds
     apart = distance or best_distance(mechanism.parameters, length, place, transcripts, failure_probability)
-    made = Plan(
+    made = AuditPlan(
         mechanism, place, require_adjacency(apart), adjacency, length, transcripts, failure_probability
     )
     if members:
@@ -153,14 +153,14 @@ def examine(
     )
 
 
-def _deployed(made: Plan, start: FloatArray) -> Subject:
+def _deployed(made: AuditPlan, start: FloatArray) -> Subject:
     from tacit.audit.deployed import Deployed
 
     both = np.stack([start, made.moved(start)])
     return Deployed(made.mechanism, float(both.min()), float(both.max()))
 
 
-def _run(subject: Subject, made: Plan, start: FloatArray, seed: int, tell: Progress) -> Evidence:
+def _run(subject: Subject, made: AuditPlan, start: FloatArray, seed: int, tell: Progress) -> TranscriptPair:
     """Toss the coins and run the sessions."""
     heads, tails = coin(made.transcripts, np.random.default_rng([seed, made.transcripts]))
     moved = made.moved(start)
@@ -168,7 +168,7 @@ def _run(subject: Subject, made: Plan, start: FloatArray, seed: int, tell: Progr
     second = _sessions(
         subject, moved, made.rounds, (tails, 2 * seed + 1), lambda s: tell(0.4 + 0.4 * s, "second start")
     )
-    return Evidence(made, first, second, start, moved, subject.low_bits)
+    return TranscriptPair(made, first, second, start, moved, subject.low_bits)
 
 
 def _sessions(
@@ -184,8 +184,8 @@ def _sessions(
 
 
 def judge_evidence(
-    evidence: Evidence, *, seeds: Sequence[int] | None, progress: Progress, subject: str
-) -> Report:
+    evidence: TranscriptPair, *, seeds: Sequence[int] | None, progress: Progress, subject: str
+) -> AuditReport:
     """Run every tester on transcripts from two known starts."""
     made = evidence.plan
     quarter = made.failure_probability / 4
@@ -204,7 +204,7 @@ def judge_evidence(
     return made.report(subject, findings, curve=curve)
 
 
-def _optimal(evidence: Evidence, share: float) -> tuple[Finding, Curve]:
+def _optimal(evidence: TranscriptPair, share: float) -> tuple[AuditFinding, LossCurve]:
     """The exact ratio under the declared parameters, after every number of rounds."""
     made = evidence.plan
     gains = [
@@ -226,23 +226,23 @@ def _optimal(evidence: Evidence, share: float) -> tuple[Finding, Curve]:
     shown = made.rounds - 1 if passes else worst
     finding = _loss_finding("optimal distinguisher", bounds[shown], promised[shown])
     finding = replace(finding, detail=f"round {shown + 1}: {finding.detail}")
-    curve = Curve(tuple(range(1, made.rounds + 1)), promised, tuple(b.loss for b in bounds))
+    curve = LossCurve(tuple(range(1, made.rounds + 1)), promised, tuple(b.loss for b in bounds))
     return finding, curve
 
 
-def _learned(evidence: Evidence, share: float) -> Iterator[Finding]:
+def _learned(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
     """Scores fitted on one half of the sessions, judged on the other."""
     made = evidence.plan
     first, second = (rows(t, made.agent) for t in (evidence.first, evidence.second))
     promised = promises(evidence.first, made.agent, made.distance)[-1]
     for name in LEARNED:
         if name == "learned low bits" and not evidence.low_bits:
-            yield Finding(name, "skipped", _REAL_NUMBERS)
+            yield AuditFinding(name, "skipped", _REAL_NUMBERS)
         else:
             yield _loss_finding(name, learned_bound(name, first, second, share / len(LEARNED)), promised)
 
 
-def _low_bits(evidence: Evidence, share: float) -> Iterator[Finding]:
+def _low_bits(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
     """The attacks on floating point and on coarse lattices, on whole sessions."""
     made = evidence.plan
     promised = promises(evidence.first, made.agent, made.distance)[-1]
@@ -253,23 +253,23 @@ def _low_bits(evidence: Evidence, share: float) -> Iterator[Finding]:
     }
     for name, way in ways.items():
         if not evidence.low_bits:
-            yield Finding(f"low bits: {name}", "skipped", _REAL_NUMBERS)
+            yield AuditFinding(f"low bits: {name}", "skipped", _REAL_NUMBERS)
             continue
         if way is coarser and evidence.first.exponent is None:
-            yield Finding(f"low bits: {name}", "skipped", NO_LATTICE)
+            yield AuditFinding(f"low bits: {name}", "skipped", NO_LATTICE)
             continue
         first, second = (way(t.of(made.agent), *starts) for t in (evidence.first, evidence.second))
         yield _loss_finding(f"low bits: {name}", tally(first, second, share / len(ways)), promised)
 
 
-def _goodness(evidence: Evidence, share: float, seeds: Sequence[int] | None) -> list[Finding]:
+def _goodness(evidence: TranscriptPair, share: float, seeds: Sequence[int] | None) -> list[AuditFinding]:
     """The noise against its declaration."""
     known = ((evidence.first, evidence.values), (evidence.second, evidence.others))
     noise = join([noise_of(*some, stream=stream) for stream, some in enumerate(known)])
     return goodness_findings([*oddities(noise), *guessable(noise, seeds)], share)
 
 
-def goodness_findings(found: Sequence[Oddity], share: float) -> list[Finding]:
+def goodness_findings(found: Sequence[Oddity], share: float) -> list[AuditFinding]:
     """One finding per property: its oddest place, against a limit that pays for all places."""
     limit = share / max(1, len(found))
     findings = []
@@ -277,12 +277,12 @@ def goodness_findings(found: Sequence[Oddity], share: float) -> list[Finding]:
         worst = min((o for o in found if o.test == test), key=lambda o: o.p_value)
         odd = worst.p_value <= limit
         detail = f"{worst.place}: {worst.seen}"
-        findings.append(Finding(test, "alarm" if odd else "pass", detail, worst.p_value, limit))
+        findings.append(AuditFinding(test, "alarm" if odd else "pass", detail, worst.p_value, limit))
     return findings
 
 
-def _loss_finding(test: str, bound: LossBound, promised: float) -> Finding:
+def _loss_finding(test: str, bound: LossBound, promised: float) -> AuditFinding:
     detail = f"{bound.correct:,} of {bound.guesses:,} guesses right"
-    return Finding(
+    return AuditFinding(
         test, "alarm" if bound.loss > promised else "pass", detail, loss=bound.loss, promised=promised
     )

@@ -106,7 +106,7 @@ class Declared:
 
 def session(path: Path, declared: Declared, lines: list[Line]) -> Transcripts:
     """Put the lines of one session in their places."""
-    table = _Table(declared)
+    table = _ParsedTable(declared)
     for number, line in enumerate(lines, 2):
         try:
             table.add(line)
@@ -124,7 +124,7 @@ def session(path: Path, declared: Declared, lines: list[Line]) -> Transcripts:
         raise FileError(f"{path}: its lines do not make a session.{reason}") from None
 
 
-class _Table:
+class _ParsedTable:
     """Collects the lines of one session."""
 
     def __init__(self, declared: Declared) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.audit.audit_plan import Plan, describe
-from tacit.audit.examination import Evidence, Progress, goodness_findings, judge_evidence
+from tacit.audit.audit_plan import AuditPlan, describe
+from tacit.audit.examination import Progress, TranscriptPair, goodness_findings, judge_evidence
 from tacit.audit.files import INPUTS, read_folder
 from tacit.audit.goodness import oddities
 from tacit.audit.reconstruction import reconstruct
-from tacit.audit.report import Finding, Report
+from tacit.audit.report import AuditFinding, AuditReport
 from tacit.audit.residual import noise_of
 from tacit.audit.rules import rules
 from tacit.audit.seeds import guessable
@@ -32,7 +32,7 @@ def examine_folder(
     seed: int = 0,
     seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> AuditReport:
     """Audit a folder of recorded transcripts (`tacit.audit.files` describes them).
 
     Parameters
@@ -63,9 +63,11 @@ def examine_folder(
     rng = np.random.default_rng([seed, first.runs])
     heads, tails = coin_for(first.runs, second.runs, failure_probability, rng)
     agent, distance = _difference(values, others)
-    made = Plan(first.mechanism, agent, distance, adjacency, first.rounds, heads + tails, failure_probability)
+    made = AuditPlan(
+        first.mechanism, agent, distance, adjacency, first.rounds, heads + tails, failure_probability
+    )
     low_bits = first.exponent is not None
-    evidence = Evidence(made, first[:heads], second[:tails], values, others, low_bits)
+    evidence = TranscriptPair(made, first[:heads], second[:tails], values, others, low_bits)
     return judge_evidence(evidence, seeds=seeds, progress=tell, subject=where.name)
 
 
@@ -87,21 +89,21 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
     failure_probability: float,
     seeds: Sequence[int] | None,
     tell: Progress,
-) -> Report:
+) -> AuditReport:
     """Rules for everyone; the noise too where the values are known."""
     findings = [*rules(transcripts)]
     notes = (_knowable(transcripts),)
     tell(0.3, "noise")
     if values is None:
         why = f"the values are not known: add {INPUTS} where they were the auditor's choice"
-        findings.append(Finding("noise", "skipped", why))
+        findings.append(AuditFinding("noise", "skipped", why))
     else:
         noise = noise_of(transcripts, values)
         findings += goodness_findings([*oddities(noise), *guessable(noise, seeds)], failure_probability)
     why = "needs transcripts from two known starts, in two folders"
-    findings.append(Finding("loss", "skipped", why))
+    findings.append(AuditFinding("loss", "skipped", why))
     tell(1.0, "done")
-    return Report(
+    return AuditReport(
         subject=name,
         declared=describe(transcripts.mechanism),
         agent=0,

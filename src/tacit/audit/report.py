@@ -22,7 +22,7 @@ NOT_PROVED = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """What one test found.
 
     Attributes
@@ -48,7 +48,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Curve:
+class LossCurve:
     """Loss after each number of rounds: promised, and proved by the optimal distinguisher."""
 
     rounds: tuple[int, ...]
@@ -57,7 +57,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Report:
+class AuditReport:
     """The result of an audit.
 
     Attributes
@@ -91,12 +91,12 @@ class Report:
     failure_probability: float
     promised: float | None
     measured: float | None
-    findings: tuple[Finding, ...]
-    curve: Curve | None = None
+    findings: tuple[AuditFinding, ...]
+    curve: LossCurve | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def alarms(self) -> tuple[Finding, ...]:
+    def alarms(self) -> tuple[AuditFinding, ...]:
         """The tests that found something."""
         return tuple(f for f in self.findings if f.verdict == "alarm")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tacit.audit.likelihood import counted
-from tacit.audit.report import Finding
+from tacit.audit.report import AuditFinding
 from tacit.audit.transcript import AgentTranscripts, Transcripts
 from tacit.mechanism.lattice import LatticeAgent
 
@@ -19,7 +19,7 @@ NO_LATTICE = "no lattice is declared"
 _ROUNDING = 1e-9  # relative: float messages are checked up to it
 
 
-def rules(transcripts: Transcripts) -> Iterator[Finding]:
+def rules(transcripts: Transcripts) -> Iterator[AuditFinding]:
     """Check every rule on every session."""
     views = [transcripts.of(agent) for agent in range(transcripts.mechanism.n)]
     yield _one_draw(views)
@@ -28,7 +28,7 @@ def rules(transcripts: Transcripts) -> Iterator[Finding]:
         yield _shadow(views)
 
 
-def _one_draw(views: list[AgentTranscripts]) -> Finding:
+def _one_draw(views: list[AgentTranscripts]) -> AuditFinding:
     """One draw per update: asked again, an agent repeats the very same message."""
     redrawn, asked = 0, 0
     for view in views:
@@ -43,14 +43,14 @@ def _one_draw(views: list[AgentTranscripts]) -> Finding:
         asked += int(again.sum())
         redrawn += int(np.sum(again & counted(view)))
     detail = f"{redrawn:,} of {asked:,} repetitions differ" if asked else "nobody was asked twice"
-    return Finding("one draw per update", "alarm" if redrawn else "pass", detail)
+    return AuditFinding("one draw per update", "alarm" if redrawn else "pass", detail)
 
 
-def _on_lattice(views: list[AgentTranscripts]) -> Finding:
+def _on_lattice(views: list[AgentTranscripts]) -> AuditFinding:
     """Messages are whole multiples of the step that follows the noise, which the agent declares."""
     test, off = "on the lattice", 0
     if views[0].exponent is None:
-        return Finding(test, "skipped", NO_LATTICE)
+        return AuditFinding(test, "skipped", NO_LATTICE)
     for view in views:
         assert view.exponent is not None
         step = view.exponent.reshape(*view.exponent.shape, *(1,) * (view.x.ndim - 2))
@@ -62,12 +62,12 @@ def _on_lattice(views: list[AgentTranscripts]) -> Finding:
             for u in np.unique(view.update).tolist():
                 wrong = (view.update == u) & (view.exponent != agent.message_exponent(u))
                 off += int(np.sum(wrong & said))
-    return Finding(
+    return AuditFinding(
         test, "alarm" if off else "pass", f"{off:,} numbers are off it" if off else "all messages are"
     )
 
 
-def _shadow(views: list[AgentTranscripts]) -> Finding:
+def _shadow(views: list[AgentTranscripts]) -> AuditFinding:
     """Noise drawn once: after the first message, all others follow from public numbers."""
     off = 0
     for view in views:
@@ -79,4 +79,4 @@ def _shadow(views: list[AgentTranscripts]) -> Finding:
         later = (view.update[:, 1:] > 0).reshape(moved.shape)
         off += int(np.sum((np.abs(view.x[:, 1:] - expected) > size) & later))
     detail = f"{off:,} messages do not follow from what was said" if off else "all later messages do"
-    return Finding("shadow follows", "alarm" if off else "pass", detail)
+    return AuditFinding("shadow follows", "alarm" if off else "pass", detail)

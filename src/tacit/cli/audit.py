@@ -16,7 +16,7 @@ from tacit.cli.progress import progress
 
 if TYPE_CHECKING:
     from tacit.audit.examination import Progress
-    from tacit.audit.report import Finding, Report
+    from tacit.audit.report import AuditFinding, AuditReport
     from tacit.audit.subjects import Subject
     from tacit.mechanism import Mechanism
 
@@ -117,7 +117,7 @@ def _told() -> Iterator[Progress | None]:
         yield None if tell is None else lambda share, _what: tell(round(100 * share), 100)
 
 
-def _from_folder(folder: Path, asked: dict[str, Any], tell: Progress | None) -> Report:
+def _from_folder(folder: Path, asked: dict[str, Any], tell: Progress | None) -> AuditReport:
     from tacit.audit.recorded import examine_folder
 
     clash = [f"--{name.replace('_', '-')}" for name in _running_options() if asked[name] not in (None, False)]
@@ -138,7 +138,7 @@ def _running_options() -> tuple[str, ...]:
     return (*size, "broken", "simulated", "rounds", "agent", "distance")
 
 
-def _from_running(asked: dict[str, Any], tell: Progress | None) -> Report:
+def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
     from tacit.audit.examination import examine
 
     subject, agent, notes = _subject(asked)
@@ -200,7 +200,7 @@ def _require_drawable(out: Path) -> None:
         )
 
 
-def _draw(report: Report, out: Path) -> None:
+def _draw(report: AuditReport, out: Path) -> None:
     from tacit.plots.audit import draw_audit
     from tacit.plots.style import save
 
@@ -208,7 +208,7 @@ def _draw(report: Report, out: Path) -> None:
         save(draw_audit(report), part)
 
 
-def _print(report: Report) -> None:
+def _print(report: AuditReport) -> None:
     from tacit.audit.report import NOT_PROVED
 
     sections = {"Loss": _loss_rows(report), "Tests": [_row(finding) for finding in report.findings]}
@@ -223,7 +223,7 @@ def _print(report: Report) -> None:
     output.print_report(title, {name: rows for name, rows in sections.items() if rows}, notes)
 
 
-def _loss_rows(report: Report) -> list[output.Row]:
+def _loss_rows(report: AuditReport) -> list[output.Row]:
     if report.promised is None or report.measured is None or not report.distance:
         return []
     near = output.near
@@ -240,7 +240,7 @@ def _loss_rows(report: Report) -> list[output.Row]:
     ]
 
 
-def _row(finding: Finding) -> output.Row:
+def _row(finding: AuditFinding) -> output.Row:
     word = {"pass": "pass", "alarm": "ALARM", "skipped": "skipped"}[finding.verdict]
     detail = finding.detail
     if finding.loss is not None:

@@ -13,7 +13,7 @@ from tacit.cli.values import read_values, values_option
 from tacit.errors import FileError
 
 if TYPE_CHECKING:
-    from tacit.comparison import Comparison, Row
+    from tacit.comparison import Comparison, MethodResult
 
 # The names of tacit.comparison.METHODS: help must not load it. A test holds the two together.
 NAMES = (
@@ -172,7 +172,7 @@ def _accuracy(found: Comparison) -> Any:
     return _table(heads, rows, right=range(1, len(heads)))
 
 
-def _measured(row: Row) -> tuple[str, ...]:
+def _measured(row: MethodResult) -> tuple[str, ...]:
     from tacit.comparison.comparison import with_error
     from tacit.rounding import shown_up
 

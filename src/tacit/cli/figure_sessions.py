@@ -15,7 +15,7 @@ from tacit.errors import ParameterError, StateError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tacit.cli.simulated_run import Session
+    from tacit.cli.simulated_run import SimulatedRun
 
 # The names of tacit.audit.ADVERSARIES: help must not load it. A test holds the two together.
 ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders")
@@ -43,7 +43,7 @@ def _session_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def _play(agents: int | None, graph: str | None, asked: dict[str, Any]) -> Session:
+def _play(agents: int | None, graph: str | None, asked: dict[str, Any]) -> SimulatedRun:
     from tacit.cli.simulated_run import play
 
     return play(options.read_size(_AGENTS if graph is None and agents is None else agents, graph), **asked)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.agent import Agent, AgentResult, Peer
-    from tacit.runtime.participant import Member, Taker
+    from tacit.runtime.participant import Participant, Taker
 
 CODES = """\b
 Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or
@@ -120,7 +120,7 @@ def take_part(
     if state_file is not None:
         states.require_writable(state_file)
 
-    def make(takers: list[Taker], watch: Callable[[Notice], None], log: running.Log) -> Member:
+    def make(takers: list[Taker], watch: Callable[[Notice], None], log: running.Log) -> Participant:
         return kind(
             session,
             value,

@@ -11,7 +11,7 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.runtime.identity.certificates import Certificate, Subject
+    from tacit.runtime.identity.certificates import Certificate, CertificateSubject
     from tacit.runtime.identity.revocation import Revocations
 
 EPILOG = """\b
@@ -335,7 +335,7 @@ def _names(found: Revocations) -> list[str]:
     return sorted({entry.name or f"certificate {entry.serial:x}" for entry in found.entries})
 
 
-def _subject(subject: Subject) -> dict[str, Any]:
+def _subject(subject: CertificateSubject) -> dict[str, Any]:
     return {"name": subject.name, "key": subject.key, "hosts": list(subject.hosts)}
 
 

@@ -9,7 +9,7 @@ from tacit.cli import output
 from tacit.protocol.effects import (
     Behind,
     Cost,
-    Disputed,
+    DisputeFound,
     Equivocated,
     FellSilent,
     Forgotten,
@@ -79,7 +79,7 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
             )
         case Equivocated():
             return f"{name(notice.sender)} signed two different messages for round {notice.round}."
-        case Disputed():
+        case DisputeFound():
             return (
                 f"The feedback of round {notice.round} names a message that was not made here: the "
                 "coordinator may lie, or the key is used elsewhere. Nothing more is said."

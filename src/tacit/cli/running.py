@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.protocol.codec import Sign
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
-    from tacit.runtime.participant import Member, Taker
+    from tacit.runtime.participant import Participant, Taker
     from tacit.runtime.status.status import Status
 
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
@@ -239,7 +239,7 @@ def drive(
     session: Session,
     who: int,
     given: Options,
-    make: Callable[[list[Taker], Callable[[Notice], None], Log], Member],
+    make: Callable[[list[Taker], Callable[[Notice], None], Log], Participant],
     sign: Sign | None = None,
 ) -> Any:
     """Run a member to its end with its log, transcript and status; return its result.

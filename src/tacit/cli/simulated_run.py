@@ -25,7 +25,7 @@ _FADED = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Session:
+class SimulatedRun:
     """A design, and everything that happened in one run of it."""
 
     design: Design
@@ -70,7 +70,7 @@ class Session:
 
 def play(
     size: int | Graph, *, epsilon: float, mixing: Numbers, source: str, seed: int, rounds: int | None = None
-) -> Session:
+) -> SimulatedRun:
     """Design the best noise, make or read the values, and run the mechanism once."""
     n = size if isinstance(size, int) else size.n
     values = read_values(source, n, seed)
@@ -85,7 +85,7 @@ def play(
     )
     rounds = settled(answer) if rounds is None else rounds
     found = simulate(answer.mechanism, values, rounds, seed=seed, record=Record(everything=True))
-    return Session(answer, found)
+    return SimulatedRun(answer, found)
 
 
 def settled(answer: Design) -> int:

@@ -11,17 +11,17 @@ from tacit.lazy import exports
 
 if TYPE_CHECKING:
     from tacit.comparison.case import Case
-    from tacit.comparison.comparison import Comparison, Row
+    from tacit.comparison.comparison import Comparison, MethodResult
     from tacit.comparison.harness import METHODS, compare
     from tacit.comparison.method import Guarantee, Method
 
-__all__ = ["METHODS", "Case", "Comparison", "Guarantee", "Method", "Row", "compare"]
+__all__ = ["METHODS", "Case", "Comparison", "Guarantee", "Method", "MethodResult", "compare"]
 
 __getattr__, __dir__ = exports(
     __name__,
     {
         "case": ("Case",),
-        "comparison": ("Comparison", "Row"),
+        "comparison": ("Comparison", "MethodResult"),
         "harness": ("METHODS", "compare"),
         "method": ("Guarantee", "Method"),
     },

@@ -14,7 +14,7 @@ from tacit.rounding import shown_up
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodResult:
     """One method: what it promises, how far off it was, and what it took.
 
     Attributes
@@ -83,9 +83,9 @@ class Comparison:
     seed: int
     agent: int
     failure_probability: float
-    rows: tuple[Row, ...]
+    rows: tuple[MethodResult, ...]
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> MethodResult:
         """Return the row of one method."""
         for row in self.rows:
             if row.name == name:

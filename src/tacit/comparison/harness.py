@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states
 from tacit.comparison.case import Case
-from tacit.comparison.comparison import Comparison, Row
+from tacit.comparison.comparison import Comparison, MethodResult
 from tacit.comparison.method import Method
 from tacit.errors import ParameterError, StateError
 from tacit.graph import Graph
@@ -155,13 +155,13 @@ class _Job:
     failure_probability: float
     tell: Callable[[int], None]
 
-    def row(self, method: Method) -> Row:
+    def row(self, method: Method) -> MethodResult:
         """Run a method and put its closed forms beside what was measured."""
         found, b = self.measure(method), self.failure_probability
         off, guess = found.average - self.theta.mean(), found.guess - self.theta[self.agent]
         error, agreed = method.error(b), found.agreed_after(self.case.within)
         messages = method.messages * (method.rounds if agreed is None else max(agreed, 1))
-        return Row(
+        return MethodResult(
             name=method.name,
             title=method.title,
             source=method.source,

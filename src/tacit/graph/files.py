@@ -78,7 +78,7 @@ def _edge_list(path: str) -> Graph:
     if clean is not None:
         return clean
     with _open(path) as lines:
-        return _Reader(path).read(_data_lines(lines))
+        return _GraphReader(path).read(_data_lines(lines))
 
 
 def _no_edges(path: str) -> FileError:
@@ -126,7 +126,7 @@ class _Row(NamedTuple):
     cells: list[str]
 
 
-class _Reader:
+class _GraphReader:
     """Reads any edge list line by line, and says where it is wrong."""
 
     def __init__(self, path: str) -> None:

@@ -7,14 +7,14 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tacit.audit.report import Curve, Finding, Report
+from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, styled
 
 _MOST = 2.0  # times the alarm level; beyond, only an arrow
 _ROW = 0.24  # inches
 
 
-def draw_audit(report: Report) -> Figure:
+def draw_audit(report: AuditReport) -> Figure:
     """Draw the loss over rounds, promised and measured, and the tests beside it."""
     tests = [f for f in report.findings if closeness(f) is not None]
     with styled():
@@ -35,7 +35,7 @@ def draw_audit(report: Report) -> Figure:
     return figure
 
 
-def closeness(finding: Finding) -> float | None:
+def closeness(finding: AuditFinding) -> float | None:
     """How much of the way to an alarm a test went: 1 is the alarm. None for tests without degrees."""
     if finding.verdict == "skipped":
         return None
@@ -47,7 +47,7 @@ def closeness(finding: Finding) -> float | None:
     return _MOST if finding.verdict == "alarm" else 0.0
 
 
-def _loss(ax: Axes, report: Report, curve: Curve) -> None:
+def _loss(ax: Axes, report: AuditReport, curve: LossCurve) -> None:
     rounds = list(curve.rounds)
     ax.plot(rounds, curve.promised, color=BLUE, drawstyle="steps-mid")
     over = [m > p for m, p in zip(curve.measured, curve.promised, strict=True)]
@@ -74,7 +74,7 @@ def _loss(ax: Axes, report: Report, curve: Curve) -> None:
     )  # fmt: skip
 
 
-def _tests(ax: Axes, tests: list[Finding]) -> None:
+def _tests(ax: Axes, tests: list[AuditFinding]) -> None:
     for row, finding in enumerate(reversed(tests)):
         far = closeness(finding) or 0.0
         alarm = finding.verdict == "alarm"

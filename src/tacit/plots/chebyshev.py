@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from tacit.arrays import FloatArray
-from tacit.plots.curves import Bounds
+from tacit.plots.curves import RadiusBounds
 from tacit.plots.style import (
     CYCLE,
     DASHES,
@@ -26,7 +26,7 @@ _NAMED = (0.5, 0.05, 0.01, 0.001)
 _FEW = 6  # points that are worth a dot
 
 
-def draw_chebyshev(data: Bounds) -> Figure:
+def draw_chebyshev(data: RadiusBounds) -> Figure:
     """Draw both radii over the failure probability, and name how many times apart they are."""
     with styled():
         figure = canvas(6.4, 4.6)
@@ -57,7 +57,7 @@ def draw_chebyshev(data: Bounds) -> Figure:
     return figure
 
 
-def _names(ax: Axes, data: Bounds) -> None:
+def _names(ax: Axes, data: RadiusBounds) -> None:
     """Name every curve where it ends, without one name on another."""
     both = np.concatenate([data.radius_chebyshev, data.radius])
     places = spread_labels(np.log(both[:, 0]).tolist(), 0.045 * float(np.ptp(np.log(both))))

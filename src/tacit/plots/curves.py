@@ -169,7 +169,7 @@ def smoothness(
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class RadiusBounds:
     """Exact radius and Chebyshev's over the failure probability, for several numbers of agents."""
 
     sigma: float
@@ -203,7 +203,7 @@ def bounds(
     c: float = 10.0,
     q: float = 0.6,
     failure_probability: Sequence[float] = FAILURES,
-) -> Bounds:
+) -> RadiusBounds:
     """Return both radii; the defaults are the paper's, in the middle of its figure."""
     sizes, chances = tuple(sorted(set(agents))), np.array(sorted(set(map(float, failure_probability))))
     mechanisms = [ClientServer(Fading(sigma, c, q), agents=n) for n in sizes]
@@ -211,4 +211,4 @@ def bounds(
         np.array([[radius(mechanism, b) for b in chances.tolist()] for mechanism in mechanisms])
         for radius in (accuracy.radius, accuracy.chebyshev_radius)
     )
-    return Bounds(sigma, c, q, sizes, chances, exact, loose)
+    return RadiusBounds(sigma, c, q, sizes, chances, exact, loose)

@@ -7,7 +7,7 @@ from functools import singledispatch
 from matplotlib.figure import Figure
 
 from tacit.audit.belief import Belief
-from tacit.audit.report import Report
+from tacit.audit.report import AuditReport
 from tacit.comparison.comparison import Comparison
 from tacit.errors import ParameterError
 from tacit.mechanism import Execution
@@ -44,8 +44,8 @@ def show(result: object) -> Figure:
 
 show.register(Belief, draw_belief)
 show.register(Comparison, draw_compare)
-show.register(Report, draw_audit)
-show.register(curves.Bounds, draw_chebyshev)
+show.register(AuditReport, draw_audit)
+show.register(curves.RadiusBounds, draw_chebyshev)
 show.register(curves.RadiusCurves, draw_radius)
 show.register(curves.Smoothness, draw_smoothness)
 show.register(curves.Tradeoff, draw_tradeoff)

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 from tacit.lazy import exports
 
 if TYPE_CHECKING:
-    from tacit.protocol.agent import Agent
+    from tacit.protocol.agent import AgentMachine
     from tacit.protocol.codec import Codec
-    from tacit.protocol.coordinator import Coordinator
+    from tacit.protocol.coordinator import CoordinatorMachine
     from tacit.protocol.effects import Step
     from tacit.protocol.messages import Refusal
-    from tacit.protocol.peer import Peer
+    from tacit.protocol.peer import PeerMachine
     from tacit.protocol.roster import COORDINATOR, Member
     from tacit.protocol.session import Deadlines, Session, SessionPromise
     from tacit.protocol.voice import Budget
 
 __all__ = [
     "COORDINATOR",
-    "Agent",
+    "AgentMachine",
     "Budget",
     "Codec",
-    "Coordinator",
+    "CoordinatorMachine",
     "Deadlines",
     "Member",
-    "Peer",
+    "PeerMachine",
     "Refusal",
     "Session",
     "SessionPromise",
@@ -42,12 +42,12 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "agent": ("Agent",),
+        "agent": ("AgentMachine",),
         "codec": ("Codec",),
-        "coordinator": ("Coordinator",),
+        "coordinator": ("CoordinatorMachine",),
         "effects": ("Step",),
         "messages": ("Refusal",),
-        "peer": ("Peer",),
+        "peer": ("PeerMachine",),
         "roster": ("COORDINATOR", "Member"),
         "session": ("Deadlines", "Session", "SessionPromise"),
         "voice": ("Budget",),

@@ -14,7 +14,7 @@ from tacit.errors import ParameterError
 from tacit.protocol.codec import Sign, digest
 from tacit.protocol.effects import (
     Behind,
-    Disputed,
+    DisputeFound,
     Finished,
     Forgotten,
     Refused,
@@ -46,7 +46,7 @@ from tacit.theory.accuracy import weights
 
 
 @final
-class Agent(Speaker):
+class AgentMachine(Speaker):
     """One agent of a session with a coordinator; holds its private state. Parameters: `Speaker`."""
 
     table: ClassVar[Table] = AGENT
@@ -283,7 +283,7 @@ class Agent(Speaker):
         assert isinstance(message.body, Feedback)
         self.disputed, self._stopped = message.body.round, True
         self._records.append(Evidence(COORDINATOR, self.disputed, message.digest, b"", message.frame))
-        self._notices.append(Disputed(self.disputed))
+        self._notices.append(DisputeFound(self.disputed))
         self._rest()
 
     def _drop(self, _: Any) -> None:

@@ -44,7 +44,7 @@ from tacit.protocol.tables import CoordinatorPhase, On, Table
 
 
 @final
-class Coordinator(Machine):
+class CoordinatorMachine(Machine):
     """The server. Holds nothing private.
 
     Attributes

@@ -248,7 +248,7 @@ class Equivocated:
 
 @final
 @dataclass(frozen=True)
-class Disputed:
+class DisputeFound:
     """The feedback of round `round` names a message that this agent has not made. It says nothing more."""
 
     round: int
@@ -295,7 +295,7 @@ Notice: TypeAlias = (
     | Forgotten
     | Weighed
     | Equivocated
-    | Disputed
+    | DisputeFound
     | Quiet
     | Finished
     | Stopped

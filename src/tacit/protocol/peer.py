@@ -43,7 +43,7 @@ from tacit.protocol.voice import Voice
 
 
 @final
-class Peer(Speaker):
+class PeerMachine(Speaker):
     """One agent of a graph; holds its private state. Parameters: `Speaker`.
 
     Attributes

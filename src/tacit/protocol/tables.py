@@ -102,7 +102,7 @@ class PeerPhase(_Name):
 Phase: TypeAlias = AgentPhase | CoordinatorPhase | PeerPhase
 
 
-class Row(NamedTuple):
+class Transition(NamedTuple):
     """What is done, and the phase after it."""
 
     action: str
@@ -116,7 +116,7 @@ class Table:
 
     name: str
     events: tuple[On, ...]
-    rows: Mapping[tuple[Phase, On], Row]
+    rows: Mapping[tuple[Phase, On], Transition]
 
     @property
     def first(self) -> Phase:
@@ -124,12 +124,12 @@ class Table:
         return next(iter(self.rows))[0]
 
 
-Rows: TypeAlias = Mapping[tuple[On, ...], Row]
+Rows: TypeAlias = Mapping[tuple[On, ...], Transition]
 
 
 def table(name: str, events: Iterable[On], phases: Mapping[Phase, Rows]) -> Table:
     """Spread groups of events out into rows; refuse what is written twice."""
-    rows: dict[tuple[Phase, On], Row] = {}
+    rows: dict[tuple[Phase, On], Transition] = {}
     for phase, groups in phases.items():
         for group, row in groups.items():
             for event in group:

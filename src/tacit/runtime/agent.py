@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from tacit.errors import CapExceeded, Disputed, InputError, SessionOver
-from tacit.protocol.agent import Agent as AgentMachine
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
 from tacit.protocol.exact import up
-from tacit.protocol.peer import Peer as PeerMachine
+from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Ended
 from tacit.protocol.voice import start_state
 from tacit.runtime.clock import Clock, SystemClock
@@ -34,7 +34,7 @@ from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
-from tacit.runtime.participant import Member, Taker, loaded, number_of
+from tacit.runtime.participant import Participant, Taker, loaded, number_of
 from tacit.runtime.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class AgentResult:
     refused: dict[str, int]
 
 
-class _Speaker(Member):
+class _Speaker(Participant):
     """What agents and peers share: a private value, a cap, and noise."""
 
     _machine: type[AgentMachine] | type[PeerMachine]

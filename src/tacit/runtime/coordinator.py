@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from tacit.errors import InputError
-from tacit.protocol.coordinator import Coordinator as CoordinatorMachine
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Notice
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
@@ -19,7 +19,7 @@ from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
-from tacit.runtime.participant import Member, Taker, loaded
+from tacit.runtime.participant import Participant, Taker, loaded
 from tacit.runtime.session.cancellation import is_cancelled
 from tacit.runtime.transport.base import Transport
 
@@ -51,7 +51,7 @@ class CoordinatorResult:
 
 
 @final
-class Coordinator(Member):
+class Coordinator(Participant):
     """The server of the client-server mechanism.
 
     Parameters

@@ -47,7 +47,7 @@ _ROUND_ENDS = (RoundClosed, Updated)
 _OVER = {"finished", "stopped", "declined"}
 
 
-class Machine(Protocol):
+class Driven(Protocol):
     """What is driven: a machine of `tacit.protocol`."""
 
     phase: Phase
@@ -93,7 +93,7 @@ class Node:
     def __init__(
         self,
         session_id: bytes,
-        machine: Machine,
+        machine: Driven,
         transport: Transport,
         book: Book,
         *,

@@ -35,7 +35,7 @@ class Taker(Protocol):
         ...
 
 
-class Member(ABC):
+class Participant(ABC):
     """One member of a session, running in the background of ``async with``.
 
     Iterate over it for its notices, or give `watch`; `result` waits for the end. Leaving the block before the

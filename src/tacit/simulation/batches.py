@@ -20,7 +20,7 @@ from tacit.mechanism import Distributed, Mechanism
 from tacit.noise._kernels import stream
 from tacit.simulation import _graph_kernels, _kernels, _server_kernels
 from tacit.simulation._layout import WIDEST
-from tacit.simulation.threads import Crew, even_shares, even_work
+from tacit.simulation.threads import ThreadTeam, even_shares, even_work
 
 STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that an interrupt is heard soon
 CACHE_LINE = 64
@@ -74,7 +74,7 @@ class Scales:
 class Tile(ABC):
     """Columns [first, first + width) of (run, component), flattened, from round 0 on."""
 
-    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+    def __init__(self, setup: Setup, first: int, width: int, crew: ThreadTeam | None = None) -> None:
         parameters = setup.mechanism.parameters
         self.n, components = setup.values.shape
         self.width, self.t, self.y = width, 0, np.zeros(width)
@@ -126,7 +126,7 @@ class DistributedTile(Tile):
     In a sheet the columns of an agent lie side by side. A crew works on a single sheet.
     """
 
-    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+    def __init__(self, setup: Setup, first: int, width: int, crew: ThreadTeam | None = None) -> None:
         super().__init__(setup, first, width, crew)
         assert isinstance(setup.mechanism, Distributed)
         self._graph = setup.mechanism.graph
@@ -212,7 +212,7 @@ class DistributedTile(Tile):
 class ClientServerTile(Tile):
     """A tile of the client-server mechanism: one contiguous column after the other."""
 
-    def __init__(self, setup: Setup, first: int, width: int, crew: Crew | None = None) -> None:
+    def __init__(self, setup: Setup, first: int, width: int, crew: ThreadTeam | None = None) -> None:
         super().__init__(setup, first, width, crew)
         self._theta = _aligned(self.n * width)
         np.take(setup.values.T, self.component, axis=0, out=self._theta.reshape(width, self.n))

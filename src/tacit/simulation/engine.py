@@ -23,7 +23,7 @@ from tacit.noise.simulated import as_seed
 from tacit.simulation._layout import Layout, layout
 from tacit.simulation.record import Record, require_room
 from tacit.simulation.recorder import Kept, dataset
-from tacit.simulation.threads import Crew, finish, thread_count
+from tacit.simulation.threads import ThreadTeam, finish, thread_count
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -121,7 +121,7 @@ def simulate(
 
 def _run(setup: Setup, plan: Layout, kept: Kept, threads: int, progress: Progress) -> None:
     """Run every tile to its end, all threads on one or each thread on its own."""
-    crew = Crew(threads) if threads > 1 and (plan.together or len(plan.tiles) > 1) else None
+    crew = ThreadTeam(threads) if threads > 1 and (plan.together or len(plan.tiles) > 1) else None
     try:
         if crew is None or plan.together:
             _one_by_one(setup, plan, kept, crew, progress)
@@ -132,7 +132,7 @@ def _run(setup: Setup, plan: Layout, kept: Kept, threads: int, progress: Progres
             crew.dismiss()
 
 
-def _one_by_one(setup: Setup, plan: Layout, kept: Kept, crew: Crew | None, progress: Progress) -> None:
+def _one_by_one(setup: Setup, plan: Layout, kept: Kept, crew: ThreadTeam | None, progress: Progress) -> None:
     done, total = 0, _total(setup, plan)
     for first, width in plan.tiles:
         tile = _tile(setup, first, width, crew)
@@ -141,7 +141,7 @@ def _one_by_one(setup: Setup, plan: Layout, kept: Kept, crew: Crew | None, progr
             progress(done // setup.components, total)
 
 
-def _side_by_side(setup: Setup, plan: Layout, kept: Kept, crew: Crew, progress: Progress) -> None:
+def _side_by_side(setup: Setup, plan: Layout, kept: Kept, crew: ThreadTeam, progress: Progress) -> None:
     stop, lock = threading.Event(), threading.Lock()
     done, total = 0, _total(setup, plan)
 
@@ -167,7 +167,7 @@ def _side_by_side(setup: Setup, plan: Layout, kept: Kept, crew: Crew, progress: 
         finish(futures)
 
 
-def _tile(setup: Setup, first: int, width: int, crew: Crew | None) -> Tile:
+def _tile(setup: Setup, first: int, width: int, crew: ThreadTeam | None) -> Tile:
     from tacit.simulation.batches import ClientServerTile, DistributedTile
 
     kind = DistributedTile if isinstance(setup.mechanism, Distributed) else ClientServerTile

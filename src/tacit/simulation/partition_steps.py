@@ -100,7 +100,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class PartState:
     """θ(t) and x(t) of one part, one row of columns (run × component) per agent, flat."""
 
     theta: FloatArray
@@ -128,7 +128,7 @@ def speakers(wants: list[IntArray]) -> list[int]:
     return [q for q, places in enumerate(wants) if len(places)]
 
 
-def begin(part: Part, first: int, width: int) -> State:
+def begin(part: Part, first: int, width: int) -> PartState:
     """θ(0), and phase (i) of round 0."""
     keys, component = _columns(part.job, first, width)
     values = part.job.values
@@ -138,15 +138,15 @@ def begin(part: Part, first: int, width: int) -> State:
     start = np.array(values.reshape(part.n, part.job.components), order="C")
     lanes = (0,) * width
     _graph_kernels.begin(start, component, part.job.scale(0), keys, theta, x, lanes, part.lo, 0, part.n)
-    return State(theta, x)
+    return PartState(theta, x)
 
 
-def border(state: State, wants: list[IntArray], speaker: int, width: int) -> FloatArray:
+def border(state: PartState, wants: list[IntArray], speaker: int, width: int) -> FloatArray:
     """Messages of one part, the speaker, that another wants to hear."""
     return np.take(state.x.reshape(-1, width), wants[speaker], axis=0)
 
 
-def step(part: Part, state: State, t: int, tile: Tile, heard: list[FloatArray]) -> State:
+def step(part: Part, state: PartState, t: int, tile: Tile, heard: list[FloatArray]) -> PartState:
     """Round t of one part: what `simulate` does, on messages of its own and of the halo."""
     job, (keys, _) = part.job, _columns(part.job, *tile)
     x = np.concatenate([state.x, *(messages.reshape(-1) for messages in heard)])
@@ -155,15 +155,15 @@ def step(part: Part, state: State, t: int, tile: Tile, heard: list[FloatArray]) 
         part.indptr, part.indices, job.sigma, job.scale(t + 1), keys, theta, x, following, t,
         t + 1 < job.rounds, job.law.shadowed, (0,) * tile[1], part.lo, 0, part.n,
     )  # fmt: skip
-    return State(theta, following)
+    return PartState(theta, following)
 
 
-def mark(state: State) -> bool:  # noqa: ARG001 - that there is one is all it says
+def mark(state: PartState) -> bool:  # noqa: ARG001 - that there is one is all it says
     """Say that a state is there, without being it."""
     return True
 
 
-def block_sums(part: Part, state: State, width: int, weighted: bool) -> FloatArray:
+def block_sums(part: Part, state: PartState, width: int, weighted: bool) -> FloatArray:
     """Σ γ_i θ_i of every block of agents."""
     blocks = -(-part.n // _kernels.AGENTS)
     sums, weights = np.empty(blocks * width), part.weights if weighted else np.ones(1)
@@ -179,7 +179,7 @@ def weight_sums(part: Part) -> tuple[float, float, FloatArray]:
     return float(gamma.min()), float(gamma.max()), np.array(blocks)
 
 
-def columns_of(state: State, width: int) -> FloatArray:
+def columns_of(state: PartState, width: int) -> FloatArray:
     """θ as an array (column, agent)."""
     return np.ascontiguousarray(state.theta.reshape(-1, width).T)
 

@@ -25,7 +25,7 @@ from tacit.mechanism import ClientServer, Mechanism
 from tacit.simulation import journal
 from tacit.simulation.cluster import connected
 from tacit.simulation.outcome import sample_outcome
-from tacit.simulation.sweep_plan import Grid, Plan, derived_seed
+from tacit.simulation.sweep_plan import Grid, SweepPlan, derived_seed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,7 +97,7 @@ def sweep(
     xarray.Dataset
         One dimension per axis of the grid, and ``run``. See `load_sweep`.
     """
-    plan = Plan.of(
+    plan = SweepPlan.of(
         grid,
         rounds=rounds,
         runs=runs,
@@ -133,7 +133,7 @@ def load_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
     return _dataset(journal.read(path))
 
 
-def run_cell(plan: Plan, cell: int) -> Cell:
+def run_cell(plan: SweepPlan, cell: int) -> Cell:
     """Simulate one cell. Pure: depends on the plan and the cell's number alone."""
     if plan.version != __version__:
         raise InputError(
@@ -152,7 +152,7 @@ def run_cell(plan: Plan, cell: int) -> Cell:
 
 
 def _run(
-    plan: Plan, book: journal.Journal, cluster: Any, progress: Callable[[int, int], object] | None
+    plan: SweepPlan, book: journal.Journal, cluster: Any, progress: Callable[[int, int], object] | None
 ) -> None:
     pending = [cell for cell in range(plan.cells) if cell not in book.finished]
 
@@ -170,7 +170,7 @@ def _run(
             tell()
 
 
-def _on_cluster(cluster: Any, plan: Plan, pending: Iterable[int]) -> Generator[tuple[int, Cell]]:
+def _on_cluster(cluster: Any, plan: SweepPlan, pending: Iterable[int]) -> Generator[tuple[int, Cell]]:
     """Have Dask run the cells, and yield them as they finish."""
     with connected(cluster, "What is finished is kept: repeat the same call to go on.") as client:
         from distributed import as_completed
@@ -190,7 +190,7 @@ def _on_cluster(cluster: Any, plan: Plan, pending: Iterable[int]) -> Generator[t
                 client.cancel(list(futures))
 
 
-def _sampled(plan: Plan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, FloatArray]:
+def _sampled(plan: SweepPlan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, FloatArray]:
     deviation = sample_outcome(mechanism, plan.runs, rounds=plan.rounds, seed=seed)
     apart = math.nan
     if isinstance(mechanism, ClientServer):
@@ -200,7 +200,7 @@ def _sampled(plan: Plan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, F
     return deviation, np.full(plan.runs, apart)
 
 
-def _simulated(plan: Plan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, FloatArray]:
+def _simulated(plan: SweepPlan, mechanism: Mechanism, seed: int) -> tuple[FloatArray, FloatArray]:
     from tacit.simulation.engine import simulate
     from tacit.simulation.record import Record
     from tacit.theory import accuracy
@@ -223,7 +223,7 @@ def _simulated(plan: Plan, mechanism: Mechanism, seed: int) -> tuple[FloatArray,
     return np.concatenate(averages) - accuracy.target(mechanism, values), np.concatenate(apart)
 
 
-def _promised(plan: Plan, mechanism: Mechanism) -> dict[str, float | None]:
+def _promised(plan: SweepPlan, mechanism: Mechanism) -> dict[str, float | None]:
     """What theory says of a cell, in closed form."""
     from tacit.theory import accuracy, privacy
 
@@ -249,7 +249,7 @@ def _told(sample: FloatArray) -> list[float] | None:
     return None if np.isnan(sample).any() else sample.tolist()
 
 
-def _other_plan(book: journal.Journal, plan: Plan) -> FileError:
+def _other_plan(book: journal.Journal, plan: SweepPlan) -> FileError:
     asked = plan.document()
     differ = [name for name in asked if book.plan.get(name) != asked[name]]
     return FileError(

@@ -36,7 +36,7 @@ _CHUNK = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SweepPlan:
     """A checked sweep; make it with `Plan.of`."""
 
     grid: dict[str, tuple[Setting, ...]]
@@ -60,7 +60,7 @@ class Plan:
         values: str | npt.ArrayLike,
         method: str,
         failure_probability: float,
-    ) -> Plan:
+    ) -> SweepPlan:
         """Check what a sweep was asked for, cheaply: no graph is built."""
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")

@@ -30,7 +30,7 @@ def thread_count(threads: int | None) -> int:
     return threads
 
 
-class Crew:
+class ThreadTeam:
     """A number of threads that wait for work."""
 
     def __init__(self, threads: int) -> None:
@@ -60,13 +60,13 @@ def finish(futures: Sequence[Future[Any]]) -> None:
             future.cancel()
 
 
-def even_shares(count: int, crew: Crew | None) -> IntArray:
+def even_shares(count: int, crew: ThreadTeam | None) -> IntArray:
     """Bounds of equal shares of 0 … count − 1."""
     shares = 1 if crew is None else min(count, SHARES_PER_THREAD * crew.threads)
     return np.linspace(0, count, shares + 1).astype(np.int64)
 
 
-def even_work(indptr: IntArray, crew: Crew | None) -> IntArray:
+def even_work(indptr: IntArray, crew: ThreadTeam | None) -> IntArray:
     """Bounds of shares of the agents with equally many messages to read: hubs take longer."""
     n = len(indptr) - 1
     if crew is None:

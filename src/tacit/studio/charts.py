@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from tacit.rounding import shown_up
-from tacit.studio.plan import Curve, steps
+from tacit.studio.plan import TradeoffCurve, steps
 from tacit.studio.words import with_unit
 
 Options = dict[str, Any]
@@ -91,7 +91,7 @@ def dot(
     }  # fmt: skip
 
 
-def tradeoff(curves: dict[str, Curve | None]) -> Options:
+def tradeoff(curves: dict[str, TradeoffCurve | None]) -> Options:
     """Draw radius against loss: one setting with its bounds, or two settings with their one-shot."""
     drawn = {name: curve for name, curve in curves.items() if curve is not None}
     unit = next((curve.unit for curve in drawn.values()), "")
@@ -111,7 +111,7 @@ def tradeoff(curves: dict[str, Curve | None]) -> Options:
     return options
 
 
-def _lines(name: str, curve: Curve | None, colour: str, rightmost: float) -> list[Options]:
+def _lines(name: str, curve: TradeoffCurve | None, colour: str, rightmost: float) -> list[Options]:
     prefix = f"{name}: " if name else ""
     styles = {
         "this design": {},

@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.audit.belief import Belief
 from tacit.studio.charts import ACCENT, INK, LINE, MUTED, SECOND, WASH, Options, frame, line
-from tacit.studio.watched_run import Session, edges
+from tacit.studio.watched_run import WatchedRun, edges
 from tacit.studio.words import percent, with_unit
 
 _MOST_LINES = 40
@@ -40,7 +40,7 @@ def _level(y: float, words: str, colour: str = INK) -> Options:
     }
 
 
-def trajectories(session: Session, t: int, agent: int) -> Options:
+def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
     """Draw states up to round t, in the fan of the exact radius around the target."""
     theta, unit = session.execution.theta, _unit(session)
     rounds = np.arange(session.rounds + 1.0)
@@ -67,7 +67,7 @@ def trajectories(session: Session, t: int, agent: int) -> Options:
     return options
 
 
-def network(session: Session, t: int, agent: int) -> Options:
+def network(session: WatchedRun, t: int, agent: int) -> Options:
     """Draw who talks to whom: blue is below the target, orange above, grey agrees with it."""
     assert session.places is not None
     theta = session.execution.theta
@@ -111,7 +111,7 @@ def network(session: Session, t: int, agent: int) -> Options:
     }  # fmt: skip
 
 
-def spent(session: Session, t: int) -> Options:
+def spent(session: WatchedRun, t: int) -> Options:
     """Draw the loss so far, after every round, under what was promised for the whole run."""
     design = session.plan.design
     promised = design.promise.loss if design is not None else float(session.spent[-1])
@@ -126,7 +126,7 @@ def spent(session: Session, t: int) -> Options:
     return options
 
 
-def density(found: Belief, session: Session, t: int) -> Options:
+def density(found: Belief, session: WatchedRun, t: int) -> Options:
     """Draw what is believed after t rounds, beside the truth and the belief before."""
     unit, truth = _unit(session), float(session.execution.theta[0, found.agent])
     options = frame(
@@ -147,7 +147,7 @@ def density(found: Belief, session: Session, t: int) -> Options:
     return options
 
 
-def interval(found: Belief, session: Session, t: int) -> Options:
+def interval(found: Belief, session: WatchedRun, t: int) -> Options:
     """Draw where the adversary believes the value to be, round by round, beside the truth."""
     unit, truth = _unit(session), float(session.execution.theta[0, found.agent])
     options = frame("round", with_unit("value,", unit) if unit else "value")
@@ -169,7 +169,7 @@ def _swatch(name: str) -> Options:
     return {"name": name, "icon": "roundRect", "itemStyle": {"color": "var(--wash-strong)", "opacity": 1}}
 
 
-def _unit(session: Session) -> str:
+def _unit(session: WatchedRun) -> str:
     return session.plan.wish.unit if session.plan.wish is not None else ""
 
 

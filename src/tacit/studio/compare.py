@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.rounding import shown_up
-from tacit.studio.plan import Plan
+from tacit.studio.plan import PlanAnswer
 from tacit.studio.words import near, percent
 
 
@@ -35,7 +35,7 @@ _ROWS = {
 }
 
 
-def differences(first: Plan, second: Plan) -> tuple[Difference, ...]:
+def differences(first: PlanAnswer, second: PlanAnswer) -> tuple[Difference, ...]:
     """Compare two answers, line by line; without two answers there is nothing to compare."""
     if first.design is None or second.design is None:
         return ()
@@ -46,7 +46,7 @@ def differences(first: Plan, second: Plan) -> tuple[Difference, ...]:
     )
 
 
-def _values(found: Plan) -> dict[str, Any]:
+def _values(found: PlanAnswer) -> dict[str, Any]:
     assert found.design is not None
     return {**found.design.as_dict(), "one_shot": found.design.baseline.radius}
 

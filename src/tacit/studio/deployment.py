@@ -17,7 +17,7 @@ _NAMES = 8
 
 
 @dataclass(frozen=True)
-class Member:
+class MemberStatus:
     """One member in words: where it is in its session, what it has lost, what is wrong."""
 
     port: int
@@ -40,7 +40,7 @@ class Member:
 class Deployment:
     """What was seen at all ports in one look."""
 
-    members: tuple[Member, ...] = ()
+    members: tuple[MemberStatus, ...] = ()
     absent: dict[int, str] = field(default_factory=dict)  # port → why there is nothing
     feedback: dict[int, tuple[int, float]] = field(default_factory=dict)  # port → rounds that are over, and y
 
@@ -90,13 +90,13 @@ def _ask(port: int) -> dict[str, Any] | str:
         return str(error)
 
 
-def member(port: int, found: dict[str, Any], now: float) -> Member:
+def member(port: int, found: dict[str, Any], now: float) -> MemberStatus:
     """Put one status into words."""
     loss = found.get("loss") or {}
     parts = [f"{shown_up(loss[name])} {name}" for name in ("spent", "planned", "cap") if name in loss]
     cap = loss.get("cap") or 0.0
     idle = now - float(found.get("updated") or now)
-    return Member(
+    return MemberStatus(
         port=port,
         name=str(found["member"]),
         session=str(found["session"]),

@@ -22,7 +22,7 @@ FINDS = {
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
 
 
-class Refused(InputError):
+class FieldErrors(InputError):
     """Some fields cannot be used; `fields` has one sentence for each of them."""
 
     def __init__(self, sentences: Mapping[str, str]) -> None:
@@ -181,7 +181,7 @@ def read(form: Form) -> Wish:
         if getattr(form, name).strip():
             said[name] = get(name, reader, getattr(form, name))
     if get.wrong:
-        raise Refused(get.wrong)
+        raise FieldErrors(get.wrong)
     assert low is not None
     assert high is not None
     if said.setdefault("adjacency", (high - low) * said["components"]) != high - low:

@@ -13,7 +13,7 @@ from tacit.studio.compare import differences
 from tacit.studio.form import Form, whole
 from tacit.studio.page_plan import Answer
 from tacit.studio.panel import Panel
-from tacit.studio.plan import Curve, Plan
+from tacit.studio.plan import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import card, chart, page, redraw
 
 NAMES = ("A", "B")
@@ -23,8 +23,8 @@ class ComparePage:
     """Two forms with their answers, under one chart and one table."""
 
     def __init__(self, forms: tuple[Form, Form]) -> None:
-        self._plans: dict[str, Plan | None] = dict.fromkeys(NAMES)
-        self._curves: dict[str, Curve | None] = dict.fromkeys(NAMES)
+        self._plans: dict[str, PlanAnswer | None] = dict.fromkeys(NAMES)
+        self._curves: dict[str, TradeoffCurve | None] = dict.fromkeys(NAMES)
         with ui.element("div").classes("stack"):
             with ui.element("div").classes("halves"):
                 with card("Privacy against accuracy"):
@@ -36,7 +36,7 @@ class ComparePage:
                     self._half(name, form)
 
     def _half(self, name: str, form: Form) -> None:
-        def show(found: Plan) -> None:
+        def show(found: PlanAnswer) -> None:
             answer.show(found, panel)
             self._plans[name] = found
             self._drawing(name)(found.curve)
@@ -48,8 +48,8 @@ class ComparePage:
                 panel = Panel(form, show, self._drawing(name), name)
         ui.timer(0.01, panel.start, once=True)
 
-    def _drawing(self, name: str) -> Callable[[Curve | None], None]:
-        def draw(curve: Curve | None) -> None:
+    def _drawing(self, name: str) -> Callable[[TradeoffCurve | None], None]:
+        def draw(curve: TradeoffCurve | None) -> None:
             self._curves[name] = curve
             redraw(self._picture, charts.tradeoff(self._curves))
 

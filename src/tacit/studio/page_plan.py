@@ -10,7 +10,7 @@ from nicegui import ui
 from tacit.studio import charts
 from tacit.studio.form import Form
 from tacit.studio.panel import Panel
-from tacit.studio.plan import Curve, Plan, Quantity
+from tacit.studio.plan import PlanAnswer, Quantity, TradeoffCurve
 from tacit.studio.shell import card, chart, code, page, paragraph, redraw
 
 
@@ -22,7 +22,7 @@ class Answer:
             self._card.props("aria-live=polite")
             self.body = ui.element("div")
 
-    def show(self, found: Plan, panel: Panel) -> None:
+    def show(self, found: PlanAnswer, panel: Panel) -> None:
         """Show an answer."""
         self.body.clear()
         self._card.classes(remove="alarm")
@@ -38,11 +38,11 @@ class Answer:
                 if found.warning:
                     paragraph(found.warning, "wrong")
 
-    def _wrong(self, found: Plan) -> None:
+    def _wrong(self, found: PlanAnswer) -> None:
         elsewhere = found.wrong.get("")
         paragraph(elsewhere or "Some fields need a second look.", "wrong")
 
-    def _refused(self, found: Plan, panel: Panel) -> None:
+    def _refused(self, found: PlanAnswer, panel: Panel) -> None:
         ui.label("Out of reach").classes("figure").mark("headline")
         paragraph(found.refusal, "plain")
         if not found.ways:
@@ -93,10 +93,10 @@ class PlanPage:
         self._same.set_visibility(False)
         ui.timer(0.01, self._panel.start, once=True)
 
-    def _draw(self, curve: Curve) -> None:
+    def _draw(self, curve: TradeoffCurve) -> None:
         redraw(self._picture, charts.tradeoff({"": curve}))
 
-    def _show(self, found: Plan) -> None:
+    def _show(self, found: PlanAnswer) -> None:
         self._answer.show(found, self._panel)
         self._details.set_visibility(found.design is not None)
         self._same.set_visibility(bool(found.command))

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from tacit.errors import InputError
 from tacit.studio.charts import ACCENT, SECOND, THIRD, Options, frame, line
-from tacit.studio.deployment import Deployment, Member, look, ports_named
+from tacit.studio.deployment import Deployment, MemberStatus, look, ports_named
 from tacit.studio.latest import Latest
 from tacit.studio.shell import card, chart, page, paragraph, redraw
 
@@ -86,7 +86,7 @@ class StatusPage:
         redraw(self._picture, feedback_chart(self._history))
 
 
-def _member(one: Member) -> None:
+def _member(one: MemberStatus) -> None:
     with card(f"{one.name} of session {one.session}"):
         ui.label(f"Round {one.round} of {one.rounds}").classes("figure")
         ui.label(one.phase).classes("hint")

@@ -14,9 +14,9 @@ from tacit.studio import charts, charts_watch
 from tacit.studio.form import Form
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
-from tacit.studio.plan import Curve, Plan
+from tacit.studio.plan import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import Slider, card, chart, page, paragraph, redraw
-from tacit.studio.watched_run import ADVERSARIES, NAMED, Scene, Session, Watching, scene
+from tacit.studio.watched_run import ADVERSARIES, NAMED, Scene, WatchedRun, Watching, scene
 from tacit.studio.words import near, percent, with_unit
 
 _PAUSE = 0.3  # seconds between two rounds
@@ -103,7 +103,7 @@ class WatchPage:
             with card("Privacy loss so far"):
                 self._spent = chart(charts.frame("round", "loss so far"), "Loss after every round")
 
-    def _sketched(self, curve: Curve) -> None:
+    def _sketched(self, curve: TradeoffCurve) -> None:
         """Nothing is drawn before the session was played."""
 
     async def _changed(self, _: object = None) -> None:
@@ -112,7 +112,7 @@ class WatchPage:
         texts = (self._about.value or "", adversary, self._told.value or "")
         await self._latest.ask(Watching(self._panel.form, self._seed.value or "", *texts))
 
-    def _planned(self, _: Plan) -> None:
+    def _planned(self, _: PlanAnswer) -> None:
         background_tasks.create(self._changed())
 
     def _show(self, made: Scene) -> None:
@@ -167,7 +167,7 @@ class WatchPage:
         if self._scene.session is not None:
             self._draw(self._scene.session, self._t)
 
-    def _draw(self, session: Session, t: int) -> None:
+    def _draw(self, session: WatchedRun, t: int) -> None:
         unit = session.plan.wish.unit if session.plan.wish is not None else ""
         off = abs(float(session.average[t]) - session.target)
         self._said.set_text(
@@ -184,7 +184,7 @@ class WatchPage:
             redraw(self._network, charts_watch.network(session, t, agent))
         self._draw_belief(session, t, unit)
 
-    def _draw_belief(self, session: Session, t: int, unit: str) -> None:
+    def _draw_belief(self, session: WatchedRun, t: int, unit: str) -> None:
         found = self._scene.belief
         for picture in (self._density, self._interval):
             picture.set_visibility(found is not None)

@@ -13,7 +13,7 @@ from nicegui import events, ui
 from tacit.errors import InputError
 from tacit.studio.form import FINDS, Form, number
 from tacit.studio.latest import Latest
-from tacit.studio.plan import Curve, Plan, plan, sketch
+from tacit.studio.plan import PlanAnswer, TradeoffCurve, plan, sketch
 from tacit.studio.scales import STEP, STEPS, Scale
 from tacit.studio.shell import Slider
 from tacit.theory import advice
@@ -52,13 +52,17 @@ class Panel:
     """
 
     def __init__(
-        self, form: Form, show: Callable[[Plan], None], draw: Callable[[Curve], None], name: str = ""
+        self,
+        form: Form,
+        show: Callable[[PlanAnswer], None],
+        draw: Callable[[TradeoffCurve], None],
+        name: str = "",
     ) -> None:
         self.form, self._name, self._show, self._filling = form, name, show, False
         self._inputs: dict[str, ui.input] = {}
         self._sliders: dict[str, Slider] = {}
-        self._plan: Latest[Form, Plan] = Latest(plan, self._answered)
-        self._sketch: Latest[Form, Curve | None] = Latest(
+        self._plan: Latest[Form, PlanAnswer] = Latest(plan, self._answered)
+        self._sketch: Latest[Form, TradeoffCurve | None] = Latest(
             sketch, lambda c: draw(c) if c is not None else None
         )
         with ui.element("form").classes("form").props('aria-label="What you want"').on("submit.prevent"):
@@ -214,7 +218,7 @@ class Panel:
                 if scale.text(bar.value or 0) != text:  # otherwise it was the slider that was moved
                     bar.value = scale.position(number(text))
 
-    def _answered(self, answer: Plan) -> None:
+    def _answered(self, answer: PlanAnswer) -> None:
         for name, field in self._inputs.items():
             field.error = answer.wrong.get(name)
         self._show(answer)

@@ -12,7 +12,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import GraphError, Infeasible, InputError, TacitError
 from tacit.rounding import shown_up
 from tacit.studio import same
-from tacit.studio.form import Form, Refused, Wish, read
+from tacit.studio.form import FieldErrors, Form, Wish, read
 from tacit.studio.graphs import graph
 from tacit.studio.words import near, percent, with_unit
 from tacit.theory import accuracy
@@ -51,7 +51,7 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class TradeoffCurve:
     """Radius against loss for the size asked about: a part that is certain, and one proportional to 1/ε.
 
     Each is the second part × loss: of fading noise, of one-shot noise, and by Chebyshev. What is `certain` is
@@ -76,7 +76,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PlanAnswer:
     """What a form leads to: an answer, or what has to give, or what is wrong with which field."""
 
     form: Form
@@ -87,7 +87,7 @@ class Plan:
     quantities: dict[str, tuple[Quantity, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warning: str = ""
-    curve: Curve | None = None
+    curve: TradeoffCurve | None = None
     refusal: str = ""
     ways: tuple[Way, ...] = ()
     wrong: dict[str, str] = field(default_factory=dict)  # field → sentence; "" for none in particular
@@ -95,13 +95,13 @@ class Plan:
     python: str = ""
 
 
-def plan(form: Form) -> Plan:
+def plan(form: Form) -> PlanAnswer:
     """Answer the question of a form. Whatever goes wrong is part of the answer."""
     try:
         wish = _modest(read(form))
-    except Refused as error:
-        return Plan(form, wrong=error.fields)
-    asked = Plan(form, wish, command=same.command(wish), python=same.python(wish))
+    except FieldErrors as error:
+        return PlanAnswer(form, wrong=error.fields)
+    asked = PlanAnswer(form, wish, command=same.command(wish), python=same.python(wish))
     try:
         return _answered(asked, wish, _design(wish))
     except Infeasible as error:
@@ -126,11 +126,11 @@ def _modest(wish: Wish) -> Wish:
                 f"the studio takes {name} from {low:g} to {high:g}, got {value:g}: try `tacit design`."
             )
     if wrong:
-        raise Refused(wrong)
+        raise FieldErrors(wrong)
     return wish
 
 
-def sketch(form: Form) -> Curve | None:
+def sketch(form: Form) -> TradeoffCurve | None:
     """Return the curve alone, at once: for a slider that is being moved.
 
     None where there is none, or where a field cannot be used: the answer that follows says why.
@@ -150,7 +150,7 @@ def _design(wish: Wish) -> Design:
         return design(**asked)
 
 
-def _answered(asked: Plan, wish: Wish, found: Design) -> Plan:
+def _answered(asked: PlanAnswer, wish: Wish, found: Design) -> PlanAnswer:
     made, unit = found.promise, wish.unit
     target = "true mean" if made.target == "average" else "weighted mean"
     odds = percent(1 - made.failure_probability)
@@ -273,7 +273,7 @@ def _unit_radii(size: Wish) -> tuple[float, float, float, float]:
     return certain, question.radius_of(fading) - certain, once, chebyshev
 
 
-def _curve(wish: Wish) -> Curve | None:
+def _curve(wish: Wish) -> TradeoffCurve | None:
     """Return the curve of a question, or None where it has no size or cannot be drawn."""
     if wish.agents is None and wish.graph is None:
         return None
@@ -294,10 +294,10 @@ def _curve(wish: Wish) -> Curve | None:
         point = None if not wish.radius or room <= 0 else (fading / room, wish.radius)
     else:
         point = (loss, certain + fading / loss)
-    return Curve(fading, one_shot, chebyshev, wish.unit, point, (loss, wish.radius), certain)
+    return TradeoffCurve(fading, one_shot, chebyshev, wish.unit, point, (loss, wish.radius), certain)
 
 
-def _refused_curve(wish: Wish) -> Curve | None:
+def _refused_curve(wish: Wish) -> TradeoffCurve | None:
     curve = _curve(wish)
     return None if curve is None else replace(curve, point=None)
 
@@ -322,7 +322,7 @@ def _field(error: TacitError) -> str:
     return next((where for word, where in _FIELDS.items() if said.startswith(word)), "")
 
 
-def steps(curve: Curve, points: int = 60) -> FloatArray:
+def steps(curve: TradeoffCurve, points: int = 60) -> FloatArray:
     """Return the losses to draw the curve at: from near 0 to well beyond what was asked or found."""
     losses = [value for value in (curve.point and curve.point[0], curve.asked[0]) if value]
     if curve.asked[1]:

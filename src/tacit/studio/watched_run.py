@@ -19,7 +19,7 @@ from tacit.plots.fan import Fan, fan
 from tacit.rounding import product_up
 from tacit.studio.form import Form, whole
 from tacit.studio.graphs import graph
-from tacit.studio.plan import Plan, plan
+from tacit.studio.plan import PlanAnswer, plan
 from tacit.theory import accuracy, privacy
 
 MOST_AGENTS = 2000
@@ -37,10 +37,10 @@ NAMED: tuple[Adversary, ...] = ("compromised", "insiders")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Session:
+class WatchedRun:
     """Everything that happened in one simulated session, and what was promised of it."""
 
-    plan: Plan
+    plan: PlanAnswer
     seed: int
     execution: Execution
     fan: Fan
@@ -75,7 +75,7 @@ class Watching:
 class Scene:
     """A session and a belief, or sentences about the fields that stand in their way ("" for none)."""
 
-    session: Session | None = None
+    session: WatchedRun | None = None
     belief: Belief | None = None
     wrong: dict[str, str] = field(default_factory=dict)
 
@@ -103,12 +103,12 @@ def scene(asked: Watching) -> Scene:
 
 
 @lru_cache(maxsize=4)
-def perform(form: Form, seed: int) -> Session:
+def perform(form: Form, seed: int) -> WatchedRun:
     """Play the session of a form that has an answer."""
     return _played(plan(form), seed)
 
 
-def _played(found: Plan, seed: int) -> Session:
+def _played(found: PlanAnswer, seed: int) -> WatchedRun:
     assert found.design is not None
     assert found.wish is not None
     mechanism, wish = found.design.mechanism, found.wish
@@ -130,7 +130,7 @@ def _played(found: Plan, seed: int) -> Session:
     execution = mechanism.execute(values, noise)
     weights = accuracy.weights(mechanism)
     epsilons = [privacy.epsilon(mechanism.parameters, t) for t in range(rounds + 1)]
-    return Session(
+    return WatchedRun(
         plan=found,
         seed=seed,
         execution=execution,
@@ -161,7 +161,7 @@ def places(name: str | None, n: int) -> FloatArray | None:
     return np.array([lies[i] for i in range(n)])
 
 
-def edges(session: Session) -> list[tuple[int, int]]:
+def edges(session: WatchedRun) -> list[tuple[int, int]]:
     """Return who talks to whom; around a server, number `agents` is the server."""
     wish = session.plan.wish
     if wish is None or wish.graph is None:
@@ -169,7 +169,7 @@ def edges(session: Session) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in graph(wish.graph).edges()]
 
 
-def believe(session: Session, agent: int, adversary: Adversary, compromised: Sequence[int] = ()) -> Belief:
+def believe(session: WatchedRun, agent: int, adversary: Adversary, compromised: Sequence[int] = ()) -> Belief:
     """Return what an adversary believes of one agent's value, who at first holds all values for equal."""
     wish = session.plan.wish
     assert wish is not None

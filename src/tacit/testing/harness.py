@@ -12,11 +12,11 @@ from enum import Enum
 from typing import Any, final
 
 from tacit.errors import StateError, TacitError
-from tacit.protocol.agent import Agent
-from tacit.protocol.coordinator import Coordinator
+from tacit.protocol.agent import AgentMachine
+from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Event, Heard, Joined, Left, NoiseReady, Notice, Send, Start, Tick
 from tacit.protocol.machine import Machine
-from tacit.protocol.peer import Peer
+from tacit.protocol.peer import PeerMachine
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Session
 from tacit.protocol.speaker import Speaker
@@ -114,8 +114,8 @@ class Harness:
     def _made(self, number: int) -> Machine:
         session, sign, records = self.session, known_key(number).sign, self.ledgers[number].records()
         if number == COORDINATOR:
-            return Coordinator.resume(session, records, sign=sign)
-        kind: type[Speaker] = Agent if session.edges is None else Peer
+            return CoordinatorMachine.resume(session, records, sign=sign)
+        kind: type[Speaker] = AgentMachine if session.edges is None else PeerMachine
         budget = self.budget(number)
         if records:
             return kind.resume(session, number, records, sign=sign, budget=budget)

@@ -61,7 +61,7 @@ def make_addresses(session: Session) -> dict[str, str]:
 
 @final
 @dataclass
-class Crew:
+class Processes:
     """The processes of one session.
 
     Parameters

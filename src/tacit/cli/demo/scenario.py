@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tacit.cli import output
-from tacit.cli.demo.processes import COORDINATOR, Crew, Tail, make_addresses, make_roster
+from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses, make_roster
 from tacit.cli.demo.verb import HIGH, LOW, UNIT
 from tacit.errors import TacitError
 from tacit.protocol.codec import Codec
@@ -37,7 +37,7 @@ _MOST_ROUNDS = 150  # a ring of 50 needs thousands to agree: too long for a demo
 
 
 @dataclass(frozen=True)
-class Line:
+class Happening:
     """What happened: a round that is over, or an event."""
 
     round: int = 0
@@ -53,7 +53,7 @@ class Performance:
     """One run of the demo."""
 
     session: Session
-    crew: Crew
+    crew: Processes
     values: list[float]
     faults: bool
     needed: int
@@ -109,7 +109,7 @@ class Performance:
         together = 1 if processes is None else -(-agents // processes)
         cap = float(f"{1.005 * session.promise().loss:.2g}")
         slow = min(_PACE, _SHOW / session.rounds) if pace is None else pace
-        crew = Crew(folder, session, dict(zip(names, values, strict=True)), cap, together, slow)
+        crew = Processes(folder, session, dict(zip(names, values, strict=True)), cap, together, slow)
         return cls(session, crew, values, faults, needed)
 
     @cached_property
@@ -131,7 +131,7 @@ class Performance:
 
     # ---- running ------------------------------------------------------------------------------------
 
-    def play(self) -> Iterator[Line]:
+    def play(self) -> Iterator[Happening]:
         """Start all, do the damage, and yield what happens until all have ended."""
         try:
             self.crew.start_all()
@@ -150,7 +150,7 @@ class Performance:
         finally:
             self.crew.stop_all()
 
-    def _damage(self, round_over: int) -> Iterator[Line]:
+    def _damage(self, round_over: int) -> Iterator[Happening]:
         if not self.faults:
             return
         rounds, units = self.session.rounds, self.crew.units
@@ -162,14 +162,14 @@ class Performance:
                 self._hit.add(unit)
                 self.crew.kill(unit)
                 self._due.append((time.monotonic() + _BACK_AFTER, unit))
-                yield Line(event=f"{unit} is killed (kill -{signal.SIGKILL:d})")
+                yield Happening(event=f"{unit} is killed (kill -{signal.SIGKILL:d})")
 
-    def _revive(self) -> Iterator[Line]:
+    def _revive(self) -> Iterator[Happening]:
         for when, unit in list(self._due):
             if time.monotonic() >= when:
                 self._due.remove((when, unit))
                 self.crew.start(unit)
-                yield Line(event=f"{unit} is started again, by the same command")
+                yield Happening(event=f"{unit} is started again, by the same command")
 
     def _server_rounds(self) -> Any:
         log, transcript = (
@@ -179,7 +179,7 @@ class Performance:
         heard: dict[int, float] = {}
         shown: set[int] = set()
 
-        def lines() -> Iterator[Line]:
+        def lines() -> Iterator[Happening]:
             told = [event for event in log if event.get("event") == "round-closed"]
             for line in transcript:
                 if "y" in line:
@@ -188,7 +188,7 @@ class Performance:
                 t = event["round"]
                 if t not in shown:  # a restarted coordinator may say it again
                     shown.add(t)
-                    yield Line(
+                    yield Happening(
                         t + 1, heard.get(t), f"{len(event['used'])}/{self.session.n}", self._epsilon(t + 1)
                     )
 
@@ -200,7 +200,7 @@ class Performance:
         used: dict[int, int] = {}
         shown = 0
 
-        def lines() -> Iterator[Line]:
+        def lines() -> Iterator[Happening]:
             nonlocal shown
             for unit, log in logs.items():
                 for event in log:
@@ -210,7 +210,7 @@ class Performance:
             most = 2 * len(self.session.edges or ()) + self.session.n
             while shown < min(made.values()):
                 shown += 1
-                yield Line(shown, None, f"{used.get(shown - 1, 0)}/{most}", self._epsilon(shown))
+                yield Happening(shown, None, f"{used.get(shown - 1, 0)}/{most}", self._epsilon(shown))
 
         return lines
 

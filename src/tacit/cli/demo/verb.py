@@ -16,7 +16,7 @@ from tacit.cli import options, output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tacit.cli.demo.scenario import Line, Performance
+    from tacit.cli.demo.scenario import Happening, Performance
 
 EPILOG = """\b
 Examples:
@@ -122,7 +122,7 @@ def _watch(performance: Performance, *, quiet: bool) -> None:
     """Run it; show the rounds as they pass on a terminal, and all at once elsewhere."""
     from rich.live import Live
 
-    lines: list[Line] = []
+    lines: list[Happening] = []
     out = output.console()
     if quiet or not out.is_terminal:
         lines = list(performance.play())
@@ -135,12 +135,12 @@ def _watch(performance: Performance, *, quiet: bool) -> None:
         output.emit(_table(performance, _thinned(lines)))
 
 
-def _thinned(lines: list[Line]) -> list[Line]:
+def _thinned(lines: list[Happening]) -> list[Happening]:
     step = -(-len(lines) // _MOST_LINES)
     return [line for k, line in enumerate(lines) if line.event or k % step == 0]
 
 
-def _table(performance: Performance, lines: list[Line]) -> Table:
+def _table(performance: Performance, lines: list[Happening]) -> Table:
     from rich.table import Table
     from rich.text import Text
 

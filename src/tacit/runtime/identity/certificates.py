@@ -53,7 +53,7 @@ _LONGEST = 36_500
 
 
 @dataclass(frozen=True)
-class Subject:
+class CertificateSubject:
     """What a request asks for and a certificate grants."""
 
     name: str
@@ -90,7 +90,7 @@ def _alternative(host: str) -> x509.GeneralName:
     return x509.DNSName(host)
 
 
-def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: str) -> Subject:
+def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: str) -> CertificateSubject:
     """Read who a certificate or request is about; both have the same form."""
     try:
         names = signed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
@@ -101,7 +101,7 @@ def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: st
     if len(about) != 1 or about[0] is None or [name.value for name in names] != [about[0][1]]:
         refuse(what, "must name one agent and its signing key")
     hosts = (str(one.value) for one in listed if isinstance(one, x509.DNSName | x509.IPAddress))
-    return Subject(about[0][1], key_bytes(about[0][2]), tuple(hosts))
+    return CertificateSubject(about[0][1], key_bytes(about[0][2]), tuple(hosts))
 
 
 def subject_of(uri: str) -> tuple[str, bytes]:
@@ -127,7 +127,7 @@ class Certificate:
     """A certificate that was read: public, and about one agent or (`subject` None) an authority."""
 
     document: x509.Certificate = field(repr=False)
-    subject: Subject | None
+    subject: CertificateSubject | None
 
     @classmethod
     def parse(cls, certificate: x509.Certificate, what: str) -> Certificate:
@@ -197,14 +197,14 @@ class Certificate:
 class Request:
     """A certificate signing request whose sender proved to hold both private keys."""
 
-    subject: Subject
+    subject: CertificateSubject
     tls_key: EllipticCurvePublicKey = field(repr=False)
     replaces: bytes | None = None
     """The signing key that this one replaces; that key has signed for it."""
 
     @staticmethod
     def make(
-        subject: Subject,
+        subject: CertificateSubject,
         tls: EllipticCurvePrivateKey,
         signing: Ed25519PrivateKey,
         *,
@@ -250,12 +250,12 @@ def _armoured(name: bytes, data: bytes) -> bytes:
     return head + base64.encodebytes(data) + tail
 
 
-def _rotation(subject: Subject, old: bytes) -> bytes:
+def _rotation(subject: CertificateSubject, old: bytes) -> bytes:
     """Return what an old key signs for the new one; a name has no zero byte, so it ends at the first."""
     return _ROTATION_OF + subject.name.encode("ascii") + b"\0" + old + subject.public_key
 
 
-def _replaced(subject: Subject, data: bytes, what: str) -> bytes | None:
+def _replaced(subject: CertificateSubject, data: bytes, what: str) -> bytes | None:
     """Return the key that a request says it replaces, if that key has signed for it."""
     if b"BEGIN TACIT ROTATION" not in data:
         return None
@@ -269,7 +269,7 @@ def _replaced(subject: Subject, data: bytes, what: str) -> bytes | None:
     return old
 
 
-def _proved(subject: Subject, request: x509.CertificateSigningRequest, data: bytes) -> bool:
+def _proved(subject: CertificateSubject, request: x509.CertificateSigningRequest, data: bytes) -> bool:
     found = _PROOF.search(data)
     if found is None:
         return False

@@ -34,8 +34,8 @@ from tacit.runtime.identity.certificates import (
     LOOPBACK,
     Authority,
     Certificate,
+    CertificateSubject,
     Request,
-    Subject,
     read_certificates,
 )
 from tacit.runtime.identity.keys import (
@@ -188,7 +188,7 @@ def new_agent(
 ) -> Path:
     """Make an agent's keys on its own machine, and return the request for the authority."""
     signing, tls = Ed25519PrivateKey.generate(), tls_key()
-    request = Request.make(Subject(name, _public(signing), tuple(hosts)), tls, signing)
+    request = Request.make(CertificateSubject(name, _public(signing), tuple(hosts)), tls, signing)
     folder = private_directory(Path(directory))
     _require_free(folder, (SIGNING, TLS, NEXT, REQUEST, TRUSTED), force)
     for stale in (TLS, TRUSTED, NEXT_SIGNING, REVOKED):  # they are about the keys that are overwritten
@@ -241,13 +241,15 @@ def rotate_agent(directory: str | Path) -> Path:
     if not (folder / TLS).exists():
         raise FileError(f"{folder} has no certificate yet: nothing has to be replaced. Run `tacit keys new`.")
     signing, tls = Ed25519PrivateKey.generate(), tls_key()
-    request = Request.make(Subject(subject.name, _public(signing), subject.hosts), tls, signing, old=old)
+    request = Request.make(
+        CertificateSubject(subject.name, _public(signing), subject.hosts), tls, signing, old=old
+    )
     write_whole(folder / NEXT_SIGNING, private_pem(signing), force=True)
     _write_request(folder, tls, request, force=True)
     return folder / REQUEST
 
 
-def _signing_and_subject(folder: Path) -> tuple[Ed25519PrivateKey, Subject]:
+def _signing_and_subject(folder: Path) -> tuple[Ed25519PrivateKey, CertificateSubject]:
     """Return the signing key of a directory, and what its certificate or request says of it."""
     signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
     if (folder / TLS).exists():

@@ -10,7 +10,7 @@ from typing import final
 from tacit.errors import FileError, InputError
 from tacit.protocol.roster import Member
 from tacit.runtime.files import read_public
-from tacit.runtime.identity.certificates import Certificate, Request, Subject, read_certificates
+from tacit.runtime.identity.certificates import Certificate, CertificateSubject, Request, read_certificates
 from tacit.runtime.identity.keys import key_bytes
 from tacit.runtime.identity.revocation import Revocations
 
@@ -79,7 +79,7 @@ def _from_lines(path: Path) -> list[tuple[str, bytes, str]]:
 def _from_directory(path: Path) -> list[tuple[str, bytes, str]]:
     files = sorted(file for file in path.iterdir() if file.suffix in (".crt", ".pem") and file.is_file())
     authority: Certificate | None = None
-    found: list[tuple[Subject, str]] = []
+    found: list[tuple[CertificateSubject, str]] = []
     certified: list[tuple[Certificate, str]] = []
     for file in files:
         data, where = read_public(file), str(file)
@@ -105,7 +105,7 @@ def _from_directory(path: Path) -> list[tuple[str, bytes, str]]:
 def _require_not_revoked(
     path: Path,
     certified: list[tuple[Certificate, str]],
-    found: list[tuple[Subject, str]],
+    found: list[tuple[CertificateSubject, str]],
     authority: Certificate | None,
 ) -> None:
     """Refuse whom a list in the same directory says is out."""

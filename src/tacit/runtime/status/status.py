@@ -21,7 +21,7 @@ from tacit.protocol.codec import Codec, as_array
 from tacit.protocol.effects import (
     Behind,
     Cost,
-    Disputed,
+    DisputeFound,
     Equivocated,
     FellSilent,
     Finished,
@@ -222,7 +222,7 @@ class Status:
                 return {"weight": {"weight": notice.weight, "share": notice.share}}
             case Finished():
                 return {"phase": "finished", "round": notice.rounds, "late": []}
-            case Stopped() | Disputed():
+            case Stopped() | DisputeFound():
                 return {"phase": "stopped", "round": notice.round, "late": []}
 
     def _names(self, agents: Iterable[int]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, final
 
 from tacit.errors import TacitError
 from tacit.protocol.roster import COORDINATOR
-from tacit.runtime.transport.link import Refusal
+from tacit.runtime.transport.link import ConnectionRefused
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -53,32 +53,34 @@ class Admission:
             revoked = self.revoked(certificate)
         except TacitError:
             me = self._session.member_name(self._who)
-            raise Refusal(UNABLE, f"{me} cannot read its list of revoked certificates.") from None
+            raise ConnectionRefused(UNABLE, f"{me} cannot read its list of revoked certificates.") from None
         if revoked:
-            raise Refusal(FORBIDDEN, f"the certificate of {certificate.name} is revoked.")
+            raise ConnectionRefused(FORBIDDEN, f"the certificate of {certificate.name} is revoked.")
         return who
 
     def _require_session(self, certificate: Certificate, path: str) -> None:
         found, ours, me = _PATH.fullmatch(path), self._session, self._session.member_name(self._who)
         if found is None:
-            raise Refusal(
+            raise ConnectionRefused(
                 MALFORMED, "a member of a tacit session is here: ask for /tacit/1/SESSION/ID/MEMBER."
             )
         name, identity, member = found.groups()
         if name != ours.name:
-            raise Refusal(
+            raise ConnectionRefused(
                 OTHER_SESSION,
                 f"{me} takes part in {self._which} here, and {certificate.name} asks for session {name} "
                 f"({short(identity)}).",
             )
         if identity != ours.id.hex():
-            raise Refusal(
+            raise ConnectionRefused(
                 OTHER_CONTENTS,
                 f"session {name} is {short(ours.id.hex())} for {me} and {short(identity)} for "
                 f"{certificate.name}: their session files differ. All must use the same file.",
             )
         if member != certificate.name:
-            raise Refusal(FORBIDDEN, f"the certificate is for {certificate.name}, not for {member}.")
+            raise ConnectionRefused(
+                FORBIDDEN, f"the certificate is for {certificate.name}, not for {member}."
+            )
 
     def _listed(self, certificate: Certificate) -> int:
         """Return the member; name and signing key must both be as in the roster."""
@@ -88,15 +90,17 @@ class Admission:
         if who == COORDINATOR or (who is not None and session.member_name(who) == name):
             return who
         if self._keys.keys() == {session.coordinator}:
-            raise Refusal(FORBIDDEN, f"{name} answers, and is not the coordinator of {self._which}.")
+            raise ConnectionRefused(
+                FORBIDDEN, f"{name} answers, and is not the coordinator of {self._which}."
+            )
         keys = {member.name: member.key for member in session.roster}
         if name not in keys:
-            raise Refusal(FORBIDDEN, f"{name} is not on the roster of {self._which}.")
+            raise ConnectionRefused(FORBIDDEN, f"{name} is not on the roster of {self._which}.")
         if keys[name] != key:
-            raise Refusal(
+            raise ConnectionRefused(
                 FORBIDDEN, f"the roster of {self._which} has another key for {name} than its certificate."
             )
-        raise Refusal(FORBIDDEN, f"{name} is not a neighbour of {session.member_name(self._who)}.")
+        raise ConnectionRefused(FORBIDDEN, f"{name} is not a neighbour of {session.member_name(self._who)}.")
 
     @property
     def _which(self) -> str:

@@ -34,7 +34,7 @@ _CLOSING = 1.0  # seconds for the other side to take what was sent before, and t
 _MOST_SAID = 500  # characters of a refusal that are shown
 
 
-class Refusal(Exception):
+class ConnectionRefused(Exception):
     """Why a connection is not made: an HTTP status, and one sentence for the other side."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -136,7 +136,7 @@ class Link(asyncio.Protocol):
             if self._channel.ready and not self._greeted:
                 self._greeted = True
                 self._greet()
-        except (ssl.SSLError, Refusal) as error:
+        except (ssl.SSLError, ConnectionRefused) as error:
             self._give_up(error)
             return
         if plain:
@@ -178,7 +178,7 @@ class Link(asyncio.Protocol):
         try:
             self.certificate = self._channel.peer()
         except (FileError, ValueError) as error:
-            raise Refusal(403, f"the certificate cannot be read: {error}") from None
+            raise ConnectionRefused(403, f"the certificate cannot be read: {error}") from None
         if isinstance(self._websocket, ClientProtocol):
             self.who = self._owner.admit(self, self.certificate, None)
             self._websocket.send_request(self._websocket.connect())
@@ -200,7 +200,7 @@ class Link(asyncio.Protocol):
         assert certificate is not None
         try:
             who = self._owner.admit(self, certificate, request.path)
-        except Refusal as refusal:
+        except ConnectionRefused as refusal:
             websocket.send_response(websocket.reject(refusal.status, refusal.sentence + "\n"))
             self._give_up(refusal)
             return
@@ -216,7 +216,7 @@ class Link(asyncio.Protocol):
         elif isinstance(error, InvalidStatus):
             said = (response.body or b"").decode(errors="replace")
             shown = "".join(c if c.isprintable() else " " for c in said[:_MOST_SAID]).strip()
-            self._give_up(Refusal(response.status_code, shown))
+            self._give_up(ConnectionRefused(response.status_code, shown))
         else:
             self._give_up(error)
 

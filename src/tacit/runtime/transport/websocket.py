@@ -25,7 +25,7 @@ from tacit.runtime.limits import LEDGER_FILES, SPARE_FILES, raise_files, require
 from tacit.runtime.transport.admission import CONNECTED, FORBIDDEN, OTHER_CONTENTS, Admission
 from tacit.runtime.transport.base import Arrival, Inbox, Network, NetworkError
 from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached, why_turned_away
-from tacit.runtime.transport.link import Link, Refusal
+from tacit.runtime.transport.link import ConnectionRefused, Link
 from tacit.runtime.transport.listener import Listener
 from tacit.runtime.transport.tls import Channel, Credentials
 
@@ -188,7 +188,7 @@ class WebsocketTransport:
         known = self._links.get(who)
         if known is not None and known.dialled and not link.dialled and not self._they_dial(who):
             # Both have connected to each other: both must keep the same one.
-            raise Refusal(CONNECTED, f"{self._name} is connected to {certificate.name} already.")
+            raise ConnectionRefused(CONNECTED, f"{self._name} is connected to {certificate.name} already.")
         return who
 
     def opened(self, link: Link) -> None:
@@ -228,7 +228,7 @@ class WebsocketTransport:
                 name = self._session.member_name(link.who)
                 self._tell(f"cut {name}", f"The connection to {name} was ended: {why}.")
         elif not link.dialled and link.who is None and not self._closing:
-            if isinstance(why, Refusal):
+            if isinstance(why, ConnectionRefused):
                 self._tell(f"refused {link.certificate and link.certificate.name}", _refusal(link, why))
             else:
                 self._tell(*why_turned_away(link.address, why or ConnectionError()))
@@ -265,7 +265,7 @@ class WebsocketTransport:
                 await self._gone.wait()
             try:
                 link = await self._connected(endpoint)
-            except (OSError, TacitError, Refusal, ValueError, WebSocketException) as error:
+            except (OSError, TacitError, ConnectionRefused, ValueError, WebSocketException) as error:
                 if self._explain(endpoint, error, time.monotonic() - since):
                     return
             else:
@@ -303,7 +303,7 @@ class WebsocketTransport:
         """Say why there is no connection, once; return whether there will never be one."""
         never = False
         match error:
-            case Refusal(status=status):
+            case ConnectionRefused(status=status):
                 if status == CONNECTED:
                     return False
                 sentence = f"{endpoint} refuses us: {error.sentence}"
@@ -390,6 +390,6 @@ def _require_ends(session: Session, who: int, listen: Sequence[str], connect: Se
         raise NetworkError("a peer must listen for its neighbours or connect to them: give an endpoint.")
 
 
-def _refusal(link: Link, why: Refusal) -> str:
+def _refusal(link: Link, why: ConnectionRefused) -> str:
     name = link.certificate.name if link.certificate is not None else "someone"
     return f"{name} was refused (from {link.address}): {why.sentence}"
