@@ -65,7 +65,7 @@ __getattr__, __dir__ = exports(
         "deployed": ("Deployed",),
         "examination": ("examine",),
         "files": ("read_folder", "read_transcript", "write_folder", "write_transcript"),
-        "law": ("LossLaw", "loss_law"),
+        "distinguisher": ("LossLaw", "loss_law"),
         "likelihood": ("log_likelihood", "log_likelihood_ratio", "residuals"),
         "reconstruction": ("Posterior", "Prior", "reconstruct"),
         "measure": ("measure_black_box", "measure_loss"),
