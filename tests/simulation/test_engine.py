@@ -15,6 +15,7 @@ from tacit import ClientServer, Distributed, Fading, Graph, OneShot, __version__
 from tacit.errors import InputError
 from tacit.noise import SimulatedNoise
 from tacit.simulation import Record, _layout, batches, executions, reference, simulate
+from tacit.simulation.threads import ThreadTeam, even_work
 
 EVERYTHING = Record(everything=True, average=True)
 
@@ -412,10 +413,10 @@ def test_little_memory_makes_narrow_tiles(monkeypatch):
 
 @given(st.integers(2, 400), st.integers(1, 9))
 def test_shares_cover_the_agents_and_spread_the_work(n, threads):
-    crew = threads.Crew(threads)
+    team = ThreadTeam(threads)
     graph = star_with_a_tail(n)
-    bounds = threads.even_work(graph.indptr, crew)
-    crew.dismiss()
+    bounds = even_work(graph.indptr, team)
+    team.dismiss()
     assert bounds[0] == 0
     assert bounds[-1] == n
     assert (np.diff(bounds) >= 0).all()

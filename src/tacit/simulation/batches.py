@@ -1,7 +1,7 @@
 """Tiles: some columns (run × component) of a simulation that move together.
 
 A tile owns its buffers and the round it is in. It moves on the calling thread, or, when it is
-given a crew, on all of the crew's threads, one round at a time.
+given a team, on all of the team's threads, one round at a time.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Scales:
 class Tile(ABC):
     """Columns [first, first + width) of (run, component), flattened, from round 0 on."""
 
-    def __init__(self, setup: Setup, first: int, width: int, crew: ThreadTeam | None = None) -> None:
+    def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
         parameters = setup.mechanism.parameters
         self.n, components = setup.values.shape
         self.width, self.t, self.y = width, 0, np.zeros(width)
@@ -87,7 +87,7 @@ class Tile(ABC):
         self._sigma = np.atleast_1d(np.array(parameters.sigma))
         self._weights = setup.weights
         blocks = -(-self.n // _kernels.AGENTS)
-        self._crew, self._blocks, self._block_bounds = crew, blocks, even_shares(blocks, crew)
+        self._team, self._blocks, self._block_bounds = team, blocks, even_shares(blocks, team)
 
     @abstractmethod
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
@@ -109,10 +109,10 @@ class Tile(ABC):
         """Σγ_iθ_i/Σγ_i now, one per column."""
 
     def _share(self, work: Callable[[int, int], object], bounds: IntArray) -> None:
-        if self._crew is None:
+        if self._team is None:
             work(int(bounds[0]), int(bounds[-1]))
         else:
-            self._crew.share(work, bounds)
+            self._team.share(work, bounds)
 
     def _rounds_per_call(self) -> int:
         """How many rounds to run before looking at the interpreter again."""
@@ -123,17 +123,17 @@ class Tile(ABC):
 class DistributedTile(Tile):
     """A tile of the distributed mechanism: a stack of sheets, each with at most 16 columns.
 
-    In a sheet the columns of an agent lie side by side. A crew works on a single sheet.
+    In a sheet the columns of an agent lie side by side. A team works on a single sheet.
     """
 
-    def __init__(self, setup: Setup, first: int, width: int, crew: ThreadTeam | None = None) -> None:
-        super().__init__(setup, first, width, crew)
+    def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
+        super().__init__(setup, first, width, team)
         assert isinstance(setup.mechanism, Distributed)
         self._graph = setup.mechanism.graph
         self._lanes = (0,) * min(width, WIDEST)
         assert width % len(self._lanes) == 0
         self._theta, self._x, self._x_next = (_aligned(self.n * width) for _ in range(3))
-        self._bounds = even_work(self._graph.indptr, crew)
+        self._bounds = even_work(self._graph.indptr, team)
         scale = self._scales.rows(0, 1)[0]
         for columns, theta, x in self._sheets(self._theta, self._x):
             work = partial(
@@ -151,7 +151,7 @@ class DistributedTile(Tile):
 
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
         """See `Tile.advance`."""
-        if self._crew is None:
+        if self._team is None:
             self._move_on(min(to, self.t + self._rounds_per_call()), slots, averages)
             return
         self._move()
@@ -196,7 +196,7 @@ class DistributedTile(Tile):
             work = partial(
                 _graph_kernels.take_out, sheet, agents, out.reshape(-1), places[columns], components
             )
-            self._share(work, even_shares(count, self._crew))
+            self._share(work, even_shares(count, self._team))
 
     def average(self) -> FloatArray:
         """See `Tile.average`."""
@@ -212,8 +212,8 @@ class DistributedTile(Tile):
 class ClientServerTile(Tile):
     """A tile of the client-server mechanism: one contiguous column after the other."""
 
-    def __init__(self, setup: Setup, first: int, width: int, crew: ThreadTeam | None = None) -> None:
-        super().__init__(setup, first, width, crew)
+    def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
+        super().__init__(setup, first, width, team)
         self._theta = _aligned(self.n * width)
         np.take(setup.values.T, self.component, axis=0, out=self._theta.reshape(width, self.n))
         self._x = _aligned(self.n * width) if setup.keeps_messages or self._shadowed else np.empty(0)
@@ -221,7 +221,7 @@ class ClientServerTile(Tile):
 
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
         """See `Tile.advance`."""
-        if self._crew is None:
+        if self._team is None:
             self._serve_on(min(to, self.t + self._rounds_per_call()), slots, averages)
             return
         self._serve()

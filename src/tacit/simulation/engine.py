@@ -121,27 +121,27 @@ def simulate(
 
 def _run(setup: Setup, plan: Layout, kept: Kept, threads: int, progress: Progress) -> None:
     """Run every tile to its end, all threads on one or each thread on its own."""
-    crew = ThreadTeam(threads) if threads > 1 and (plan.together or len(plan.tiles) > 1) else None
+    team = ThreadTeam(threads) if threads > 1 and (plan.together or len(plan.tiles) > 1) else None
     try:
-        if crew is None or plan.together:
-            _one_by_one(setup, plan, kept, crew, progress)
+        if team is None or plan.together:
+            _one_by_one(setup, plan, kept, team, progress)
         else:
-            _side_by_side(setup, plan, kept, crew, progress)
+            _side_by_side(setup, plan, kept, team, progress)
     finally:
-        if crew is not None:
-            crew.dismiss()
+        if team is not None:
+            team.dismiss()
 
 
-def _one_by_one(setup: Setup, plan: Layout, kept: Kept, crew: ThreadTeam | None, progress: Progress) -> None:
+def _one_by_one(setup: Setup, plan: Layout, kept: Kept, team: ThreadTeam | None, progress: Progress) -> None:
     done, total = 0, _total(setup, plan)
     for first, width in plan.tiles:
-        tile = _tile(setup, first, width, crew)
+        tile = _tile(setup, first, width, team)
         for step in kept.follow(tile):
             done += step * width
             progress(done // setup.components, total)
 
 
-def _side_by_side(setup: Setup, plan: Layout, kept: Kept, crew: ThreadTeam, progress: Progress) -> None:
+def _side_by_side(setup: Setup, plan: Layout, kept: Kept, team: ThreadTeam, progress: Progress) -> None:
     stop, lock = threading.Event(), threading.Lock()
     done, total = 0, _total(setup, plan)
 
@@ -155,7 +155,7 @@ def _side_by_side(setup: Setup, plan: Layout, kept: Kept, crew: ThreadTeam, prog
             if stop.is_set():
                 return
 
-    futures = [crew.submit(partial(work, first, width)) for first, width in plan.tiles]
+    futures = [team.submit(partial(work, first, width)) for first, width in plan.tiles]
     try:
         waiting = set(futures)
         while waiting:
@@ -167,11 +167,11 @@ def _side_by_side(setup: Setup, plan: Layout, kept: Kept, crew: ThreadTeam, prog
         finish(futures)
 
 
-def _tile(setup: Setup, first: int, width: int, crew: ThreadTeam | None) -> Tile:
+def _tile(setup: Setup, first: int, width: int, team: ThreadTeam | None) -> Tile:
     from tacit.simulation.batches import ClientServerTile, DistributedTile
 
     kind = DistributedTile if isinstance(setup.mechanism, Distributed) else ClientServerTile
-    return kind(setup, first, width, crew)
+    return kind(setup, first, width, team)
 
 
 def _total(setup: Setup, plan: Layout) -> int:

@@ -35,7 +35,7 @@ class ThreadTeam:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit-crew")
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit-simulation")
 
     def share(self, work: Callable[[int, int], object], bounds: IntArray) -> None:
         """Call ``work(lo, hi)`` for every share between two bounds, and return when all are done."""
@@ -60,18 +60,18 @@ def finish(futures: Sequence[Future[Any]]) -> None:
             future.cancel()
 
 
-def even_shares(count: int, crew: ThreadTeam | None) -> IntArray:
+def even_shares(count: int, team: ThreadTeam | None) -> IntArray:
     """Bounds of equal shares of 0 … count − 1."""
-    shares = 1 if crew is None else min(count, SHARES_PER_THREAD * crew.threads)
+    shares = 1 if team is None else min(count, SHARES_PER_THREAD * team.threads)
     return np.linspace(0, count, shares + 1).astype(np.int64)
 
 
-def even_work(indptr: IntArray, crew: ThreadTeam | None) -> IntArray:
+def even_work(indptr: IntArray, team: ThreadTeam | None) -> IntArray:
     """Bounds of shares of the agents with equally many messages to read: hubs take longer."""
     n = len(indptr) - 1
-    if crew is None:
+    if team is None:
         return np.array([0, n])
-    shares = min(n, SHARES_PER_THREAD * crew.threads)
+    shares = min(n, SHARES_PER_THREAD * team.threads)
     work = np.linspace(0, indptr[-1] + n, shares + 1)[1:-1]
     inner = np.searchsorted(indptr[1:] + np.arange(1, n + 1), work)
     return np.array([0, *inner, n], dtype=np.int64)

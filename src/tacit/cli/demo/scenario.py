@@ -49,11 +49,11 @@ class Happening:
 
 @final
 @dataclass
-class Performance:
+class Scenario:
     """One run of the demo."""
 
     session: Session
-    crew: Processes
+    processes: Processes
     values: list[float]
     faults: bool
     needed: int
@@ -75,7 +75,7 @@ class Performance:
         pace: float | None,
         processes: int | None,
         seed: int,
-    ) -> Performance:
+    ) -> Scenario:
         """Make keys, a session and made-up values."""
         from tacit.runtime.session.design import draft
         from tacit.runtime.session.file import write_session
@@ -109,8 +109,8 @@ class Performance:
         together = 1 if processes is None else -(-agents // processes)
         cap = float(f"{1.005 * session.promise().loss:.2g}")
         slow = min(_PACE, _SHOW / session.rounds) if pace is None else pace
-        crew = Processes(folder, session, dict(zip(names, values, strict=True)), cap, together, slow)
-        return cls(session, crew, values, faults, needed)
+        given = dict(zip(names, values, strict=True))
+        return cls(session, Processes(folder, session, given, cap, together, slow), values, faults, needed)
 
     @cached_property
     def promise(self) -> Promise:
@@ -134,33 +134,33 @@ class Performance:
     def play(self) -> Iterator[Happening]:
         """Start all, do the damage, and yield what happens until all have ended."""
         try:
-            self.crew.start_all()
+            self.processes.start_all()
             follow = self._server_rounds() if self.session.topology == "server" else self._graph_rounds()
             end = time.monotonic() + _PATIENCE + self.session.n
-            while self.crew.running or self._due:
+            while self.processes.running or self._due:
                 for line in follow():
                     yield line
                     yield from self._damage(line.round)
                 yield from self._revive()
-                self.crew.require_healthy()
+                self.processes.require_healthy()
                 if time.monotonic() > end:
                     raise TacitError("the demo's session did not end in time: is the machine busy?")
                 time.sleep(0.02)
             yield from follow()
         finally:
-            self.crew.stop_all()
+            self.processes.stop_all()
 
     def _damage(self, round_over: int) -> Iterator[Happening]:
         if not self.faults:
             return
-        rounds, units = self.session.rounds, self.crew.units
+        rounds, units = self.session.rounds, self.processes.units
         plan = {units[len(units) // 2]: max(1, rounds // 3)}
         if COORDINATOR in units:
             plan[COORDINATOR] = max(1, rounds // 2)
         for unit, when in plan.items():
-            if round_over >= when and unit not in self._hit and unit in self.crew.running:
+            if round_over >= when and unit not in self._hit and unit in self.processes.running:
                 self._hit.add(unit)
-                self.crew.kill(unit)
+                self.processes.kill(unit)
                 self._due.append((time.monotonic() + _BACK_AFTER, unit))
                 yield Happening(event=f"{unit} is killed (kill -{signal.SIGKILL:d})")
 
@@ -168,13 +168,13 @@ class Performance:
         for when, unit in list(self._due):
             if time.monotonic() >= when:
                 self._due.remove((when, unit))
-                self.crew.start(unit)
+                self.processes.start(unit)
                 yield Happening(event=f"{unit} is started again, by the same command")
 
     def _server_rounds(self) -> Any:
         log, transcript = (
-            Tail(self.crew.path(COORDINATOR, "log")),
-            Tail(self.crew.path(COORDINATOR, "transcript")),
+            Tail(self.processes.path(COORDINATOR, "log")),
+            Tail(self.processes.path(COORDINATOR, "transcript")),
         )
         heard: dict[int, float] = {}
         shown: set[int] = set()
@@ -195,7 +195,7 @@ class Performance:
         return lines
 
     def _graph_rounds(self) -> Any:
-        logs = {unit: Tail(self.crew.path(unit, "log")) for unit in self.crew.units}
+        logs = {unit: Tail(self.processes.path(unit, "log")) for unit in self.processes.units}
         made = dict.fromkeys(logs, 0)
         used: dict[int, int] = {}
         shown = 0
@@ -224,7 +224,7 @@ class Performance:
     @cached_property
     def final(self) -> dict[str, Any]:
         """What each agent printed at its end."""
-        return self.crew.results()
+        return self.processes.results()
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -234,12 +234,12 @@ class Performance:
         return verify(self._transcripts(), failure_probability=self.promise.failure_probability)
 
     def _transcripts(self) -> list[Path]:
-        units = [COORDINATOR] if self.session.topology == "server" else self.crew.units
-        return [self.crew.path(unit, "transcript") for unit in units]
+        units = [COORDINATOR] if self.session.topology == "server" else self.processes.units
+        return [self.processes.path(unit, "transcript") for unit in units]
 
     def result(self) -> dict[str, Any]:
         """Return what the session led to, beside what was promised."""
-        final = [self.final[name]["value"] for name in self.crew.values]
+        final = [self.final[name]["value"] for name in self.processes.values]
         mean = float(np.mean(final))
         agreed = self.session.clamp(mean)
         verdict, accuracy = self.verdict, self.verdict.accuracy
@@ -250,8 +250,8 @@ class Performance:
             "clamped": agreed != mean,
             "error": abs(agreed - self.average),
             "disagreement": max(final) - min(final),
-            "loss": max(self.final[name]["loss"] for name in self.crew.values),
-            "cap": self.crew.cap,
+            "loss": max(self.final[name]["loss"] for name in self.processes.values),
+            "cap": self.processes.cap,
             "killed": sorted(self._hit),
             "rounds_per_second": self._speed(),
             "final": final,
@@ -268,7 +268,9 @@ class Performance:
         """Rounds per second, with all pauses and faults; None on a graph, which has no common clock."""
         if self.session.topology == "graph" or self.session.rounds < 2:
             return None
-        closed = [e["time"] for e in Tail(self.crew.path(COORDINATOR, "log")) if e["event"] == "round-closed"]
+        closed = [
+            e["time"] for e in Tail(self.processes.path(COORDINATOR, "log")) if e["event"] == "round-closed"
+        ]
         return float((self.session.rounds - 1) / max(closed[-1] - closed[0], 1e-3))
 
     def keep(self, out: Path) -> dict[str, Path]:
@@ -277,7 +279,7 @@ class Performance:
         Without the extra ``plots`` there is no picture.
         """
         files = {"transcript": out / "demo.jsonl", "session": out / "demo.toml"}
-        files["session"].write_bytes((self.crew.folder / "session.toml").read_bytes())
+        files["session"].write_bytes((self.processes.folder / "session.toml").read_bytes())
         self._keep_transcript(files["transcript"])
         if find_spec("matplotlib") is not None:
             files |= self._draw(out)
@@ -310,7 +312,7 @@ class Performance:
         """Return the agents' states, which only the demo may read: it made them up."""
         from tacit.mechanism import Execution
 
-        theta = np.stack([self._states(name) for name in self.crew.values], axis=1)
+        theta = np.stack([self._states(name) for name in self.processes.values], axis=1)
         unknown = np.full((self.session.rounds, self.session.n), np.nan)
         return Execution(
             self.session.mechanism, theta=theta, eta=unknown, x=unknown.copy(), y=unknown[:, 0].copy()
@@ -320,7 +322,7 @@ class Performance:
         from tacit.runtime.ledger.ledger import Ledger
 
         codec = Codec(self.session)
-        with Ledger(self.crew.path(name, "ledger"), create=False) as ledger:
+        with Ledger(self.processes.path(name, "ledger"), create=False) as ledger:
             records = ledger.records(self.session.id)
         packed = [record.state for record in records if isinstance(record, Began | Moved)]
         return np.array([float(self.session.lattice.value(codec.unpack(state)[0])) for state in packed])

@@ -16,7 +16,7 @@ from tacit.cli import options, output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tacit.cli.demo.scenario import Happening, Performance
+    from tacit.cli.demo.scenario import Happening, Scenario
 
 EPILOG = """\b
 Examples:
@@ -65,22 +65,22 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
     mutual TLS on this machine, kills one agent and the coordinator half-way (kill -9) and lets them resume.
     Then it shows what came of it beside what was promised, and verifies the transcript.
     """
-    from tacit.cli.demo.scenario import Performance
+    from tacit.cli.demo.scenario import Scenario
 
     folder = Path(tempfile.mkdtemp(prefix="tacit-demo-"))
     _end_in_order()
     try:
-        performance = Performance.prepare(folder, agents, **asked)
+        scenario = Scenario.prepare(folder, agents, **asked)
         out.mkdir(parents=True, exist_ok=True)  # before the run, so that it is not run for nothing
         if not as_json:
-            _introduce(performance)
-        _watch(performance, quiet=as_json)
-        files = performance.keep(out)
-        found = performance.result()
+            _introduce(scenario)
+        _watch(scenario, quiet=as_json)
+        files = scenario.keep(out)
+        found = scenario.result()
         if as_json:
             output.print_json(found | {"files": files})
         else:
-            _conclude(performance, found, files)
+            _conclude(scenario, found, files)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # keys and ledgers: what was private in it
 
@@ -96,43 +96,43 @@ def _end_in_order() -> None:
             signal.signal(number, end)
 
 
-def _introduce(performance: Performance) -> None:
+def _introduce(scenario: Scenario) -> None:
     from rich.text import Text
 
-    session, made = performance.session, performance.promise
+    session, made = scenario.session, scenario.promise
     parameters = made.as_dict()
     mixing, noise, decay = (output.each(parameters[name]) for name in ("mixing", "noise", "decay"))
     where = "a coordinator" if session.edges is None else f"{len(session.edges):,} edges, no server"
     told = (
-        f"\nNetwork   {session.n:,} agents and {where}, {len(performance.crew.units):,} processes, mutual "
+        f"\nNetwork   {session.n:,} agents and {where}, {len(scenario.processes.units):,} processes, mutual "
         f"TLS on loopback\nAsked     epsilon {output.up(made.epsilon)} per {UNIT}, mixing {mixing}\n"
         f"Designed  noise {noise}, decay {decay}, {session.rounds} rounds\n"
         f"Promised  within {output.up(made.radius)} {UNIT} of the true average, but for probability "
         f"{output.near(made.failure_probability)}\n"
-        f"Costs     each agent at most {output.up(performance.loss)} for values that differ by "
-        f"{output.near(session.adjacency)} {UNIT}; its cap is {output.near(performance.crew.cap)}\n"
+        f"Costs     each agent at most {output.up(scenario.loss)} for values that differ by "
+        f"{output.near(session.adjacency)} {UNIT}; its cap is {output.near(scenario.processes.cap)}\n"
     )
-    if performance.needed > session.rounds:
-        told += f"Note      this graph needs {performance.needed:,} rounds to agree; the demo stops before\n"
+    if scenario.needed > session.rounds:
+        told += f"Note      this graph needs {scenario.needed:,} rounds to agree; the demo stops before\n"
     who = f"{session.n:,} agents agree on the average of temperatures they keep to themselves."
     output.emit(Text(who, style="bold"), Text(_NOISE_IS_REAL, style="yellow"), Text(told))
 
 
-def _watch(performance: Performance, *, quiet: bool) -> None:
+def _watch(scenario: Scenario, *, quiet: bool) -> None:
     """Run it; show the rounds as they pass on a terminal, and all at once elsewhere."""
     from rich.live import Live
 
     lines: list[Happening] = []
     out = output.console()
     if quiet or not out.is_terminal:
-        lines = list(performance.play())
+        lines = list(scenario.play())
     else:
         with Live(console=out, auto_refresh=False, transient=True) as live:
-            for line in performance.play():
+            for line in scenario.play():
                 lines.append(line)
-                live.update(_table(performance, lines[-max(4, out.height - 4) :]), refresh=True)
+                live.update(_table(scenario, lines[-max(4, out.height - 4) :]), refresh=True)
     if not quiet:
-        output.emit(_table(performance, _thinned(lines)))
+        output.emit(_table(scenario, _thinned(lines)))
 
 
 def _thinned(lines: list[Happening]) -> list[Happening]:
@@ -140,14 +140,14 @@ def _thinned(lines: list[Happening]) -> list[Happening]:
     return [line for k, line in enumerate(lines) if line.event or k % step == 0]
 
 
-def _table(performance: Performance, lines: list[Happening]) -> Table:
+def _table(scenario: Scenario, lines: list[Happening]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False)
     for heading in ("round", "feedback", "used", "ε so far"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(scale(performance.average), no_wrap=True)
+    table.add_column(scale(scenario.average), no_wrap=True)
     for line in lines:
         if line.event:
             table.add_row("", "", "", "", Text(line.event, style="yellow"))
@@ -181,7 +181,7 @@ def _place(value: float) -> int:
     return min(_STRIP - 1, max(0, round(share * (_STRIP - 1))))
 
 
-def _conclude(performance: Performance, found: dict[str, Any], files: dict[str, Path]) -> None:
+def _conclude(scenario: Scenario, found: dict[str, Any], files: dict[str, Path]) -> None:
     apart = output.near(found["disagreement"], 3)
     agree = f"all {found['agents']:,} agents within {apart}"
     agree += "; clamped to the range" if found["clamped"] else ""
@@ -211,7 +211,7 @@ def _conclude(performance: Performance, found: dict[str, Any], files: dict[str, 
     click.echo()
     output.print_report("What came of it", sections)
     title = "Each agent, in made-up " + UNIT
-    output.print_table(("agent", "started", "ended") * 4, _endings(performance, found["final"]), title=title)
+    output.print_table(("agent", "started", "ended") * 4, _endings(scenario, found["final"]), title=title)
 
 
 def _picture_row(files: dict[str, Path]) -> output.Row:
@@ -233,9 +233,9 @@ def _verdict_rows(verdict: dict[str, Any]) -> list[output.Row]:
     return rows
 
 
-def _endings(performance: Performance, final: list[float]) -> list[list[str]]:
+def _endings(scenario: Scenario, final: list[float]) -> list[list[str]]:
     """Return where each agent started and ended, four agents to a row, the first forty at most."""
-    pairs = list(zip(performance.values, performance.session.clamp(final), strict=True))[:40]
+    pairs = list(zip(scenario.values, scenario.session.clamp(final), strict=True))[:40]
     cells = [[f"{i}", f"{start:.3f}", f"{end:.3f}"] for i, (start, end) in enumerate(pairs)]
     rows = -(-len(cells) // 4)
     cells += [["", "", ""]] * (4 * rows - len(cells))
