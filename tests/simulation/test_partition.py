@@ -5,11 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.testing import assert_array_equal
 
 from tacit import Distributed, Fading, Graph, OneShot
+from tacit.cli import main
 from tacit.errors import FileError, GraphError, InputError, ParameterError, TacitError
-from tacit.simulation import Record, simulate, simulate_partitioned
+from tacit.simulation import Record, load, simulate, simulate_partitioned
 from tacit.simulation import partition_steps as steps
 from tacit.simulation.rows import RingRows, StoredRows, TorusRows, rows_of
 from tacit.simulation.sweep_plan import values_between
@@ -176,3 +178,22 @@ def test_other_rows_are_checked_where_they_are_made(tmp_path):
         RingRows(2)
     with pytest.raises(FileError, match=r"numpy\.save"):
         _ = StoredRows(str(tmp_path)).n
+
+
+@CLUSTER
+def test_the_command_line_gives_the_numbers_of_one_machine(cluster, tmp_path):
+    words = ["simulate", "--graph", "torus:60x60", "--mixing", "0.5", "--noise", "1", "--decay", "0.8"]
+    words += ["--rounds", "5", "--runs", "2", "--out"]
+    for name, more in (("parts.nc", ["--cluster", cluster.scheduler.address]), ("whole.nc", [])):
+        done = CliRunner().invoke(main, [*words, str(tmp_path / name), *more])
+        assert done.exit_code == 0, done.output
+    parts, whole = load(tmp_path / "parts.nc"), load(tmp_path / "whole.nc")
+    np.testing.assert_array_equal(parts.theta, whole.theta)
+    np.testing.assert_array_equal(parts.average, whole.average)
+
+
+def test_the_command_line_needs_a_graph_to_cut():
+    words = ["--agents", "5", "--mixing", "0.5", "--noise", "1", "--decay", "0.8", "--cluster", "tcp://h:1"]
+    done = CliRunner().invoke(main, ["simulate", *words])
+    assert done.exit_code == 2
+    assert "--graph" in done.output

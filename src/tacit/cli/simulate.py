@@ -91,6 +91,11 @@ def parse_record(text: str) -> Record:
 )
 @click.option("--out", type=options.OUT_FILE, help="Keep the runs in a netCDF file, like runs.nc.")
 @options.force_option
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Cut the graph up over a Dask cluster, like tcp://host:8786.",
+)
 @options.json_option
 def command(
     *,
@@ -107,6 +112,7 @@ def command(
     record: str,
     out: Path | None,
     force: bool,
+    cluster: str | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -115,6 +121,11 @@ def command(
     The noise follows from the seed, so a simulation protects nobody. Values from a file are never
     printed; --out keeps the states of the runs, and the values with them if round 0 is recorded.
     """
+    if cluster is not None and graph is None:
+        raise click.UsageError(
+            "--cluster cuts a graph up over machines, so it needs --graph; around a server a run is small "
+            "enough for one machine. Leave out --cluster, or use tacit sweep --cluster for many cells."
+        )
     if out is not None:
         output.require_writable(out, force)
     parameters = options.read_parameters({"mixing": mixing, "noise": noise, "decay": decay}, law, one_shot)
@@ -123,12 +134,11 @@ def command(
     if asked["spread"] is None:
         asked["spread"] = made_up_spread(source) or 1.0
     made = _promise(mechanism, asked)
-    from tacit.simulation import save, simulate
+    from tacit.simulation import save
 
     with progress("simulate", "rounds") as tell:
-        found = simulate(
-            mechanism, values, made.rounds, runs=runs, seed=seed, record=parse_record(record), progress=tell
-        )
+        how = {"runs": runs, "seed": seed, "record": parse_record(record), "progress": tell}
+        found = _simulate(mechanism, values, made.rounds, cluster, how)
     if out is not None:
         save(found, out)
     measured = measure(found, mechanism, values, made)
@@ -138,6 +148,18 @@ def command(
     _print(made, measured, runs)
     if out is not None:
         click.echo(f"Kept: {out}")
+
+
+def _simulate(
+    mechanism: Mechanism, values: FloatArray, rounds: int, cluster: str | None, how: dict[str, Any]
+) -> xr.Dataset:
+    """Run here, or in parts on a cluster: the same numbers."""
+    from tacit.mechanism import Distributed
+    from tacit.simulation import simulate, simulate_partitioned
+
+    if cluster is None or not isinstance(mechanism, Distributed):
+        return simulate(mechanism, values, rounds, **how)
+    return simulate_partitioned(mechanism.parameters, mechanism.graph, values, rounds, cluster=cluster, **how)
 
 
 def _promise(mechanism: Mechanism, asked: dict[str, Any]) -> Promise:
