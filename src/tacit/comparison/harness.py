@@ -6,6 +6,7 @@ for each method, in batches that stay in the cache. Numbers follow from the seed
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -57,7 +58,7 @@ def compare(
     delta: float = 1e-6,
     tolerance: float | None = None,
     failure_probability: float = 0.05,
-    methods: Iterable[str] | None = None,
+    methods: Iterable[str | type[Method]] | None = None,
     agent: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -75,8 +76,8 @@ def compare(
         Independent runs of each method, and the name of their noise.
     failure_probability : float
         How often the radius may be missed.
-    methods : names, optional
-        Some of `METHODS`; all unless given.
+    methods : names or subclasses of `Method`, optional
+        Some of `METHODS`, and methods of your own; all of `METHODS` unless given.
     agent : int
         Whose value the eavesdropper is after.
     progress : callable, optional
@@ -98,7 +99,7 @@ def compare(
         raise ParameterError(f"runs must be a whole number of at least 1, got {runs}.")
     if not 0 <= agent < graph.n:
         raise ParameterError(f"agent must be a number from 0 to {graph.n - 1}, got {agent}.")
-    seed, chosen = as_seed(seed), [load(name).tuned(case) for name in _chosen(methods)]
+    seed, chosen = as_seed(seed), [method.tuned(case) for method in _chosen(methods)]
     done, total = 0, runs * sum(method.rounds for method in chosen)
 
     def tell(step: int) -> None:
@@ -111,14 +112,28 @@ def compare(
     return Comparison(case, runs, seed, agent, failure_probability, tuple(job.row(m) for m in chosen))
 
 
-def _chosen(methods: Iterable[str] | None) -> list[str]:
-    """The methods asked for, in the order of the table."""
+def _chosen(methods: Iterable[str | type[Method]] | None) -> list[type[Method]]:
+    """The methods asked for, in the order of the table; then those of the caller's own."""
     asked = list(METHODS if methods is None else methods)
-    unknown = [name for name in asked if name not in METHODS]
+    own = [method for method in asked if isinstance(method, type) and issubclass(method, Method)]
+    unknown = [method for method in asked if method not in METHODS and method not in own]
+    names = [method.name for method in own]
     if unknown or not asked:
         given = repr(unknown[0]) if unknown else "none"
-        raise ParameterError(f"methods must be some of {', '.join(METHODS)}, got {given}.")
-    return [name for name in METHODS if name in asked]
+        raise ParameterError(
+            f"methods must be some of {', '.join(METHODS)}, or subclasses of Method, got {given}."
+        )
+    for name in names:
+        if name in METHODS or names.count(name) > 1:
+            raise ParameterError(f"a method's name must be used once, got {name!r} twice: rename one.")
+    return [load(name) for name in METHODS if name in asked] + own
+
+
+def _stream(name: str) -> int:
+    """Number the streams of noise: the table's by place, others by name, whatever else is compared."""
+    if name in METHODS:
+        return list(METHODS).index(name)
+    return (1 << 32) + int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
 
 
 def load(name: str) -> type[Method]:
@@ -190,7 +205,7 @@ class _Job:
         """Run a method in batches and keep what the table needs."""
         kept, width = _Measured(method.rounds, self.runs), max(1, _CELLS // len(self.theta))
         for first in range(0, self.runs, width):
-            rng = np.random.default_rng([self.seed, list(METHODS).index(method.name), first])
+            rng = np.random.default_rng([self.seed, _stream(method.name), first])
             self._batch(method, rng, kept, slice(first, min(first + width, self.runs)))
         return kept
 

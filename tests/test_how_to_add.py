@@ -1,0 +1,187 @@
+"""CONTRIBUTING's "how to add": one of each is added and used. Laws are in tests/law/test_own_law.py."""
+
+import asyncio
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from types import ModuleType
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tacit.cli
+import tacit.plots
+from tacit import ClientServer, Fading, Graph
+from tacit.audit import Simulated, attacks, examine
+from tacit.comparison import compare, harness
+from tacit.comparison.method import Error, Guarantee, Method, Said
+from tacit.errors import ParameterError
+from tacit.graph.build import from_keys, pack
+from tacit.graph.families import FAMILIES, Family
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.runtime.agent import Agent
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.transport.base import Inbox, Network
+
+
+def wheel(agents):
+    """A ring with agent 0 in its middle."""
+    rim = np.arange(1, agents)
+    ahead = np.roll(rim, -1)
+    return from_keys(np.sort(pack(np.concatenate([rim, 0 * rim]), np.concatenate([ahead, rim]))), agents)
+
+
+def test_a_graph_family(monkeypatch):
+    monkeypatch.setitem(FAMILIES, "wheel", Family(wheel, "wheel:AGENTS", "wheel:8", "a ring with a hub"))
+    assert Graph.from_name("wheel:8").degrees.tolist() == [7] + [3] * 7
+    done = CliRunner().invoke(tacit.cli.main, ["graph", "wheel:8", "--json"])
+    assert done.exit_code == 0, done.output
+
+
+@dataclass(frozen=True, eq=False)
+class Nothing(Method):
+    """Everyone says zero: perfectly private, and of no use."""
+
+    rounds: int
+
+    name = "nothing"
+    title = "say nothing"
+    source = "this test"
+    needs = "nothing"
+    settings = {}  # noqa: RUF012
+    messages = 0
+    guarantee = Guarantee("pure", "everyone", 0.0)
+
+    @classmethod
+    def tuned(cls, case):
+        return cls(case.rounds)
+
+    def run(self, theta, rng):  # noqa: ARG002
+        for _ in range(self.rounds):
+            yield Said(0 * theta, 0 * theta[:1], theta)
+
+    def error(self, failure_probability):  # noqa: ARG002
+        return Error(0.0, 0.0)
+
+    def attack(self, agent, x, y):  # noqa: ARG002
+        return np.zeros(x.shape[1])
+
+
+def test_a_method_to_compare_with(monkeypatch):
+    asked = {"epsilon": 1.0, "rounds": 3, "runs": 5}
+    values = [1.0, 2.0, 3.0, 6.0]
+    ring = Graph.from_name("ring:4")
+    found = compare(ring, values, methods=[Nothing, "server"], **asked)
+    assert [row.name for row in found.rows] == ["server", "nothing"]
+    assert found.row("nothing").error == 0
+    assert found.row("nothing").attack_error == values[0]
+    alone = compare(ring, values, methods=["server"], **asked)
+    assert alone.row("server") == found.row("server")
+    with pytest.raises(ParameterError, match="used once"):
+        compare(ring, values, methods=[Nothing, Nothing], **asked)
+
+    module = ModuleType("tacit.comparison.nothing")
+    module.Nothing = Nothing
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(harness.METHODS, "nothing", ("nothing", "Nothing"))
+    assert compare(ring, values, methods=["nothing"], **asked).row("nothing").error == 0
+
+
+def same_fraction(x, state, scale):
+    """Whether x − state is a whole number."""
+    return np.abs(x - state - np.rint(x - state)) < 1e-9
+
+
+def test_an_attack(monkeypatch):
+    """Noise that is rounded to whole numbers leaves the fraction of the state in the message."""
+    monkeypatch.setitem(attacks.ATTACKS, "same fraction", same_fraction)
+    mechanism = ClientServer(Fading(0.5, 5.0, 0.8), agents=3)
+    broken = Simulated(mechanism, lattice=False, say=lambda now: now.state + np.rint(now.noise))
+    found = examine(broken, rounds=2, transcripts=400, failure_probability=1e-6)
+    alarms = {each.test for each in found.findings if each.verdict == "alarm"}
+    assert "low bits: same fraction" in alarms, found
+
+
+class Pipes:
+    """A transport of 25 lines: everyone writes straight into the others' inboxes."""
+
+    ends = defaultdict(dict)  # noqa: RUF012
+
+    def __init__(self, session, who):
+        self.session, self.who, self.dropped = session, who, 0
+        self.near = session.neighbours(who)
+
+    @property
+    def network(self):
+        return Network(connected=tuple(one for one in self.near if one in self.ends[self.session.id]))
+
+    async def open(self):
+        self.inbox = Inbox(1 << 20)
+        self.ends[self.session.id][self.who] = self
+        for one in self.network.connected:
+            self.inbox.seen(one, True)
+            self.ends[self.session.id][one].inbox.seen(self.who, True)
+
+    def send(self, to, frame):
+        for one in self.near if to is None else (to,):
+            if (end := self.ends[self.session.id].get(one)) is not None:
+                end.inbox.put(frame, self.who)
+
+    async def receive(self):
+        return await self.inbox.take()
+
+    async def close(self):
+        self.ends[self.session.id].pop(self.who, None)
+
+
+def test_a_transport(tmp_path):
+    names = ["a0", "a1"]
+    keys = provision(tmp_path / "keys", ["coordinator", *names])
+    session = Session(
+        name="pipes",
+        roster=tuple(Member(name, keys[name].public_key) for name in names),
+        coordinator=keys["coordinator"].public_key,
+        mixing=0.5, noise=2.0, decay=0.8, rounds=3, lattice=Lattice(0, 10), start=2, expires=LAST_EXPIRY,
+        deadlines=Deadlines(round=60.0, start=60.0, repeat=0.2),
+    )  # fmt: skip
+
+    async def run():
+        def end(name, who):
+            return {
+                "ledger": tmp_path / f"{name}.ledger",
+                "identity": keys[name],
+                "transport": Pipes(session, who),
+            }
+
+        members = [Coordinator(session, **end("coordinator", COORDINATOR))]
+        members += [Agent(session, 5.0, cap=100.0, **end(name, i)) for i, name in enumerate(names)]
+
+        async def result(member):
+            async with member:
+                return await member.result()
+
+        return await asyncio.gather(*map(result, members))
+
+    assert all(result.finished for result in asyncio.run(run()))
+
+
+def test_a_verb_and_the_row_of_each_figure(monkeypatch):
+    """A verb is a module of cli with `command` and a row in VERBS."""
+    module = ModuleType("tacit.cli.hello")
+
+    @click.command()
+    def command():
+        click.echo("hello")
+
+    module.command = command
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(tacit.cli.VERBS, "hello", "Say hello.")
+    assert CliRunner().invoke(tacit.cli.main, ["hello"]).output == "hello\n"
+    assert "Say hello." in CliRunner().invoke(tacit.cli.main, ["--help"]).output
+    for name in tacit.plots._FIGURES:
+        assert callable(getattr(tacit.plots, f"draw_{name}"))
