@@ -16,14 +16,13 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, tell
 
-from tacit import Execution, Graph
+from tacit import Execution, Graph, design
 from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
 from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, plain_log, save, styled
 from tacit.rounding import fraction_up
 from tacit.theory.accuracy import target
-from tacit.theory.design import design
 from tacit.theory.promise import Promise
 
 LINKS = "geometric:100:0.2:seed=1"

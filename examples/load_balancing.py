@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, rms, tell
 
-from tacit import Execution, Graph
+from tacit import Execution, Graph, design
 from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
 from tacit.plots.style import BLUE, GREY, INK, SKY, canvas, label_line, save, styled
-from tacit.theory.design import design
 
 NETWORK = "grid:8x8"
 CAPACITY, TENANT = 1000.0, 32.0  # requests/s that a server can do, and that one tenant may ask for

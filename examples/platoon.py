@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, rms, tell
 
-from tacit import Execution
+from tacit import Execution, design
 from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.mechanism import Mechanism
@@ -22,7 +22,6 @@ from tacit.noise import SimulatedNoise
 from tacit.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, save, styled
 from tacit.rounding import shown_up
 from tacit.theory.accuracy import radius
-from tacit.theory.design import design
 from tacit.theory.privacy import loss
 
 TRUCKS, SECONDS, STEPS = 40, 120, 10  # one round a second, the motion in tenths of it

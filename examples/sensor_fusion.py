@@ -14,14 +14,13 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, joined, options, rms, tell
 
-from tacit import Execution, Graph
+from tacit import Execution, Graph, design
 from tacit.arrays import FloatArray, IntArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
 from tacit.plots.style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, RED, SKY, canvas, save, styled
 from tacit.rounding import shown_up
 from tacit.theory.accuracy import radius, target, variance, weights
-from tacit.theory.design import design
 
 RANGE = "geometric:250:0.16:seed=2"
 AMBIENT = np.array([26.0, 40.0])  # µg/m³ of dust and of dioxide: what all would like to know

@@ -29,7 +29,7 @@ from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, st
 from tacit.rounding import shown_up
 from tacit.simulation import SimulatedWholeNoise, simulate_on_lattice
 from tacit.theory.accuracy import radius
-from tacit.theory.design import Design, design
+from tacit.theory.answers import Design, design
 from tacit.theory.promise import Promise
 
 STATION = "T_idx_35"  # 400 kVA for 177 households: the busiest transformer of the town

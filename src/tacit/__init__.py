@@ -23,16 +23,23 @@ from typing import TYPE_CHECKING
 from tacit.lazy import exports
 
 if TYPE_CHECKING:
+    from tacit.audit import examine
+    from tacit.comparison import compare
     from tacit.errors import Infeasible, InputError, TacitError
     from tacit.graph import Graph
     from tacit.law import Constant, Fading, OneShot
     from tacit.mechanism import ClientServer, Distributed, Execution
+    from tacit.simulation import simulate
+    from tacit.theory.answers import Design, design
+    from tacit.theory.promise import Promise, analyze
+    from tacit.theory.question import Question
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ClientServer",
     "Constant",
+    "Design",
     "Distributed",
     "Execution",
     "Fading",
@@ -40,16 +47,29 @@ __all__ = [
     "Infeasible",
     "InputError",
     "OneShot",
+    "Promise",
+    "Question",
     "TacitError",
     "__version__",
+    "analyze",
+    "compare",
+    "design",
+    "examine",
+    "simulate",
 ]
 
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "audit": ("examine",),
+        "comparison": ("compare",),
         "errors": ("Infeasible", "InputError", "TacitError"),
         "graph": ("Graph",),
         "law": ("Constant", "Fading", "OneShot"),
         "mechanism": ("ClientServer", "Distributed", "Execution"),
+        "simulation": ("simulate",),
+        "theory.answers": ("Design", "design"),
+        "theory.promise": ("Promise", "analyze"),
+        "theory.question": ("Question",),
     },
 )

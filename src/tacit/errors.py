@@ -37,7 +37,14 @@ class GraphError(InputError):
 
 
 class ParameterError(InputError):
-    """A parameter is outside the range in which the guarantee holds."""
+    """A parameter is outside the range in which the guarantee holds.
+
+    ``field`` is its name among the fields of `tacit.Question`, where it is one of them.
+    """
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class LawError(ParameterError):

@@ -106,8 +106,8 @@ def test_recorded_sessions(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "Missing --mixing"),
-        (("--agents", 3), "Missing --mixing"),
+        ((), "noise needs mixing"),
+        (("--agents", 3), "noise needs mixing"),
         (("--broken", "nothing"), "is not one of"),
         (("--transcripts", "none"), "does not exist"),
         ((*PAPER, "--agent", 3, "--sessions", 300), "agent must be a number from 0 to 2"),

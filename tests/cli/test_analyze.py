@@ -96,7 +96,7 @@ def test_one_shot_noise(answer, run):
     found = answer(*words)
     assert (found["epsilon"], found["decay"], found["noise_kind"]) == (0.25, None, "one-shot")
     assert "one-shot noise: mixing 0.5, noise 4" in run(*words).output
-    assert "leave --decay out" in run(*words, "--decay", 0.9, code=2).stderr
+    assert "has no decay: leave it out" in run(*words, "--decay", 0.9, code=2).stderr
 
 
 def test_on_a_graph_it_says_that_the_target_is_not_the_average(answer, run):
@@ -134,10 +134,13 @@ def test_numbers_of_agents_may_be_written_with_a_power_of_ten(answer):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--agents", 5), "Missing --mixing and --noise and --decay"),
-        (("--agents", 5, "--one-shot", "--mixing", 0.5), "Missing --noise"),
-        (("--mixing", 0.5, "--noise", 1, "--decay", 0.8), "exactly one of --agents and --graph, got neither"),
-        ((*PAPER[1:], "--graph", "karate"), "exactly one of --agents and --graph, got both"),
+        (("--agents", 5), "fading noise needs mixing and noise and decay"),
+        (("--agents", 5, "--one-shot", "--mixing", 0.5), "one-shot noise needs noise"),
+        (
+            ("--mixing", 0.5, "--noise", 1, "--decay", 0.8),
+            "give a number of agents",
+        ),
+        ((*PAPER[1:], "--graph", "karate"), "or a graph (without one), not both"),
         (("--agents", 0), "0 is not a whole number from 1"),
         (("--agents", "2.5"), "'2.5' is not a whole number"),
         (("--agents", "ten"), "'ten' is not a whole number"),

@@ -113,7 +113,7 @@ def failing(run, monkeypatch):
         def fail(*_args, **_options):
             raise error
 
-        monkeypatch.setattr(analyze.options, "read_parameters", fail)
+        monkeypatch.setattr(analyze.options, "read_question", fail)
         return run(*ANALYZE, *words, code=code)
 
     return invoke
@@ -165,7 +165,7 @@ def test_an_overflow_is_no_answer(run, monkeypatch):
         with np.errstate(all="warn"):
             return np.float64(1e300) * np.float64(1e300)
 
-    monkeypatch.setattr(analyze.options, "read_parameters", overflow)
+    monkeypatch.setattr(analyze.options, "read_question", overflow)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert "floating-point" in run(*ANALYZE, code=2).stderr
@@ -183,7 +183,7 @@ def test_a_bug_says_so_without_what_it_was_about(monkeypatch):
     def fail(*_args, **_options):
         raise RuntimeError("secret 42.125")
 
-    monkeypatch.setattr(analyze.options, "read_parameters", fail)
+    monkeypatch.setattr(analyze.options, "read_question", fail)
     result = CliRunner().invoke(main, ANALYZE)
     assert result.exit_code == failures.BUG
     assert "RuntimeError in test_main.py" in result.stderr

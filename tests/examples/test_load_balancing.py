@@ -5,7 +5,7 @@ import pytest
 
 from tacit import Graph
 from tacit.noise import SimulatedNoise
-from tacit.theory.design import design
+from tacit.theory.answers import design
 
 
 @pytest.fixture(scope="module")

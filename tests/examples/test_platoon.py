@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from tacit.theory.accuracy import radius
-from tacit.theory.design import design
+from tacit.theory.answers import design
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from tacit import Graph
 from tacit.audit import Transcripts, log_likelihood_ratio
 from tacit.noise import SimulatedNoise
 from tacit.theory.accuracy import weights
-from tacit.theory.design import design
+from tacit.theory.answers import design
 
 NAME = "geometric:40:0.4:seed=1"
 

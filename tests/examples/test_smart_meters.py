@@ -18,7 +18,7 @@ def test_the_means_are_within_their_radii(metered):
 
 
 def test_the_accounted_loss_is_no_less_than_the_theory_s(metered):
-    from tacit.theory.design import design
+    from tacit.theory.answers import design
     from tacit.theory.privacy import loss
 
     meters = metered.module

@@ -24,7 +24,8 @@ from tacit.simulation.record import Record
 from tacit.simulation.reference import reference
 from tacit.testing import Harness, ScriptedNoise, known_session
 from tacit.theory import accuracy, convergence, privacy
-from tacit.theory.promise import promise
+from tacit.theory.promise import analyze
+from tacit.theory.question import Question
 
 LAW = Constant(0.8, 10)
 SERVER = ClientServer(LAW, agents=5)
@@ -71,7 +72,7 @@ def test_the_engine_does_what_the_reference_does(mechanism):
 @pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
 def test_what_is_promised_holds_for_what_is_simulated(mechanism):
     """Fixed seed."""
-    made = promise(mechanism, rounds=8, spread=1.0, failure_probability=0.1)
+    made = analyze(mechanism, rounds=8, spread=1.0, failure_probability=0.1)
     end = simulate(mechanism, VALUES, 8, runs=4000, seed=5)["theta"].values[:, -1]
     off = np.abs(end - accuracy.target(mechanism, VALUES)).max(axis=1)
     assert np.mean(off > made.radius) <= 0.1 + SLACK
@@ -133,8 +134,9 @@ def test_a_session_can_be_drafted_with_it(tmp_path):
     roster = Roster(
         tuple(Member(name, keys[name].public_key) for name in "abc"), keys["coordinator"].public_key
     )
-    made = draft("s", roster, low=0.0, high=1.0, loss=1.0, rounds=5, tolerance=0.5, law=Constant)
+    asked = {"low": 0.0, "high": 1.0, "loss": 1.0, "law": Constant}
+    made = draft("s", roster, Question(**asked, rounds=5, tolerance=0.5))
     assert (made.noise_kind, made.decay) == ("constant", None)
     assert made.promise().loss <= 1.0
     with pytest.raises(LawError, match="Give a number of rounds"):
-        draft("s", roster, low=0.0, high=1.0, loss=1.0, law=Constant)
+        draft("s", roster, Question(**asked))

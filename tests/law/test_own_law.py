@@ -30,8 +30,8 @@ from tacit.simulation.engine import simulate
 from tacit.simulation.record import Record
 from tacit.simulation.reference import reference
 from tacit.theory import accuracy, convergence, moments, privacy
-from tacit.theory.design import design
-from tacit.theory.promise import promise
+from tacit.theory.answers import design
+from tacit.theory.promise import analyze
 
 WAIT = 300
 SLACK = 0.025  # five standard deviations of a share of 0.1 in 4,000 runs
@@ -77,7 +77,7 @@ def test_it_is_simulated_as_the_reference_does(mechanism):
 @pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
 def test_what_is_promised_holds_for_what_is_simulated(mechanism):
     """Fixed seed."""
-    made = promise(mechanism, rounds=6, spread=1.0, failure_probability=0.1)
+    made = analyze(mechanism, rounds=6, spread=1.0, failure_probability=0.1)
     assert made.as_dict()["noise_kind"] == "quadratic"
     end = simulate(mechanism, VALUES, 6, runs=4000, seed=5)["theta"].values[:, -1]
     off = np.abs(end - accuracy.target(mechanism, VALUES)).max(axis=1)

@@ -10,8 +10,8 @@ from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import NOT_PROVED, AuditFinding, AuditReport, belief
 from tacit.errors import ParameterError
 from tacit.plots import curves, runs, show, style
-from tacit.theory.design import design
-from tacit.theory.promise import promise
+from tacit.theory.answers import design
+from tacit.theory.promise import analyze
 from tacit.theory.tables import html_table
 
 EXECUTION = ClientServer(Fading(0.5, 1.0, 0.8), agents=2).execute([1.2345, 6.0], [[0.5, -0.5], [0.1, 0.3]])
@@ -61,7 +61,7 @@ def test_text_is_escaped_and_rows_are_kept():
 
 
 def test_a_promise_shows_its_numbers_rounded_up():
-    made = promise(ClientServer(Fading(0.8, 10, 0.6), agents=500), failure_probability=0.5)
+    made = analyze(ClientServer(Fading(0.8, 10, 0.6), agents=500), failure_probability=0.5)
     rows = {row[0]: row[1] for row in cells(made).rows}
     assert rows["epsilon"] == "0.15"
     assert rows["radius"] == "0.426458"
@@ -71,7 +71,7 @@ def test_a_promise_shows_its_numbers_rounded_up():
 
 
 def test_a_promise_of_each_agents_own_shows_ranges():
-    made = promise(Distributed(Fading([0.5, 0.6, 0.7], 1, 0.9), Graph.from_name("path:3")), rounds=9)
+    made = analyze(Distributed(Fading([0.5, 0.6, 0.7], 1, 0.9), Graph.from_name("path:3")), rounds=9)
     rows = {row[0]: row[1:] for row in cells(made).rows}
     assert rows["mixing"][0] == "0.5 to 0.7"
     assert rows["epsilon"][1] == "per unit of adjacency, over 9 rounds"

@@ -19,8 +19,9 @@ from tacit.runtime.identity.certificates import Authority, Request
 from tacit.runtime.identity.identity import bundle, new_agent, provision
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.identity.roster import Roster, read_roster
+from tacit.runtime.session import design as session_design
 from tacit.runtime.session.check import explain
-from tacit.runtime.session.design import draft, worst_loss
+from tacit.runtime.session.design import worst_loss
 from tacit.runtime.session.file import (
     parse_session,
     read_addresses,
@@ -28,6 +29,13 @@ from tacit.runtime.session.file import (
     session_text,
     write_session,
 )
+from tacit.theory.question import Question
+
+
+def draft(name, roster, **asked):
+    """Draft a session from the fields of a question and its own terms, by keyword."""
+    fields = {name: asked.pop(name) for name in Question.names() if name in asked}
+    return session_design.draft(name, roster, Question(**fields), **asked)
 
 
 def key(i):
@@ -380,7 +388,16 @@ def test_certificates_of_two_authorities_are_refused(certificates, tmp_path):
 def test_what_a_session_costs_is_what_was_asked(graph, one_shot, asked):
     """On whole numbers too: a cap of just that much is enough."""
     places = None if graph is None else Graph.from_name(graph)
-    made = draft("s", roster(9), low=0.0, high=50.0, graph=places, one_shot=one_shot, mixing=0.7, **asked)
+    made = draft(
+        "s",
+        roster(9),
+        low=0.0,
+        high=50.0,
+        graph=places,
+        law="one-shot" if one_shot else None,
+        mixing=0.7,
+        **asked,
+    )
     assert made.noise_kind == ("one-shot" if one_shot else "fading")
     assert made.topology == ("server" if graph is None else "graph")
     assert made.adjacency == 50.0
@@ -393,13 +410,17 @@ def test_what_a_session_costs_is_what_was_asked(graph, one_shot, asked):
 
 def test_a_radius_that_was_asked_is_promised():
     for one_shot in (False, True):
-        made = draft("s", roster(50), low=0.0, high=1.0, radius=0.3, mixing=0.8, one_shot=one_shot)
+        made = draft(
+            "s", roster(50), low=0.0, high=1.0, radius=0.3, mixing=0.8, law="one-shot" if one_shot else None
+        )
         assert 0.3 * (1 - 1e-6) <= made.promise().theory.radius <= 0.3 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("one_shot", [False, True])
 def test_a_lone_agent_needs_a_round_to_speak_in(one_shot):
-    assert draft("s", roster(1), low=0.0, high=1.0, loss=1.0, one_shot=one_shot).rounds == 1
+    assert (
+        draft("s", roster(1), low=0.0, high=1.0, loss=1.0, law="one-shot" if one_shot else None).rounds == 1
+    )
 
 
 def test_rounds_until_agents_agree_or_as_given():
@@ -432,16 +453,16 @@ def test_vectors_are_covered_as_a_whole():
     ("changes", "sentence"),
     [
         ({"low": 1.0}, "low < high"),
-        ({"high": float("inf")}, "low < high"),
+        ({"high": float("inf")}, "high must be a finite"),
         ({"low": -1.7e308, "high": 1.7e308}, "low < high"),
         ({"graph": Graph.from_name("ring:5")}, "one agent for each of the roster's 9"),
         ({"loss": None}, "at least two of privacy"),
-        ({"loss": -1.0}, "epsilon must be a positive"),
-        ({"loss": -1.0, "one_shot": True}, "epsilon must be a positive"),
-        ({"loss": None, "one_shot": True}, "at least two of privacy"),
-        ({"epsilon": 1.0, "one_shot": True}, "not both"),
+        ({"loss": -1.0}, "loss must be a positive"),
+        ({"loss": -1.0, "law": "one-shot"}, "loss must be a positive"),
+        ({"loss": None, "law": "one-shot"}, "at least two of privacy"),
+        ({"epsilon": 1.0, "law": "one-shot"}, "not both"),
         ({"epsilon": 1.0}, "not both"),
-        ({"mixing": 1e-5, "one_shot": True}, "at most 100,000"),
+        ({"mixing": 1e-5, "law": "one-shot"}, "at most 100,000"),
         ({"mixing": 2.0}, "mixing"),
         ({"quorum": 10}, "quorum must be"),
     ],
@@ -465,14 +486,14 @@ def test_what_cannot_be_had_says_what_has_to_give():
     for one_shot in (False, True):
         for more in ({"radius": 0.01}, {"rounds": 2}):
             with pytest.raises(Infeasible, match="would do") as error:
-                draft("s", roster(3), **asked, **more, loss=1.0, one_shot=one_shot)
+                draft("s", roster(3), **asked, **more, loss=1.0, law="one-shot" if one_shot else None)
             for way in set(error.value.gives) & {"radius", "rounds", "epsilon", "tolerance"}:
                 terms = asked | more | {"loss": 1.0} | {way: error.value.gives[way]}
                 if way == "epsilon":
                     del terms["loss"]
-                draft("s", roster(3), **terms, one_shot=one_shot)
+                draft("s", roster(3), **terms, law="one-shot" if one_shot else None)
         with pytest.raises(Infeasible, match="a radius of 0 cannot be had"):
-            draft("s", roster(3), **asked, loss=1.0, radius=0.0, one_shot=one_shot)
+            draft("s", roster(3), **asked, loss=1.0, radius=0.0, law="one-shot" if one_shot else None)
 
 
 # ---- promises -----------------------------------------------------------------------------------------

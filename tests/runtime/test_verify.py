@@ -110,10 +110,10 @@ def test_what_was_promised_is_what_is_verified(played, tmp_path):
     promise, path = game.session.promise(0.1), write(tmp_path / "t", game)
     own = [verify(path, failure_probability=0.1, agent=f"agent{i}").accuracy for i in range(4)]
     assert max(a.radius for a in own) <= promise.theory.radius * (1 + 1e-6)
-    assert promise.theory.radius < promise.radius_all_components
+    assert promise.theory.radius < promise.theory.radius_all_components
     for each in own:
         assert each.radius_all_components / each.radius == pytest.approx(
-            promise.radius_all_components / promise.theory.radius, rel=0.1
+            promise.theory.radius_all_components / promise.theory.radius, rel=0.1
         )
 
 

@@ -51,16 +51,26 @@ def test_a_range_goes_up():
 
 
 def test_only_what_the_question_needs_is_asked():
-    base = {"low": "0", "high": "10"}
-    assert read(Form(find="privacy", **base)).asked() == {"agents": 500, "radius": 5.0, "adjacency": 10.0}
-    assert read(Form(find="accuracy", **base)).asked() == {"agents": 500, "loss": 1.0, "adjacency": 10.0}
-    assert read(Form(find="size", **base)).asked() == {"radius": 5.0, "loss": 1.0, "adjacency": 10.0}
-    graph = read(Form(place="graph", graph="karate", privacy="epsilon", find="all", **base)).asked()
+    base, known = {"low": "0", "high": "10"}, {"low": 0.0, "high": 10.0}
+    assert read(Form(find="privacy", **base)).given() == {
+        "agents": 500,
+        "radius": 5.0,
+        "low": 0.0,
+        "high": 10.0,
+    }
+    assert read(Form(find="accuracy", **base)).given() == {
+        "agents": 500,
+        "loss": 1.0,
+        "low": 0.0,
+        "high": 10.0,
+    }
+    assert read(Form(find="size", **base)).given() == {"radius": 5.0, "loss": 1.0, **known}
+    graph = read(Form(place="graph", graph="karate", privacy="epsilon", find="all", **base)).given()
     assert graph["graph"] == "karate"
     assert graph["true_average"] is True
     assert graph["epsilon"] == 1.0
-    narrow = read(Form(adjacency="1", **base)).asked()
-    assert narrow == {"agents": 500, "radius": 5.0, "spread": 10.0}
+    narrow = read(Form(adjacency="1", **base)).given()
+    assert narrow == {"agents": 500, "radius": 5.0, "low": 0.0, "high": 10.0, "adjacency": 1.0}
 
 
 def test_a_form_survives_the_address_of_a_page():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tacit import Question
 from tacit.cli import main
 from tacit.protocol.roster import Member
 from tacit.rounding import shown_up
@@ -73,7 +74,7 @@ def test_the_python_lines_give_the_numbers_of_the_page(name):
 
 def test_a_new_users_question():
     found = plan(METERS)
-    assert found.command == "tacit design --agents 1000 --radius 0.2 --adjacency 10"
+    assert found.command == "tacit design --agents 1000 --radius 0.2 --low 0 --high 10"
     assert found.headline == "Privacy loss 4.66"
     assert "within 0.2\u00a0kW of their true mean, with probability 95%" in found.plain
     assert "right at most 99.1% of the time" in found.plain
@@ -241,11 +242,11 @@ def test_a_radius_for_one_component_and_for_all_is_that_of_a_session(components)
     )  # fmt: skip
     keys = [known_key(i).public_key().public_bytes_raw() for i in range(7)]
     roster = Roster(tuple(Member(f"agent-{i}", key) for i, key in enumerate(keys[:6])), keys[6])
-    session = draft("s", roster, tolerance=50.0, expires=2**33, **asked).promise(0.05)
+    session = draft("s", roster, Question(tolerance=50.0, **asked), expires=2**33).promise(0.05)
     found = plan(form)
     shown = {line.name: float(line.value) for line in found.quantities["Accuracy"]}
     assert shown["radius"] == pytest.approx(session.theory.radius, rel=1e-5)
-    assert shown["all components"] == pytest.approx(session.radius_all_components, rel=1e-5)
+    assert shown["all components"] == pytest.approx(session.theory.radius_all_components, rel=1e-5)
     assert f"In all {components} components together" in found.plain
     assert "in any one component" in found.plain
 

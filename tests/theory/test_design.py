@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tacit import Graph
 from tacit.errors import Infeasible, ParameterError
 from tacit.theory import accuracy
-from tacit.theory.design import design
+from tacit.theory.answers import design
 from tacit.theory.optimum import best_fading, price_of_smoothness
 from tacit.theory.privacy import epsilon
 
@@ -257,7 +257,7 @@ def test_answers_can_be_written_as_json():
         ({"agents": 5, "epsilon": -1.0}, "epsilon must be a positive number, got -1.0"),
         ({"agents": 5, "epsilon": math.nan}, "epsilon must be a positive number"),
         ({"agents": 5, "epsilon": 1.0, "radius": -1.0}, "radius must be a number of at least 0"),
-        ({"agents": 5, "epsilon": 1.0, "rounds": 0}, "rounds must be at least 1"),
+        ({"agents": 5, "epsilon": 1.0, "rounds": 0}, "rounds must be a whole number of at least 1"),
         ({"agents": 5, "epsilon": 1.0, "tolerance": 0.0}, "tolerance must be a positive number"),
         ({"agents": 5, "epsilon": 1.0, "adjacency": 0.0}, "adjacency must be a positive number"),
         ({"agents": 5, "epsilon": 1.0, "mixing": 1.0}, r"mixing \(sigma\) must be in \(0, 1\)"),

@@ -8,7 +8,7 @@ from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
 from tacit.theory import accuracy
 from tacit.theory.ending import ending, failure, shares
-from tacit.theory.promise import promise
+from tacit.theory.promise import analyze
 
 EACH = np.linspace(0.3, 0.9, 9)
 RUNS = 2000
@@ -48,7 +48,7 @@ def test_agents_leave_the_radius_or_each_other_at_most_as_often_as_promised(name
 
 @pytest.mark.parametrize("name", CASES)
 def test_simulated_promises_are_kept(name):
-    made = promise(CASES[name], failure_probability=0.1, rounds=2, spread=5.0)
+    made = analyze(CASES[name], failure_probability=0.1, rounds=2, spread=5.0)
     theta = final_states(CASES[name], np.linspace(0, 5, 9), 2)
     off = np.abs(theta - accuracy.target(CASES[name], np.linspace(0, 5, 9))).max(axis=0)
     assert np.sum(off > made.radius) <= stats.binom.isf(1e-6, RUNS, 0.1)
@@ -60,7 +60,7 @@ def test_the_issues_own_example():
     found = ending(mechanism, 0.05, 1, 100.0)
     assert found.radius >= 89
     assert found.disagreement == 99.0
-    made = promise(mechanism, rounds=1, spread=100.0)
+    made = analyze(mechanism, rounds=1, spread=100.0)
     assert made.radius == found.radius
     assert made.average_radius == pytest.approx(0.00886117, rel=1e-5)
 

@@ -21,45 +21,19 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@options.size_options
-@options.parameter_options
-@options.adjacency_option
-@options.failure_option
-@options.agreement_options
+@options.asked_by("analyze")
 @options.json_option
-def command(
-    *,
-    agents: int | None,
-    graph: str | None,
-    mixing: options.Numbers | None,
-    noise: options.Numbers | None,
-    decay: options.Numbers | None,
-    law: str | None,
-    one_shot: bool,
-    adjacency: float,
-    failure_probability: float,
-    rounds: int | None,
-    tolerance: float | None,
-    spread: float | None,
-    as_json: bool,
-) -> None:
+def command(*, as_json: bool, **asked: Any) -> None:
     """Say what given parameters promise: privacy, accuracy, agreement.
 
     Epsilon is per unit of adjacency; the loss is epsilon × adjacency. Every number printed is
     rounded up, so no promise is too small.
     """
-    parameters = options.read_parameters({"mixing": mixing, "noise": noise, "decay": decay}, law, one_shot)
-    mechanism = options.build_mechanism(options.read_size(agents, graph), parameters)
-    from tacit.theory.promise import promise
+    question = options.read_question(asked)
+    mechanism = question.mechanism()
+    from tacit.theory.promise import analyze
 
-    made = promise(
-        mechanism,
-        adjacency=adjacency,
-        failure_probability=failure_probability,
-        rounds=rounds,
-        tolerance=tolerance,
-        spread=spread,
-    )
+    made = analyze(mechanism, **question.promised())
     premise = _assumption(mechanism)
     if as_json:
         output.print_json(made.as_dict() | ({"assumption": premise} if premise else {}))

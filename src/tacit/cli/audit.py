@@ -42,8 +42,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@options.size_options
-@options.parameter_options
+@options.asked_by("audit")
 @click.option(
     "--transcripts",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -65,7 +64,7 @@ Examples:
 @click.option(
     "--distance", type=options.NUMBER, help="How far apart the two starts are.  [default: the best]"
 )
-@options.adjacency_option
+@options.one_adjacency_option
 @click.option(
     "--failure-probability",
     type=options.NUMBER,
@@ -179,8 +178,7 @@ def _mechanism(asked: dict[str, Any]) -> Mechanism:
         and not (asked["one_shot"] or asked["law"])
     ):
         given |= _PAPER  # a demonstration needs no parameters
-    parameters = options.read_parameters(given, asked["law"], asked["one_shot"])
-    return options.build_mechanism(options.read_size(given["agents"], given["graph"]), parameters)
+    return options.read_question(given | {"law": asked["law"], "one_shot": asked["one_shot"]}).mechanism()
 
 
 def _likely_seeds() -> tuple[int, ...]:

@@ -61,7 +61,7 @@ class Methods(click.ParamType[tuple[str, ...]]):
     "--mixing", type=options.NUMBER, default=0.99, show_default=True,
     help="How far agents move per round, in (0, 1): σ of the paper's mechanisms, s of the Laplacian family.",
 )  # fmt: skip
-@options.adjacency_option
+@options.one_adjacency_option
 @click.option(
     "--delta", type=options.NUMBER, default=1e-6, show_default=True,
     help="Failure probability of the (ε, δ) statement of gossip, in (0, 1).",

@@ -10,7 +10,8 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.theory.design import Design
+    from tacit.theory.answers import Design
+    from tacit.theory.question import Question
 
 EPILOG = """\b
 Examples:
@@ -34,32 +35,15 @@ class Failure(options.Number):
 
 
 @click.command(epilog=EPILOG)
-@options.size_options
-@click.option("--epsilon", type=options.NUMBER, help="Privacy per unit of adjacency (ε).")
-@click.option("--loss", type=options.NUMBER, help="Privacy as epsilon × adjacency, instead of --epsilon.")
-@click.option("--radius", type=options.NUMBER, help="How far from the target agents may end (r).")
-@click.option(
-    "--failure-probability",
-    type=Failure(),
-    default=0.05,
-    show_default=True,
-    help="How often the radius may be missed (b); `open` to be told it.",
-)
-@options.mixing_option
-@options.adjacency_option
-@options.agreement_options
-@click.option(
-    "--true-average", is_flag=True, help="On a graph: mixing per agent that reaches the true average."
+@options.asked_by(
+    "design",
+    failure_probability={
+        "type": Failure(),
+        "help": "How often the radius may be missed, in (0, 1) (b); `open` to be told it.",
+    },
 )
 @options.json_option
-def command(
-    *,
-    agents: int | None,
-    graph: str | None,
-    failure_probability: float,
-    as_json: bool,
-    **asked: Any,
-) -> None:
+def command(*, failure_probability: float, as_json: bool, **asked: Any) -> None:
     """Find parameters for a promise, and compare them with one-shot noise.
 
     The question has four sides: privacy (--epsilon), accuracy (--radius), size (--agents or
@@ -67,39 +51,33 @@ def command(
     Noise and decay are those of least variance; mixing is chosen for the question unless given.
     A question without an answer is answered with changes that give it one, and exit code 3.
     """
-    if agents is not None and graph is not None:
-        raise click.UsageError("Give --agents (around a server) or --graph (without one), not both.")
-    from tacit.theory.design import design
+    asked["failure_probability"] = None if math.isnan(failure_probability) else failure_probability
+    question = options.read_question(asked)
+    from tacit.theory.answers import answer
 
-    answer = design(
-        agents=agents,
-        graph=None if graph is None else options.load_graph(graph),
-        failure_probability=None if math.isnan(failure_probability) else failure_probability,
-        **asked,
-    )
-    warning = _warning(answer)
+    found = answer(question)
+    warning = _warning(found, question)
     if as_json:
-        output.print_json({**answer.as_dict(), "warning": warning})
+        output.print_json({**found.as_dict(), "warning": warning})
     else:
-        _print(answer, asked, warning)
+        _print(found, question, warning)
 
 
-def _warning(answer: Design) -> str | None:
-    """Warn of a radius that is a large part of the range, where --spread or --adjacency said what that is."""
+def _warning(answer: Design, question: Question) -> str | None:
+    """Warn of a radius that is a large part of the range, where the question said what that is."""
     from tacit.theory.advice import wide_radius
 
-    source, default = click.get_current_context().get_parameter_source, click.core.ParameterSource.DEFAULT
-    if source("spread") is default and source("adjacency") is default:
+    if (question.adjacency, question.spread, question.low) == (None, None, None):
         return None
     return wide_radius(answer.promise.radius, answer.promise.spread)
 
 
-def _print(answer: Design, asked: dict[str, Any], warning: str | None) -> None:
+def _print(answer: Design, question: Question, warning: str | None) -> None:
     from tacit.cli.promises import accuracy_rows, agreement_rows, describe_size, privacy_rows
 
     made = answer.promise
     sections = {
-        "Parameters": _parameters(answer, free=asked["mixing"] is None),
+        "Parameters": _parameters(answer, free=question.mixing is None),
         "Privacy": privacy_rows(made),
         "Accuracy": accuracy_rows(made),
         "Agreement": agreement_rows(made),

@@ -52,7 +52,7 @@ def _play(agents: int | None, graph: str | None, asked: dict[str, Any]) -> Simul
 @click.command(
     epilog="\b\nExample:\n  tacit figure trajectories --graph karate --epsilon 2 --out karate.svg\n"
 )
-@options.size_options
+@options.asked("agents", "graph")
 @_session_options
 @delivered
 def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Drawing:
@@ -109,7 +109,7 @@ def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing
 @click.command(
     epilog="\b\nExample:\n  tacit figure belief --agents 20 --epsilon 0.5 --agent 3 --out belief.svg\n"
 )
-@options.size_options
+@options.asked("agents", "graph")
 @_session_options
 @click.option("--agent", type=options.Whole(0), default=0, show_default=True, help="Whose start is guessed.")
 @click.option(
@@ -207,7 +207,7 @@ def convergence(
     """How fast agents agree: exactly, at the exact rate, and in simulated runs."""
     from tacit.cli.values import read_values
     from tacit.plots.runs import converge, convergence_table
-    from tacit.theory.design import design
+    from tacit.theory.answers import design
 
     curves = []
     for name in graphs:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from tacit.cli.failures import JSON_ASKED
+from tacit.theory.question import Question
+from tacit.theory.question import asked as field_of
 
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
     from tacit.graph import Graph
-    from tacit.law import Law
-    from tacit.mechanism import Mechanism
 
 F = TypeVar("F", bound=Callable[..., Any])
 Numbers: TypeAlias = float | tuple[float, ...]
@@ -144,62 +144,65 @@ seed_option = click.option(
     "--seed", type=Whole(0), default=0, show_default=True, help="The same seed gives the same numbers."
 )
 
-size_options = _compose(
-    click.option("--agents", type=Whole(), metavar="N", help="Number of agents around a server (N)."),
-    click.option(
-        "--graph",
-        metavar="NAME_OR_FILE",
-        help="No server: agents on a graph like ring:100, karate, or a file. See `tacit graph --help`.",
-    ),
+_TYPES: dict[str, dict[str, Any]] = {
+    "number": {"type": NUMBER},
+    "positive": {"type": NUMBER},
+    "at least 0": {"type": NUMBER},
+    "probability": {"type": NUMBER},
+    "whole": {"type": Whole()},
+    "per agent": {"type": PER_AGENT},
+    "graph": {"metavar": "NAME_OR_FILE"},
+    "law": {"metavar": "NAME"},
+    "flag": {"is_flag": True},
+}
+"""How a field of a question is read on the command line, by its kind."""
+
+one_shot_option = click.option(
+    "--one-shot", is_flag=True, help="Noise once, at the start: the same as --law one-shot."
 )
 
-mixing_option = click.option(
-    "--mixing",
-    type=PER_AGENT,
-    help="How far an agent moves towards the feedback per round, in (0, 1) (σ; not a standard deviation).",
+
+def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
+    """Return options for fields of `tacit.Question`, with its words and defaults.
+
+    `changes` are other arguments of `click.option` for the option of a field.
+    """
+    return _compose(*(option for name in names for option in _options(name, changes.get(name, {}))))
+
+
+def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
+    """Return options for all fields of `tacit.Question` that a verb takes; see `asked`."""
+    return asked(*Question.names(verb), **changes)
+
+
+def _options(name: str, changes: Mapping[str, Any]) -> list[Callable[[F], F]]:
+    known, default = field_of(name), Question.__dataclass_fields__[name].default
+    usual: dict[str, Any] = {**_TYPES[known.kind], "help": known.help}
+    if default is not None and default is not False:
+        usual |= {"default": default, "show_default": True}
+    made = click.option(f"--{name.replace('_', '-')}", **usual | dict(changes))
+    return [made, one_shot_option] if known.kind == "law" else [made]
+
+
+failure_option = asked("failure_probability")
+one_adjacency_option = asked(
+    "adjacency",
+    adjacency={
+        "default": 1.0,
+        "show_default": True,
+        "help": "By how much one agent's value may differ between worlds that must look alike (δ).",
+    },
 )
 
-law_options = _compose(
-    click.option("--law", metavar="NAME", help="Noise law: fading, one-shot or constant.  [default: fading]"),
-    click.option("--one-shot", is_flag=True, help="Noise once, at the start: the same as --law one-shot."),
-)
 
-parameter_options = _compose(
-    mixing_option,
-    click.option("--noise", type=PER_AGENT, help="Scale of the Laplace noise of round 0 (c)."),
-    click.option(
-        "--decay", type=PER_AGENT, help="The noise of round t has scale c·q^t; above 1 - mixing (q)."
-    ),
-    law_options,
-)
-
-adjacency_option = click.option(
-    "--adjacency",
-    type=NUMBER,
-    default=1.0,
-    show_default=True,
-    help="By how much one agent's value may differ between worlds that must look alike (δ).",
-)
-
-failure_option = click.option(
-    "--failure-probability",
-    type=NUMBER,
-    default=0.05,
-    show_default=True,
-    help="How often the radius may be missed, in (0, 1) (b).",
-)
-
-agreement_options = _compose(
-    click.option(
-        "--rounds", type=Whole(), help="Run so many rounds; without it, guarantees cover an endless run (T)."
-    ),
-    click.option(
-        "--tolerance", type=NUMBER, help="How close agents must be to agree.  [default: spread / 1000]"
-    ),
-    click.option(
-        "--spread", type=NUMBER, help="Largest minus smallest initial value.  [default: the adjacency]"
-    ),
-)
+def read_question(given: dict[str, Any]) -> Question:
+    """Take the fields of a question out of the options of a command."""
+    fields = {name: given.pop(name) for name in Question.names() if name in given}
+    if given.pop("one_shot", False):
+        if fields.get("law") is not None:
+            raise click.UsageError("Give --law or --one-shot, not both.")
+        fields["law"] = "one-shot"
+    return Question(**fields)
 
 
 def read_size(agents: int | None, graph: str | None) -> int | Graph:
@@ -224,35 +227,3 @@ def as_array(value: Numbers) -> float | FloatArray:
     import numpy as np
 
     return value if isinstance(value, float) else np.array(value, dtype=np.float64)
-
-
-def read_law(law: str | None, one_shot: bool) -> type[Law] | None:
-    """Return the noise law that was asked for by name; None if none was."""
-    from tacit.law import OneShot, named
-
-    if one_shot and law is not None:
-        raise click.UsageError("Give --law or --one-shot, not both.")
-    return OneShot if one_shot else None if law is None else named(law)
-
-
-def read_parameters(given: Mapping[str, Any], law: str | None, one_shot: bool) -> Law:
-    """Return the law with its parameters, refusing too few and too many."""
-    from tacit.law import Fading
-
-    kind = read_law(law, one_shot) or Fading
-    missing = [f"--{word}" for word in kind.words() if given[word] is None]
-    if missing:
-        raise click.UsageError(f"Missing {' and '.join(missing)}: `tacit design` finds the best ones.")
-    if given["decay"] is not None and "decay" not in kind.words():
-        raise click.UsageError(f"{kind.name} noise has no decay: leave --decay out.")
-    chosen = {word: given[word] for word in kind.words()}
-    return kind.from_words({word: as_array(value) for word, value in chosen.items() if value is not None})
-
-
-def build_mechanism(size: int | Graph, parameters: Law) -> Mechanism:
-    """Return the mechanism of this size: with a server, or on the graph."""
-    from tacit.mechanism import ClientServer, Distributed
-
-    if isinstance(size, int):
-        return ClientServer(parameters, agents=size)
-    return Distributed(parameters, size)

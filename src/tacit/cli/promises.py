@@ -49,15 +49,17 @@ def privacy_rows(made: Promise) -> list[Row]:
     ]
 
 
-def accuracy_rows(made: Promise, components: int = 1, every: float = 0.0) -> list[Row]:
-    """Return the target and how far from it the agents may end, in one component and in all (`every`)."""
+def accuracy_rows(made: Promise) -> list[Row]:
+    """Return the target and how far from it the agents may end, in one component and in all."""
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
     wider = made.radius_chebyshev / made.average_radius
     alone = [("average", up(made.average_radius), "the same of the average of all states alone")]
     return [
         ("target", made.target, aim),
-        *component_rows("radius", made.radius, every, components, made.radius_meaning()),
+        *component_rows(
+            "radius", made.radius, made.radius_all_components, made.components, made.radius_meaning()
+        ),
         *(alone if made.horizon is not None else []),
         (
             "Chebyshev",

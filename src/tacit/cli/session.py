@@ -60,30 +60,15 @@ def command() -> None:
     "`coordinator` is the coordinator.",
 )
 @click.option("--name", default="session", show_default=True, help="What the session is called.")
-@options.size_options
-@click.option("--low", type=options.NUMBER, required=True, help="No value is below this.")
-@click.option("--high", type=options.NUMBER, required=True, help="No value is above this.")
-@click.option("--epsilon", type=options.NUMBER, help="Privacy per unit of adjacency (ε).")
-@click.option("--loss", type=options.NUMBER, help="Privacy as epsilon × adjacency, instead of --epsilon.")
-@click.option(
-    "--radius", type=options.NUMBER, help="How far from the target agents may end (r), in any one component."
-)
-@options.failure_option
-@options.mixing_option
-@click.option(
-    "--adjacency",
-    type=options.NUMBER,
-    help="By how much one value may differ between worlds that must look alike (δ).  "
-    "[default: the whole range]",
-)
-@click.option("--rounds", type=options.Whole(), help="How many rounds.  [default: until agents agree]")
-@click.option("--tolerance", type=options.NUMBER, help="How close is agreed.  [default: range / 1000]")
-@click.option(
-    "--true-average", is_flag=True, help="On a graph: mixing per agent that reaches the true average."
-)
-@options.law_options
-@click.option(
-    "--components", type=options.Whole(), default=1, show_default=True, help="How many numbers a value has."
+@options.asked_by(
+    "session",
+    low={"required": True},
+    high={"required": True},
+    adjacency={
+        "help": "By how much one value may differ between worlds that must look alike (δ).  "
+        "[default: the whole range]"
+    },
+    rounds={"help": "How many rounds (T).  [default: until agents agree]"},
 )
 @click.option(
     "--quorum", type=options.Whole(), help="Least messages a round closes with.  [default: over half]"
@@ -134,16 +119,13 @@ def command() -> None:
 @options.json_option
 def new(
     *,
+    name: str,
     roster_path: Path,
-    agents: int | None,
-    graph: str | None,
     round_deadline: float,
     start_deadline: float,
     repeat: float,
     days: float | None,
     places: tuple[str, ...],
-    law: str | None,
-    one_shot: bool,
     out: Path,
     force: bool,
     as_json: bool,
@@ -160,23 +142,24 @@ def new(
     from tacit.runtime.session.design import draft
     from tacit.runtime.session.file import write_session
 
-    if agents is not None and graph is not None:
-        raise click.UsageError("Give --agents (around a server) or --graph (without one), not both.")
+    question = options.read_question(asked)
     output.require_writable(out, force)
     roster = read_roster(roster_path)
-    if agents is not None and agents != len(roster.members):
-        raise click.UsageError(f"--agents is {agents}, but {roster_path} names {len(roster.members)} agents.")
+    if question.agents not in (None, len(roster.members)):
+        raise click.UsageError(
+            f"--agents is {question.agents}, but {roster_path} names {len(roster.members)} agents."
+        )
     addresses = _addresses(places, {member.name for member in roster.members})
     session = draft(
-        roster=roster,
-        graph=None if graph is None else options.load_graph(graph),
+        name,
+        roster,
+        question,
         deadlines=Deadlines(round_deadline, start_deadline, repeat),
         expires=None if days is None else _expiry(days),
-        law=options.read_law(law, one_shot),
         **asked,
     )
     write_session(session, out, addresses=addresses, force=force)
-    _tell(explain(session, asked["failure_probability"]), out, as_json)
+    _tell(explain(session, question.failure_probability or 0.05), out, as_json)
 
 
 def _expiry(days: float) -> int:
@@ -274,7 +257,7 @@ def _tell(found: Explanation, path: Path, as_json: bool) -> None:
             ("id", session.id.hex()[:16], "the same for everyone who has this very session"),
         ],
         "Promise": _promise_rows(found),
-        "Accuracy": accuracy_rows(made, session.components, found.promise.radius_all_components),
+        "Accuracy": accuracy_rows(made),
         "Rules": _rule_rows(found),
     }
     faults = [f"NOT SOUND: {fault}" for fault in found.faults]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tacit.mechanism import Mechanism
     from tacit.simulation import Record
     from tacit.theory.promise import Promise
+    from tacit.theory.question import Question
 
 EPILOG = """\b
 Examples:
@@ -64,21 +66,13 @@ def parse_record(text: str) -> Record:
 
 
 @click.command(epilog=EPILOG)
-@options.size_options
-@options.parameter_options
+@options.asked_by(
+    "simulate",
+    rounds={"help": "Rounds of a run (T).  [default: until agents agree]"},
+    spread={"help": "Largest minus smallest initial value.  [default: HI - LO, or 1 for a file]"},
+)
 @values_option
 @click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Independent runs.")
-@click.option("--rounds", type=options.Whole(), help="Rounds of a run (T).  [default: until agents agree]")
-@click.option(
-    "--tolerance", type=options.NUMBER, help="How close agents must be to agree.  [default: spread / 1000]"
-)
-@click.option(
-    "--spread",
-    type=options.NUMBER,
-    help="Largest minus smallest initial value.  [default: HI - LO, or 1 for a file]",
-)
-@options.adjacency_option
-@options.failure_option
 @options.seed_option
 @click.option(
     "--record",
@@ -99,13 +93,6 @@ def parse_record(text: str) -> Record:
 @options.json_option
 def command(
     *,
-    agents: int | None,
-    graph: str | None,
-    mixing: options.Numbers | None,
-    noise: options.Numbers | None,
-    decay: options.Numbers | None,
-    law: str | None,
-    one_shot: bool,
     source: str,
     runs: int,
     seed: int,
@@ -121,19 +108,19 @@ def command(
     The noise follows from the seed, so a simulation protects nobody. Values from a file are never
     printed; --out keeps the states of the runs, and the values with them if round 0 is recorded.
     """
-    if cluster is not None and graph is None:
+    if cluster is not None and asked["graph"] is None:
         raise click.UsageError(
             "--cluster cuts a graph up over machines, so it needs --graph; around a server a run is small "
             "enough for one machine. Leave out --cluster, or use tacit sweep --cluster for many cells."
         )
     if out is not None:
         output.require_writable(out, force)
-    parameters = options.read_parameters({"mixing": mixing, "noise": noise, "decay": decay}, law, one_shot)
-    mechanism = options.build_mechanism(options.read_size(agents, graph), parameters)
+    question = options.read_question(asked)
+    mechanism = question.mechanism()
     values = read_values(source, mechanism.n, seed)
-    if asked["spread"] is None:
-        asked["spread"] = made_up_spread(source) or 1.0
-    made = _promise(mechanism, asked)
+    if question.spread is None:
+        question = replace(question, spread=made_up_spread(source) or 1.0)
+    made = _promise(mechanism, question)
     from tacit.simulation import save
 
     with progress("simulate", "rounds") as tell:
@@ -162,12 +149,14 @@ def _simulate(
     return simulate_partitioned(mechanism.parameters, mechanism.graph, values, rounds, cluster=cluster, **how)
 
 
-def _promise(mechanism: Mechanism, asked: dict[str, Any]) -> Promise:
+def _promise(mechanism: Mechanism, question: Question) -> Promise:
     """Return the promise for as many rounds as will be run."""
-    from tacit.theory.promise import promise
+    from tacit.theory.promise import analyze
 
-    made = promise(mechanism, **asked)
-    return made if asked["rounds"] is not None else promise(mechanism, **asked | {"rounds": made.rounds})
+    made = analyze(mechanism, **question.promised())
+    if question.rounds is not None:
+        return made
+    return analyze(mechanism, **question.promised() | {"rounds": made.rounds})
 
 
 def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: Promise) -> dict[str, Any]:

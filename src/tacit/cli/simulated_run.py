@@ -16,7 +16,7 @@ from tacit.mechanism import Execution, Mechanism
 from tacit.plots.fan import Fan, fan
 from tacit.simulation import Record, executions, simulate
 from tacit.theory import accuracy
-from tacit.theory.design import Design, design
+from tacit.theory.answers import Design, design
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -51,20 +51,20 @@ class Envelope(NamedTuple):
     q: PerAgent
 
 
-def checked(value: PerAgent, name: str, *, below_one: bool) -> float | FloatArray:
+def checked(value: PerAgent, name: str, *, below_one: bool, field: str | None = None) -> float | FloatArray:
     """Return a number in (0, 1) or (0, ∞), or a read-only array of such numbers."""
     must = "must be in (0, 1)" if below_one else "must be a positive number"
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name} {must}, got {value!r}.") from None
+        raise ParameterError(f"{name} {must}, got {value!r}.", field) from None
     if array.ndim > 1 or array.size == 0:
-        raise ParameterError(f"{name} must be one number, or one per agent, got shape {array.shape}.")
+        raise ParameterError(f"{name} must be one number, or one per agent, got shape {array.shape}.", field)
     bad = ~(np.isfinite(array) & (array > 0) & ((array < 1) | (not below_one)))
     if bad.any():
         first = int(np.argmax(bad.reshape(-1)))
         where = f" for agent {first}" if array.ndim else ""
-        raise ParameterError(f"{name} {must}, got {array.reshape(-1)[first]}{where}.")
+        raise ParameterError(f"{name} {must}, got {array.reshape(-1)[first]}{where}.", field)
     if array.ndim == 0:
         return float(array)
     frozen(array)
@@ -126,7 +126,7 @@ class Law(ABC):
             raise LawError(f"the law {type(self).__name__} does not define its name.")
         for word, (name, value) in zip(self.words(), self.values().items(), strict=True):
             below = name in self.below_one
-            object.__setattr__(self, name, checked(value, f"{word} ({name})", below_one=below))
+            object.__setattr__(self, name, checked(value, f"{word} ({name})", below_one=below, field=word))
         self.agents  # noqa: B018 - refuses per-agent values of different lengths
         if not np.all(self.scale(np.float64(0)) == self.c):
             raise LawError(f"the scale of update 0 must be c, and is not in the law {self.name!r}.")

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, final, overload
 
@@ -26,8 +25,8 @@ from tacit.mechanism.lattice import Lattice, LatticeAgent
 from tacit.protocol.canonical import decode_session, encode_session, session_id
 from tacit.protocol.exact import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
-from tacit.rounding import fraction_up
 from tacit.theory.privacy import require_adjacency
+from tacit.theory.question import diameter
 
 if TYPE_CHECKING:
     from tacit.noise.accounting import Account
@@ -334,21 +333,17 @@ class Session:
 
     def promise(self, failure_probability: float = 0.05) -> SessionPromise:
         """Return what the session promises, and what it costs each agent."""
-        from tacit.theory.promise import promise
-        from tacit.theory.vectors import per_component
+        from tacit.theory.promise import analyze
 
-        def theory(b: float) -> Promise:
-            return promise(
-                self.mechanism,
-                adjacency=self.adjacency,
-                failure_probability=b,
-                rounds=self.rounds,
-                spread=self.lattice.high - self.lattice.low,
-            )
-
-        one = theory(failure_probability)
-        every = one if self.components == 1 else theory(per_component(failure_probability, self.components))
-        return SessionPromise(one, tuple(self.account(i).total for i in range(self.n)), every.radius)
+        made = analyze(
+            self.mechanism,
+            adjacency=self.adjacency,
+            failure_probability=failure_probability,
+            rounds=self.rounds,
+            spread=self.lattice.high - self.lattice.low,
+            components=self.components,
+        )
+        return SessionPromise(made, tuple(self.account(i).total for i in range(self.n)))
 
 
 @final
@@ -363,23 +358,15 @@ class SessionPromise:
         any one component.
     losses : tuple of float
         What the bytes each agent sends cost it at most, on the lattice, for the session's adjacency.
-    radius_all_components : float
-        The radius that covers all components at once.
     """
 
     theory: Promise
     losses: tuple[float, ...]
-    radius_all_components: float
 
     @property
     def loss(self) -> float:
         """The largest loss of any agent."""
         return max(self.losses)
-
-
-def diameter(low: float, high: float, components: int) -> float:
-    """Return the L1 distance of the two ends of a range, all components together, rounded up."""
-    return fraction_up(components * (Fraction(high) - Fraction(low)))
 
 
 @lru_cache(maxsize=4096)

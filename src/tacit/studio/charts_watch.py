@@ -87,7 +87,7 @@ def network(session: WatchedRun, t: int, agent: int) -> Options:
         }
         for i, (x, y) in enumerate(300 * session.places)  # ECharts snaps lines to half units
     ]
-    if session.plan.wish is not None and session.plan.wish.graph is None:
+    if session.plan.question is not None and session.plan.question.graph is None:
         server = {"name": str(session.agents), "x": 0, "y": 0, "symbol": "roundRect", "symbolSize": 16}
         nodes.append(
             {**server, "itemStyle": {"color": MUTED}, "label": {"show": True, "formatter": "server"}}
@@ -170,7 +170,7 @@ def _swatch(name: str) -> Options:
 
 
 def _unit(session: WatchedRun) -> str:
-    return session.plan.wish.unit if session.plan.wish is not None else ""
+    return session.plan.form.unit.strip()
 
 
 def _ends(low: float, high: float) -> dict[str, float]:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from decimal import Decimal, InvalidOperation
 from typing import Any, Self, TypeVar
 
-from tacit.errors import InputError
+from tacit.errors import InputError, ParameterError
+from tacit.theory.question import Question
 
 T = TypeVar("T")
 
@@ -19,6 +20,10 @@ FINDS = {
     "size": "How many agents does it take?",
     "all": "Is all of this possible?",
 }
+_TYPED_IN = {
+    "failure_probability": "probability", "epsilon": "budget", "loss": "budget", "true_average": "average",
+}  # fmt: skip
+"""Where a field of a question has another name in the form."""
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
 
 
@@ -66,37 +71,6 @@ class Form:
         usual = asdict(type(self)())
         said = {k: v for k, v in asdict(self).items() if v != usual[k]}
         return {k: v if isinstance(v, str) else "yes" if v else "no" for k, v in said.items()}
-
-
-@dataclass(frozen=True)
-class Wish:
-    """A design question; None is left open, or left to the default.
-
-    `unit`, `low`, `high` and `components` are not asked of `tacit design`, which knows adjacency and spread.
-    """
-
-    low: float
-    high: float
-    unit: str = ""
-    agents: int | None = None
-    graph: str | None = None
-    radius: float | None = None
-    failure_probability: float = 0.05
-    epsilon: float | None = None
-    loss: float | None = None
-    adjacency: float = 1.0
-    spread: float | None = None
-    rounds: int | None = None
-    tolerance: float | None = None
-    mixing: float | None = None
-    true_average: bool = False
-    components: int = 1
-
-    def asked(self) -> dict[str, Any]:
-        """What `tacit design` has to be told; the graph by its name."""
-        usual = Wish(low=self.low, high=self.high, unit=self.unit)
-        names = [f.name for f in fields(self) if f.name not in ("low", "high", "unit", "components")]
-        return {k: getattr(self, k) for k in names if getattr(self, k) != getattr(usual, k)}
 
 
 def number(text: str) -> float:
@@ -154,19 +128,23 @@ class _Reader:
             return None
 
 
-def read(form: Form) -> Wish:
+def field_of(name: str | None) -> str:
+    """Return the field of a form where a field of a question is typed in; "" for none in particular."""
+    field = _TYPED_IN.get(name or "", name or "")
+    return field if field in Form.__dataclass_fields__ else ""
+
+
+def read(form: Form) -> Question:
     """Turn what is in the fields into a question, or say of every bad field what is wrong.
 
     Raises
     ------
-    Refused
+    FieldErrors
         With the sentence that the command line would print, for each field.
     """
     get = _Reader()
-    low, high = get("low", number, form.low), get("high", number, form.high)
-    if low is not None and high is not None and not low < high:
-        get.wrong["high"] = f"the range must be finite with low < high, got {low:g} to {high:g}."
-    said: dict[str, Any] = {"failure_probability": get("probability", failure, form.probability)}
+    said: dict[str, Any] = {"low": get("low", number, form.low), "high": get("high", number, form.high)}
+    said["failure_probability"] = get("probability", failure, form.probability)
     said["components"] = get("components", whole, form.components)
     if form.find != "size":
         if form.place == "server":
@@ -182,8 +160,7 @@ def read(form: Form) -> Wish:
             said[name] = get(name, reader, getattr(form, name))
     if get.wrong:
         raise FieldErrors(get.wrong)
-    assert low is not None
-    assert high is not None
-    if said.setdefault("adjacency", (high - low) * said["components"]) != high - low:
-        said["spread"] = high - low
-    return Wish(low=low, high=high, unit=form.unit.strip(), **said)
+    try:
+        return Question(**said)
+    except ParameterError as error:
+        raise FieldErrors({field_of(error.field): str(error)}) from None

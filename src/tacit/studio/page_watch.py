@@ -168,7 +168,7 @@ class WatchPage:
             self._draw(self._scene.session, self._t)
 
     def _draw(self, session: WatchedRun, t: int) -> None:
-        unit = session.plan.wish.unit if session.plan.wish is not None else ""
+        unit = session.plan.form.unit.strip()
         off = abs(float(session.average[t]) - session.target)
         self._said.set_text(
             f"Round {t} of {session.rounds}: the average is {with_unit(near(off, 3), unit)} off the target; "

@@ -9,28 +9,21 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.errors import GraphError, Infeasible, InputError, TacitError
+from tacit.errors import GraphError, Infeasible, ParameterError, TacitError
 from tacit.rounding import shown_up
 from tacit.studio import same
-from tacit.studio.form import FieldErrors, Form, Wish, read
+from tacit.studio.form import FieldErrors, Form, field_of, read
 from tacit.studio.graphs import graph
 from tacit.studio.words import near, percent, with_unit
 from tacit.theory import accuracy
 from tacit.theory.advice import right_at_most, strength, wide_radius
-from tacit.theory.design import Design, design
-from tacit.theory.promise import promise
+from tacit.theory.answers import Design, answer
 from tacit.theory.question import Question
-from tacit.theory.vectors import per_component
+from tacit.theory.trial import Trial
 
 _LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
 """Within these an answer takes less than a second."""
 _TINY = 1e-100
-_FIELDS = {
-    "epsilon": "budget", "radius": "radius", "failure probability": "probability", "rounds": "rounds",
-    "tolerance": "tolerance", "adjacency": "adjacency", "mixing": "mixing", "agents": "agents",
-    "components": "components",
-}  # fmt: skip
-"""Where a sentence of the library belongs, by its first words."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ class PlanAnswer:
     """What a form leads to: an answer, or what has to give, or what is wrong with which field."""
 
     form: Form
-    wish: Wish | None = None
+    question: Question | None = None
     design: Design | None = None
     headline: str = ""
     plain: str = ""
@@ -98,15 +91,17 @@ class PlanAnswer:
 def plan(form: Form) -> PlanAnswer:
     """Answer the question of a form. Whatever goes wrong is part of the answer."""
     try:
-        wish = _modest(read(form))
+        question = _modest(read(form))
     except FieldErrors as error:
         return PlanAnswer(form, wrong=error.fields)
-    asked = PlanAnswer(form, wish, command=same.command(wish), python=same.python(wish))
+    asked = PlanAnswer(form, question, command=same.command(question), python=same.python(question))
     try:
-        return _answered(asked, wish, _design(wish))
+        return _answered(asked, question, _design(question))
     except Infeasible as error:
         ways = tuple(_way(form, changes) for changes in error.alternatives)
-        return replace(asked, refusal=str(error), ways=ways, curve=_refused_curve(wish))
+        return replace(
+            asked, refusal=str(error), ways=ways, curve=_refused_curve(question, form.unit.strip())
+        )
     except TacitError as error:
         return replace(asked, wrong={_field(error): str(error)}, command="", python="")
     except MemoryError:
@@ -116,18 +111,18 @@ def plan(form: Form) -> PlanAnswer:
         return replace(asked, wrong={"": sentence})
 
 
-def _modest(wish: Wish) -> Wish:
+def _modest(question: Question) -> Question:
     """Refuse what a page would wait for too long, at its fields."""
     wrong = {}
     for name, (low, high) in _LIMITS.items():
-        value = getattr(wish, name)
+        value = getattr(question, name)
         if value is not None and (value > high >= 10 or 0 < value < low):
             wrong[name] = (
                 f"the studio takes {name} from {low:g} to {high:g}, got {value:g}: try `tacit design`."
             )
     if wrong:
         raise FieldErrors(wrong)
-    return wish
+    return question
 
 
 def sketch(form: Form) -> TradeoffCurve | None:
@@ -136,22 +131,24 @@ def sketch(form: Form) -> TradeoffCurve | None:
     None where there is none, or where a field cannot be used: the answer that follows says why.
     """
     try:
-        return _curve(_modest(read(form)))
+        return _curve(_modest(read(form)), form.unit.strip())
     except (TacitError, ArithmeticError, MemoryError):
         return None
 
 
 @lru_cache(maxsize=256)
-def _design(wish: Wish) -> Design:
-    asked = wish.asked()
-    if wish.graph is not None:
-        asked["graph"] = graph(wish.graph)
+def _design(question: Question) -> Design:
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        return design(**asked)
+        return answer(_loaded(question))
 
 
-def _answered(asked: PlanAnswer, wish: Wish, found: Design) -> PlanAnswer:
-    made, unit = found.promise, wish.unit
+def _loaded(question: Question) -> Question:
+    """Read the graph, unless a page would wait too long for it."""
+    return replace(question, graph=graph(question.graph)) if isinstance(question.graph, str) else question
+
+
+def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswer:
+    made, unit = found.promise, asked.form.unit.strip()
     target = "true mean" if made.target == "average" else "weighted mean"
     odds = percent(1 - made.failure_probability)
     headline = {
@@ -162,10 +159,10 @@ def _answered(asked: PlanAnswer, wish: Wish, found: Design) -> PlanAnswer:
     }[asked.form.find]
     agents = "The one agent ends" if made.mechanism.n == 1 else f"The {made.mechanism.n:,} agents agree"
     each, every = "", ""
-    if wish.components > 1:
+    if question.components > 1:
         each = " in any one component"
-        together = with_unit(shown_up(_radius_of_all(found, wish.components), 4), unit)
-        every = f" In all {wish.components:,} components together they are within {together} as surely."
+        together = with_unit(shown_up(made.radius_all_components, 4), unit)
+        every = f" In all {question.components:,} components together they are within {together} as surely."
     plain = (
         f"{agents} within {with_unit(shown_up(made.radius, 4), unit)} of their {target}{each}, with "
         f"probability {odds}.{every} Whoever sees everything that is said, and must tell apart two values "
@@ -173,31 +170,31 @@ def _answered(asked: PlanAnswer, wish: Wish, found: Design) -> PlanAnswer:
         f"time; a blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
     )
     sigma = found.mechanism.parameters.sigma
-    chosen = replace(wish, mixing=sigma) if isinstance(sigma, float) else wish
-    sized = wish.agents is not None or wish.graph is not None
-    curve = _curve(chosen if sized else replace(chosen, agents=made.mechanism.n))
+    chosen = replace(question, mixing=sigma) if isinstance(sigma, float) else question
+    sized = question.agents is not None or question.graph is not None
+    curve = _curve(chosen if sized else replace(chosen, agents=made.mechanism.n), unit)
     return replace(
         asked,
         design=found,
         headline=headline,
         plain=plain,
-        quantities=_quantities(found, wish),
+        quantities=_quantities(found, unit),
         notes=tuple(found.notes()),
-        warning=wide_radius(made.radius, wish.high - wish.low) or "",
+        warning=wide_radius(made.radius, made.spread) or "",
         curve=None if curve is None else replace(curve, point=(made.loss, made.radius)),
     )
 
 
-def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
-    made, values, unit = found.promise, found.promise.as_dict(), wish.unit
+def _quantities(found: Design, unit: str) -> dict[str, tuple[Quantity, ...]]:
+    made, values = found.promise, found.promise.as_dict()
     per = f"per {unit}" if unit else "per unit of adjacency"
     span = "an endless run" if made.horizon is None else f"{made.horizon:,} rounds"
     misses = made.radius_meaning()
     every = []
-    if wish.components > 1:
+    if made.components > 1:
         misses += "; for any one component"
-        meaning = f"the radius for all {wish.components:,} components together"
-        every = [("all components", shown_up(_radius_of_all(found, wish.components)), meaning)]
+        meaning = f"the radius for all {made.components:,} components together"
+        every = [("all components", shown_up(made.radius_all_components), meaning)]
     wider = f"the paper’s bound, {made.radius_chebyshev / made.average_radius:.2g} times as wide"
     once = f"noise drawn once: {found.compared}"
     agree = f"until all agree within {with_unit(near(made.tolerance), unit)}"
@@ -229,19 +226,6 @@ def _quantities(found: Design, wish: Wish) -> dict[str, tuple[Quantity, ...]]:
     return {section: tuple(Quantity(*row) for row in part) for section, part in rows.items()}
 
 
-def _radius_of_all(found: Design, components: int) -> float:
-    """Return the radius that all components keep together, as a session promises it."""
-    made = found.promise
-    return promise(
-        made.mechanism,
-        adjacency=made.adjacency,
-        failure_probability=per_component(made.failure_probability, components),
-        rounds=made.horizon,
-        tolerance=made.tolerance,
-        spread=made.spread,
-    ).radius
-
-
 def _each(value: float | list[float]) -> str:
     """Write a parameter in full, so that whoever types it in gets what was promised; of many, the range."""
     if not isinstance(value, list):
@@ -251,54 +235,43 @@ def _each(value: float | list[float]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _unit_radii(size: Wish) -> tuple[float, float, float, float]:
+def _unit_radii(size: Question) -> tuple[float, float, float, float]:
     """Return the certain part of a radius; at ε = 1 those of fading and one-shot noise, and Chebyshev's."""
-    question = Question(
-        agents=size.agents,
-        graph=None if size.graph is None else graph(size.graph),
-        epsilon=1.0,
-        radius=None,
-        failure_probability=size.failure_probability,
-        rounds=size.rounds,
-        tolerance=1.0,
-        spread=size.spread or 1.0,
-        adjacency=1.0,
-        mixing=size.mixing,
-        true_average=size.true_average,
-    )
-    fading = question.mechanism(1.0)
-    chebyshev = accuracy.chebyshev_radius(fading, question.b, question.rounds)
-    certain = question.rough(deviations=2.0).certain
-    once = question.radius_of(question.one_shot(1.0)) - certain
-    return certain, question.radius_of(fading) - certain, once, chebyshev
+    trial = Trial.of(replace(_loaded(size), epsilon=1.0))
+    fading = trial.mechanism(1.0)
+    chebyshev = accuracy.chebyshev_radius(fading, trial.b, trial.rounds)
+    certain = trial.rough(deviations=2.0).certain
+    once = trial.radius_of(trial.one_shot(1.0)) - certain
+    return certain, trial.radius_of(fading) - certain, once, chebyshev
 
 
-def _curve(wish: Wish) -> TradeoffCurve | None:
+def _curve(question: Question, unit: str) -> TradeoffCurve | None:
     """Return the curve of a question, or None where it has no size or cannot be drawn."""
-    if wish.agents is None and wish.graph is None:
+    if question.agents is None and question.graph is None:
         return None
     # A chart has no place for what is not positive, nor for what floating point cannot divide.
-    drawn = [v for v in (wish.loss, wish.epsilon, wish.radius, wish.adjacency) if v is not None]
+    adjacency, spread, _ = question.scope
+    drawn = [v for v in (question.loss, question.epsilon, question.radius, adjacency) if v is not None]
     if not all(_TINY < value < 1 / _TINY for value in drawn):
         return None
     # All that the three radii depend on: while other fields change, nothing is computed again.
     size = replace(
-        wish, low=0.0, high=1.0, unit="", radius=None, epsilon=None, loss=None, adjacency=1.0,
-        spread=(wish.spread or wish.adjacency) / wish.adjacency if wish.rounds else None, tolerance=None,
+        question, low=None, high=None, components=1, radius=None, epsilon=None, loss=None, adjacency=1.0,
+        spread=spread / adjacency if question.rounds else None, tolerance=1.0,
     )  # fmt: skip
     at_one = _unit_radii(size)
-    certain, fading, one_shot, chebyshev = (radius * wish.adjacency for radius in at_one)
-    loss = wish.loss if wish.epsilon is None else wish.epsilon * wish.adjacency
+    certain, fading, one_shot, chebyshev = (radius * adjacency for radius in at_one)
+    loss = question.loss if question.epsilon is None else question.epsilon * adjacency
     if loss is None:
-        room = (wish.radius or 0.0) - certain
-        point = None if not wish.radius or room <= 0 else (fading / room, wish.radius)
+        room = (question.radius or 0.0) - certain
+        point = None if not question.radius or room <= 0 else (fading / room, question.radius)
     else:
         point = (loss, certain + fading / loss)
-    return TradeoffCurve(fading, one_shot, chebyshev, wish.unit, point, (loss, wish.radius), certain)
+    return TradeoffCurve(fading, one_shot, chebyshev, unit, point, (loss, question.radius), certain)
 
 
-def _refused_curve(wish: Wish) -> TradeoffCurve | None:
-    curve = _curve(wish)
+def _refused_curve(question: Question, unit: str) -> TradeoffCurve | None:
+    curve = _curve(question, unit)
     return None if curve is None else replace(curve, point=None)
 
 
@@ -318,8 +291,7 @@ def _way(form: Form, changes: dict[str, float]) -> Way:
 def _field(error: TacitError) -> str:
     if isinstance(error, GraphError):
         return "graph"
-    said = str(error) if isinstance(error, InputError) else ""
-    return next((where for word, where in _FIELDS.items() if said.startswith(word)), "")
+    return field_of(error.field) if isinstance(error, ParameterError) else ""
 
 
 def steps(curve: TradeoffCurve, points: int = 60) -> FloatArray:

@@ -5,26 +5,25 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from tacit.studio.form import Wish
+from tacit.theory.question import Question
 
 
-def command(wish: Wish) -> str:
+def command(question: Question) -> str:
     """Return the `tacit design` command that gives the same answer."""
     words = ["tacit", "design"]
-    for name, value in wish.asked().items():
+    for name, value in question.given().items():
         words.append(f"--{name.replace('_', '-')}")
         if value is not True:
             words.append(_text(value))
     return shlex.join(words)
 
 
-def python(wish: Wish) -> str:
+def python(question: Question) -> str:
     """Return the Python lines that give the same answer."""
-    asked = {name: repr(value) if value is True else _text(value) for name, value in wish.asked().items()}
-    lines = ["from tacit.theory.design import design"]
-    if wish.graph is not None:
-        lines.insert(0, "from tacit import Graph")
-        asked["graph"] = f"Graph.from_name({wish.graph!r})"
+    asked = {name: repr(value) if value is True else _text(value) for name, value in question.given().items()}
+    lines = ["from tacit import design"]
+    if question.graph is not None:
+        asked["graph"] = repr(question.graph)
     arguments = "".join(f"    {name}={value},\n" for name, value in asked.items())
     lines += ["", f"answer = design(\n{arguments})"]
     lines += ["print(answer.mechanism.parameters)", "print(answer.promise.loss, answer.promise.radius)"]

@@ -110,11 +110,11 @@ def perform(form: Form, seed: int) -> WatchedRun:
 
 def _played(found: PlanAnswer, seed: int) -> WatchedRun:
     assert found.design is not None
-    assert found.wish is not None
-    mechanism, wish = found.design.mechanism, found.wish
-    if wish.components > 1:
+    assert found.question is not None
+    mechanism, question = found.design.mechanism, found.question
+    if question.components > 1:
         raise StateError(
-            f"the studio plays sessions of one number per agent, got {wish.components:,} components: "
+            f"the studio plays sessions of one number per agent, got {question.components:,} components: "
             "set numbers per value to 1."
         )
     if mechanism.n > MOST_AGENTS:
@@ -122,10 +122,10 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
             f"the studio plays sessions of up to {MOST_AGENTS:,} agents, got {mechanism.n:,}: "
             "`tacit simulate` takes more."
         )
-    rounds = wish.rounds or min(max(10, math.ceil(1.3 * found.design.promise.rounds)), 120)
+    rounds = question.rounds or min(max(10, math.ceil(1.3 * found.design.promise.rounds)), 120)
     rounds = min(rounds, 400)
     # The stream of `tacit simulate`: the same seed makes up the same values there.
-    values = np.random.default_rng([seed, 0x7AC17]).uniform(wish.low, wish.high, mechanism.n)
+    values = np.random.default_rng([seed, 0x7AC17]).uniform(*question.span, mechanism.n)
     noise = SimulatedNoise(seed).draw(mechanism.parameters, rounds, mechanism.n)
     execution = mechanism.execute(values, noise)
     weights = accuracy.weights(mechanism)
@@ -134,11 +134,11 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
         plan=found,
         seed=seed,
         execution=execution,
-        fan=fan(mechanism, rounds, (0.5, wish.failure_probability)),
+        fan=fan(mechanism, rounds, (0.5, found.design.promise.failure_probability)),
         average=execution.theta @ weights,
         target=float(weights @ values),
-        spent=np.array([product_up(epsilon, wish.adjacency) for epsilon in epsilons]),
-        places=places(wish.graph, mechanism.n),
+        spent=np.array([product_up(epsilon, question.scope.adjacency) for epsilon in epsilons]),
+        places=places(question.graph, mechanism.n),
     )
 
 
@@ -163,20 +163,20 @@ def places(name: str | None, n: int) -> FloatArray | None:
 
 def edges(session: WatchedRun) -> list[tuple[int, int]]:
     """Return who talks to whom; around a server, number `agents` is the server."""
-    wish = session.plan.wish
-    if wish is None or wish.graph is None:
+    question = session.plan.question
+    if question is None or question.graph is None:
         return [(i, session.agents) for i in range(session.agents)]
-    return [(int(i), int(j)) for i, j in graph(wish.graph).edges()]
+    return [(int(i), int(j)) for i, j in graph(question.graph).edges()]
 
 
 def believe(session: WatchedRun, agent: int, adversary: Adversary, compromised: Sequence[int] = ()) -> Belief:
     """Return what an adversary believes of one agent's value, who at first holds all values for equal."""
-    wish = session.plan.wish
-    assert wish is not None
+    question = session.plan.question
+    assert question is not None
     return belief(
         session.execution,
         agent,
-        prior=(wish.low, wish.high),
+        prior=question.span,
         adversary=adversary,
         compromised=compromised,
         points=161,

@@ -15,8 +15,8 @@ from tacit.errors import Infeasible
 from tacit.rounding import shown_up
 from tacit.theory import convergence
 from tacit.theory.choosing import by_agreement, solve
-from tacit.theory.question import Question
 from tacit.theory.searching import least_whole
+from tacit.theory.trial import Trial
 
 Changes = dict[str, float]
 """New values of some sides, by the name of the option."""
@@ -29,7 +29,7 @@ _EXACT = ("agents", "rounds", "mixing")  # not to be rounded
 _BUMPS = 3  # times a rounded number is raised by a digit before it is given up
 
 
-def refuse(question: Question) -> NoReturn:
+def refuse(question: Trial) -> NoReturn:
     """Raise with the reason, and with what could be asked instead."""
     if question.radius == 0:
         why = (
@@ -52,7 +52,7 @@ def _shown(name: str, value: float) -> str:
     return f"{name.replace('_', ' ')} {value if isinstance(value, int) else f'{value:.12g}'}"
 
 
-def _reason(question: Question) -> str:
+def _reason(question: Trial) -> str:
     """Say what cannot be had."""
     after = f"after {question.rounds} round{'s' * (question.rounds != 1)}"
     if question.rounds is not None and solve(replace(question, tolerance=_ANY)) is not None:
@@ -70,7 +70,7 @@ def _reason(question: Question) -> str:
     return f"{size}{privacy} cannot{joined}."
 
 
-def _one_shot_hint(question: Question) -> str:
+def _one_shot_hint(question: Trial) -> str:
     if question.epsilon is None or question.radius is None or not question.sized:
         return ""
     if question.law is not None:  # asked for by name: no other one is offered
@@ -82,7 +82,7 @@ def _one_shot_hint(question: Question) -> str:
     return f" So would one-shot noise, with radius {shown_up(trial.radius_of(mechanism), _DIGITS)}."
 
 
-def _alternatives(question: Question) -> Iterator[Changes]:
+def _alternatives(question: Trial) -> Iterator[Changes]:
     """Yield changes of the question that give it an answer, as they are printed."""
     told = 0
     for side in _SIDES:
@@ -105,11 +105,11 @@ def _alternatives(question: Question) -> Iterator[Changes]:
                 break
 
 
-def _radius_is_free(question: Question) -> bool:
+def _radius_is_free(question: Trial) -> bool:
     return question.epsilon is not None and question.sized and question.failure_probability is not None
 
 
-def _changed(question: Question, side: str) -> tuple[Changes, Question] | None:
+def _changed(question: Trial, side: str) -> tuple[Changes, Trial] | None:
     """Return the change of one side that gives the question an answer, and the question with it."""
     value = _SIDES[side](question)
     for _ in range(_BUMPS):
@@ -124,7 +124,7 @@ def _changed(question: Question, side: str) -> tuple[Changes, Question] | None:
     return None
 
 
-def _with(question: Question, side: str, value: float) -> tuple[str, Question | None]:
+def _with(question: Trial, side: str, value: float) -> tuple[str, Trial | None]:
     if side == "failure_probability" and not 0 < value < 1:
         return side, None
     if side == "epsilon" and question.by_loss:  # the loss is asked again, and divided by the adjacency again
@@ -132,14 +132,14 @@ def _with(question: Question, side: str, value: float) -> tuple[str, Question | 
     return side, replace(question, **{side: value})  # type: ignore[arg-type]
 
 
-def _radius(question: Question) -> float | None:
+def _radius(question: Trial) -> float | None:
     if question.radius is None or not _radius_is_free(question):
         return None
     found = solve(replace(question, radius=None))
     return None if found is None else found.radius_of(found.mechanism(found.epsilon or 1.0)) * (1 + 1e-9)
 
 
-def _epsilon(question: Question) -> float | None:
+def _epsilon(question: Trial) -> float | None:
     if question.epsilon is None or question.radius is None or not question.sized:
         return None
     if question.failure_probability is None:
@@ -150,14 +150,14 @@ def _epsilon(question: Question) -> float | None:
     return found.epsilon * (1 + 1e-9) * (question.adjacency if question.by_loss else 1.0)
 
 
-def _failure(question: Question) -> float | None:
+def _failure(question: Trial) -> float | None:
     if question.radius is None or not _radius_is_free(question):
         return None
     found = solve(replace(question, failure_probability=None))
     return None if found is None else found.b * (1 + 1e-9)
 
 
-def _agents(question: Question) -> int | None:
+def _agents(question: Trial) -> int | None:
     if question.graph is not None or question.agents is None or question.radius is None:
         return None
     if question.epsilon is None or question.failure_probability is None:
@@ -166,7 +166,7 @@ def _agents(question: Question) -> int | None:
     return None if found is None else found.agents
 
 
-def _tolerance(question: Question) -> float | None:
+def _tolerance(question: Trial) -> float | None:
     if question.rounds is None:
         return None
     if question.epsilon is None or not question.sized:  # as they would be if agents need not agree
@@ -181,7 +181,7 @@ def _tolerance(question: Question) -> float | None:
     return None
 
 
-def _rounds(question: Question) -> int | None:
+def _rounds(question: Trial) -> int | None:
     if question.rounds is None:
         return None
     endless = replace(question, rounds=None)
@@ -202,14 +202,14 @@ def _rounds(question: Question) -> int | None:
     return None
 
 
-def _mixing(question: Question) -> float | None:
+def _mixing(question: Trial) -> float | None:
     if question.mixing is None:
         return None
     found = solve(replace(question, mixing=None))
     return found.mixing if found is not None and isinstance(found.mixing, float) else None
 
 
-_SIDES: dict[str, Callable[[Question], float | None]] = {
+_SIDES: dict[str, Callable[[Trial], float | None]] = {
     "radius": _radius,
     "epsilon": _epsilon,
     "failure_probability": _failure,

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.theory import accuracy, convergence
-from tacit.theory.question import BRISK, Question
+from tacit.theory.trial import BRISK, Trial
 
 _GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, BRISK)
 _BEYOND = (0.995, 0.999, 0.9999, 0.99999, 0.999999)  # only where nothing smoother does
@@ -23,7 +23,7 @@ _NEARBY = 6  # points tried between two neighbours of the grid, twice
 _TRIES = 3  # of the roughly best, exactly
 
 
-def solve(question: Question) -> Question | None:
+def solve(question: Trial) -> Trial | None:
     """Return the question with mixing chosen and the open side answered; None where nothing does."""
     if question.mixing is not None:
         return _filled(question)
@@ -34,7 +34,7 @@ def solve(question: Question) -> Question | None:
     return None
 
 
-def smoothest(question: Question) -> float | None:
+def smoothest(question: Trial) -> float | None:
     """Return the least mixing found that meets everything asked; None where none does, or it is not free."""
     if question.mixing is not None:
         return None
@@ -52,7 +52,7 @@ def smoothest(question: Question) -> float | None:
     return high
 
 
-def by_agreement(question: Question) -> list[tuple[float, Question]]:
+def by_agreement(question: Trial) -> list[tuple[float, Trial]]:
     """Return how far apart agents end with each mixing of a grid, the closest first; ε and size are given."""
     found = []
     for sigma in [question.mixing] if question.mixing is not None else _grid(question):
@@ -61,7 +61,7 @@ def by_agreement(question: Question) -> list[tuple[float, Question]]:
     return sorted(found, key=lambda pair: pair[0])
 
 
-def _filled(question: Question) -> Question | None:
+def _filled(question: Trial) -> Trial | None:
     """Answer the open side for the mixing given; None where what is asked cannot be met with it."""
     if not question.sized:
         n = question.least_agents()
@@ -76,7 +76,7 @@ def _filled(question: Question) -> Question | None:
     return question if question.met_by(mechanism) else None
 
 
-def _candidates(question: Question) -> Iterator[float]:
+def _candidates(question: Trial) -> Iterator[float]:
     """Mixings to try, the most promising first."""
     if question.rounds is None:  # the more, the more accurate
         yield BRISK
@@ -105,7 +105,7 @@ def _between(low: float, high: float) -> Iterable[float]:
     return [round(float(sigma), min(digits, 6)) for sigma in np.linspace(low, high, _NEARBY + 2)[1:-1]]
 
 
-def _grid(question: Question) -> list[float]:
+def _grid(question: Trial) -> list[float]:
     """Mixings to look at: a grid, where agents agree fastest, and where they agree just in time."""
     found = set(_GRID)
     one = replace(question, mixing=0.5, epsilon=1.0).mechanism(1.0)
@@ -118,7 +118,7 @@ def _grid(question: Question) -> list[float]:
     return sorted(sigma for sigma in found if 0 < sigma < 1)
 
 
-def _deviations(question: Question) -> float:
+def _deviations(question: Trial) -> float:
     """About how many standard deviations of the average a radius is, for such noise."""
     sized = question if question.sized else replace(question, agents=1000)
     mechanism = replace(sized, mixing=0.5).mechanism(1.0)
@@ -126,7 +126,7 @@ def _deviations(question: Question) -> float:
     return accuracy.radius(mechanism, question.b, question.rounds) / spread
 
 
-def _score(question: Question, sigma: float, deviations: float) -> tuple[float, float]:
+def _score(question: Trial, sigma: float, deviations: float) -> tuple[float, float]:
     """About how much is amiss with this mixing, and what the open side has to be: the less the better."""
     sized = question if question.sized else replace(question, agents=1000)
     rough = replace(sized, mixing=sigma).rough(deviations)

@@ -12,6 +12,7 @@ from tacit.mechanism import Mechanism
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.ending import ending, shares
+from tacit.theory.question import scope
 from tacit.theory.tables import html_table, shown_near
 
 
@@ -36,6 +37,9 @@ class Promise:
         has no such factor.
     rounds : int
         Rounds asked about, or else rounds until agents agree within `tolerance`.
+    components, radius_all_components
+        How many numbers a value has, and the radius that covers all of them at once. `radius` and the other
+        bounds are for any one of them.
     horizon : int or None
         Number of rounds that ε and the radii speak of; None for an endless run.
     """
@@ -56,6 +60,8 @@ class Promise:
     rate: float | None
     rounds: int
     target: str
+    components: int
+    radius_all_components: float
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -69,6 +75,8 @@ class Promise:
             "loss": self.loss,
             "failure_probability": self.failure_probability,
             "radius": self.radius,
+            "components": self.components,
+            "radius_all_components": self.radius_all_components,
             "average_radius": self.average_radius,
             "radius_chebyshev": self.radius_chebyshev,
             "variance": self.variance,
@@ -130,29 +138,38 @@ class Promise:
         return html_table(title, ("", "value", "meaning"), self.rows())
 
 
-def promise(
+def analyze(
     mechanism: Mechanism,
     *,
-    adjacency: float = 1.0,
+    adjacency: float | None = None,
     failure_probability: float = 0.05,
     rounds: int | None = None,
     tolerance: float | None = None,
     spread: float | None = None,
+    components: int = 1,
 ) -> Promise:
     """Return what a mechanism promises over an endless run, or over `rounds` rounds.
 
     Parameters
     ----------
-    adjacency : float
-        The most one agent's value may differ between two worlds that must look alike.
+    adjacency : float, optional
+        The most one agent's value may differ between two worlds that must look alike; 1 unless given.
     spread : float, optional
         Largest minus smallest initial value; the adjacency unless given.
     tolerance : float, optional
         How close agents must be to agree; a thousandth of the spread unless given.
+    components : int
+        How many numbers a value has. `radius` is for any one of them.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> made = analyze(ClientServer(Fading(0.8, 10, 0.6), agents=500))
+    >>> made.epsilon, made.rounds
+    (0.15, 5)
     """
+    adjacency, spread, tolerance = scope(adjacency, spread, tolerance)
     privacy.require_adjacency(adjacency)
-    spread = adjacency if spread is None else spread
-    tolerance = spread / 1000 if tolerance is None else tolerance
     if not tolerance > 0:
         raise ParameterError(
             f"tolerance must be a positive number, got {tolerance}: agents never agree exactly."
@@ -163,6 +180,9 @@ def promise(
         settled = convergence.rounds_to_agreement(mechanism, tolerance, spread, share)
     epsilon = privacy.epsilon(mechanism.parameters, rounds)
     end = ending(mechanism, failure_probability, rounds, spread)
+    every = end
+    if components != 1:
+        every = ending(mechanism, failure_probability, rounds, spread, components=components)
     return Promise(
         mechanism=mechanism,
         adjacency=adjacency,
@@ -179,6 +199,8 @@ def promise(
         variance=accuracy.variance(mechanism, rounds),
         rate=_rate(mechanism),
         rounds=settled,
+        components=components,
+        radius_all_components=every.radius,
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
     )
 

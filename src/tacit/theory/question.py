@@ -1,220 +1,370 @@
-"""A design question: which sides are given, and what each choice would lead to."""
+"""What can be asked of a mechanism: one value, for Python, the command line, the studio and sessions.
 
+**To add a field**, add one entry to `Question`. It says the field's default, how it is read and checked
+(`kind`), which verbs take it, and its help. `tacit.design(...)` and the commands `analyze`, `audit`,
+`design`, `simulate` and `session new` get the keyword or the option from that entry. Then let
+`Question.place` (who talks to whom) or `Question.scope` (what promises are about) use it. A field for the
+studio also needs its text in `tacit.studio.form.Form`; `tests/theory/test_question.py` fails without it.
+
+This module imports neither numpy nor scipy, so that `tacit design --help` answers at once.
+"""
+
+# ruff: noqa: RUF009 - fields are made by a function of this module
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from functools import cached_property, wraps
+from inspect import signature
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, SupportsFloat, TypeVar, final
 
-import numpy as np
-
-from tacit.arrays import FloatArray, PerAgent
 from tacit.errors import ParameterError
-from tacit.graph import Graph
-from tacit.law import Fading, Law, OneShot
-from tacit.mechanism import ClientServer, Distributed, Mechanism
-from tacit.rounding import shown_up
-from tacit.theory import accuracy, convergence
-from tacit.theory.agreement import apart
-from tacit.theory.ending import Ending, ending, failure, shares
-from tacit.theory.laplace_sum import require_probability
-from tacit.theory.optimum import averaging_mixing
-from tacit.theory.privacy import require_adjacency
-from tacit.theory.promise import Promise, promise
-from tacit.theory.searching import least, least_whole
 
-BRISK = 0.99
-"""The most mixing a design chooses unless more is needed: radii are within 6% of the limit at mixing 1."""
+if TYPE_CHECKING:
+    from tacit.arrays import PerAgent
+    from tacit.graph import Graph
+    from tacit.law import Law
+    from tacit.mechanism import Mechanism
 
-MOST_AGENTS = 10**15
-_DIGITS = 8  # of noise and decay, rounded up: what is printed is what was computed
-_SAME = 1 + 1e-12  # a tolerance that is met up to rounding is met: 0.1³ is 0.001
+_LARGEST = sys.float_info.max
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Question:
-    """The four sides as they were given; None is what is asked for.
+@final
+@dataclass(frozen=True)
+class Asked:
+    """How a field of a question is read, and what it says about itself.
 
-    `mixing` None leaves it free (see `tacit.theory.design`); the methods that need one then take
-    `BRISK`. `by_loss` says that privacy was given as a loss, so that answers speak of it too;
-    `law` is the noise law asked about, fading noise unless given.
+    Attributes
+    ----------
+    kind : str
+        A key of `KINDS`: how the value is checked, and how it is read from text.
+    verbs : tuple of str
+        Which commands take the field; "studio" is the page.
+    help : str
+        For the command line, with the paper's letter.
     """
 
-    agents: int | None
-    graph: Graph | None
-    epsilon: float | None
-    radius: float | None
-    failure_probability: float | None
-    rounds: int | None
-    tolerance: float
-    spread: float
+    kind: str
+    verbs: tuple[str, ...]
+    help: str
+
+
+class Scope(NamedTuple):
+    """What promises are about, defaults filled in."""
+
     adjacency: float
-    mixing: PerAgent | None
-    true_average: bool
-    by_loss: bool = False
-    law: type[Law] | None = None
+    spread: float
+    tolerance: float
+
+
+def _asked(kind: str, verbs: str, text: str, default: Any = None) -> Any:
+    return field(default=default, metadata={"asked": Asked(kind, tuple(verbs.split()), text)})
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question about private averaging, as it was asked. None is what is left open, or to its default.
+
+    Two kinds of question share these fields. With `mixing`, `noise` and `decay` the question is what they
+    promise (`mechanism`). With two or more of privacy (`epsilon` or `loss`), accuracy (`radius`) and size
+    (`agents` or `graph`) the question is which parameters are best (`tacit.design`).
+
+    Raises
+    ------
+    ParameterError
+        If a field is out of range, or two fields exclude each other; its `field` is the field's name.
+
+    Examples
+    --------
+    >>> Question(agents=500, low=0, high=50, loss=1).scope
+    Scope(adjacency=50.0, spread=50.0, tolerance=0.05)
+    >>> Question(agents=500, mixing=0.8, noise=10, decay=0.6).mechanism().n
+    500
+    """
+
+    agents: int | None = _asked(
+        "whole", "analyze audit design simulate session studio", "Number of agents around a server (N)."
+    )
+    graph: Graph | str | None = _asked(
+        "graph",
+        "analyze audit design simulate session studio",
+        "No server: agents on a graph like ring:100, karate, or a file. See `tacit graph --help`.",
+    )
+    epsilon: float | None = _asked("positive", "design session studio", "Privacy per unit of adjacency (ε).")
+    loss: float | None = _asked(
+        "positive", "design session studio", "Privacy as epsilon × adjacency, instead of --epsilon."
+    )
+    radius: float | None = _asked(
+        "at least 0",
+        "design session studio",
+        "How far from the target agents may end (r), in any one component.",
+    )
+    failure_probability: float | None = _asked(
+        "probability",
+        "analyze design simulate session studio",
+        "How often the radius may be missed, in (0, 1) (b).",
+        0.05,
+    )
+    mixing: PerAgent | None = _asked(
+        "per agent",
+        "analyze audit design simulate session studio",
+        "How far an agent moves towards the feedback per round, in (0, 1) (σ; not a standard deviation).",
+    )
+    noise: PerAgent | None = _asked(
+        "per agent", "analyze audit simulate", "Scale of the Laplace noise of round 0 (c)."
+    )
+    decay: PerAgent | None = _asked(
+        "per agent", "analyze audit simulate", "The noise of round t has scale c·q^t; above 1 - mixing (q)."
+    )
+    law: type[Law] | str | None = _asked(
+        "law",
+        "analyze audit design simulate session",
+        "Noise law: fading, one-shot or constant.  [default: fading]",
+    )
+    true_average: bool = _asked(
+        "flag",
+        "design session studio",
+        "On a graph: mixing per agent that reaches the true average.",
+        False,
+    )
+    low: float | None = _asked("number", "analyze design session studio", "No value is below this.")
+    high: float | None = _asked("number", "analyze design session studio", "No value is above this.")
+    components: int = _asked("whole", "analyze design session studio", "How many numbers a value has.", 1)
+    adjacency: float | None = _asked(
+        "positive",
+        "analyze design simulate session studio",
+        "By how much one agent's value may differ between worlds that must look alike (δ).  "
+        "[default: 1, or the whole range if --low and --high are given]",
+    )
+    spread: float | None = _asked(
+        "at least 0",
+        "analyze design simulate",
+        "Largest minus smallest initial value.  [default: high - low, or the adjacency]",
+    )
+    rounds: int | None = _asked(
+        "whole",
+        "analyze design simulate session studio",
+        "Run so many rounds; without it, guarantees cover an endless run (T).",
+    )
+    tolerance: float | None = _asked(
+        "positive",
+        "analyze design simulate session studio",
+        "How close agents must be to agree.  [default: spread / 1000]",
+    )
 
     def __post_init__(self) -> None:
-        require_adjacency(self.adjacency)
-        for name in ("epsilon", "tolerance", "spread"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise ParameterError(f"{name} must be a positive number, got {value}.")
-        if self.radius is not None and not (math.isfinite(self.radius) and self.radius >= 0):
-            raise ParameterError(f"radius must be a number of at least 0, got {self.radius}.")
-        if self.rounds is not None and self.rounds < 1:
-            raise ParameterError(f"rounds must be at least 1, got {self.rounds}.")
-        if self.agents is not None and self.graph is not None:
-            raise ParameterError(
-                "give a number of agents (around a server) or a graph (without one), not both."
-            )
-        given = (self.epsilon is not None, self.radius is not None, self.sized)
-        if sum(given) < 2:
-            raise ParameterError(
-                "a design needs at least two of privacy (epsilon), accuracy (radius) and size (agents or "
-                "graph): the third is what it answers."
-            )
-        require_probability(self.b)
-        OneShot(self.sigma, 1.0)  # refuses a mixing out of range
-        if self.failure_probability is None and not all(given):
-            raise ParameterError("to be told the failure probability, give epsilon, radius and a size.")
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if value is not None:
+                object.__setattr__(self, own.name, KINDS[asked(own.name).kind](own.name, value))
+        self._exclude("agents", "graph", "a number of agents (around a server) or a graph (without one)")
+        self._exclude("epsilon", "loss", "epsilon or loss (= epsilon × adjacency)")
+        self._exclude("spread", "low", "spread or the range (low and high)")
+        if (self.low is None) != (self.high is None):
+            raise ParameterError("give low and high together: they are the range of values.", "high")
+        low, high = self.low or 0.0, 1.0 if self.high is None else self.high
+        if self.low is not None and not (low < high and math.isfinite(high - low)):
+            raise ParameterError(f"the range must be finite with low < high, got {low} to {high}.", "high")
+
+    def _exclude(self, one: str, other: str, what: str) -> None:
+        if getattr(self, one) is not None and getattr(self, other) is not None:
+            raise ParameterError(f"give {what}, not both.", other)
+
+    @classmethod
+    def names(cls, verb: str | None = None) -> tuple[str, ...]:
+        """Return the names of the fields that a verb takes, or of all."""
+        return tuple(f.name for f in fields(cls) if verb is None or verb in asked(f.name).verbs)
+
+    def given(self) -> dict[str, Any]:
+        """Return the fields that differ from their default."""
+        said = {own.name: (getattr(self, own.name), own.default) for own in fields(self)}
+        return {name: value for name, (value, usual) in said.items() if value is not usual and value != usual}
+
+    @cached_property
+    def scope(self) -> Scope:
+        """Adjacency, spread and tolerance, with the defaults that the help tells."""
+        span = None if self.low is None else self.span
+        return scope(self.adjacency, self.spread, self.tolerance, span, self.components)
+
+    @cached_property
+    def chosen_law(self) -> type[Law]:
+        """The noise law asked about: fading noise unless another was named."""
+        from tacit.law import Fading, named
+
+        if self.law is None:
+            return Fading
+        return named(self.law) if isinstance(self.law, str) else self.law
+
+    @cached_property
+    def network(self) -> Graph | None:
+        """The graph, read from its name or file where one was given."""
+        from tacit.graph import Graph
+
+        return Graph.load(self.graph) if isinstance(self.graph, str) else self.graph
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The range of values; refused where it was not given."""
+        if self.low is None or self.high is None:
+            raise ParameterError("the range of values is missing: give low and high.", "low")
+        return self.low, self.high
 
     @property
     def sized(self) -> bool:
         """Whether the number of agents is given."""
         return self.agents is not None or self.graph is not None
 
-    @property
-    def b(self) -> float:
-        """The failure probability, where it is given."""
-        return 0.05 if self.failure_probability is None else self.failure_probability
+    def place(self, law: Law, agents: int | None = None) -> Mechanism:
+        """Put a law on the graph, or around a server for so many agents."""
+        from tacit.mechanism import ClientServer, Distributed
 
-    @property
-    def sigma(self) -> float | FloatArray:
-        """The mixing to use."""
-        sigma = np.asarray(BRISK if self.mixing is None else self.mixing, dtype=np.float64)
-        if self.true_average:
-            largest = float(np.max(sigma))
-            return largest if self.graph is None else averaging_mixing(self.graph, largest)
-        return sigma if sigma.ndim else float(sigma)
+        if self.network is not None:
+            return Distributed(law, self.network)
+        return ClientServer(law, agents=1 if agents is None else agents)
 
-    def on_topology(self, parameters: Law) -> Mechanism:
-        """Put parameters on the graph, or around a server."""
-        if self.graph is not None:
-            return Distributed(parameters, self.graph)
-        return ClientServer(parameters, agents=1 if self.agents is None else self.agents)
+    def mechanism(self) -> Mechanism:
+        """Return the mechanism that mixing, noise and decay describe, refusing too few and too many."""
+        law = self.chosen_law
+        missing = [word for word in law.words() if getattr(self, word) is None]
+        if missing:
+            raise ParameterError(
+                f"{law.name} noise needs {' and '.join(missing)}: `tacit design` finds the best.", missing[0]
+            )
+        for word in ("noise", "decay"):
+            if getattr(self, word) is not None and word not in law.words():
+                raise ParameterError(f"{law.name} noise has no {word}: leave it out.", word)
+        if not self.sized:
+            raise ParameterError("give a number of agents (around a server) or a graph.", "agents")
+        return self.place(law.from_words({word: getattr(self, word) for word in law.words()}), self.agents)
 
-    def mechanism(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with the noise that is asked about, for ε."""
-        return self.with_law(self.law or Fading, epsilon)
+    def promised(self) -> dict[str, Any]:
+        """Return the keyword arguments of `tacit.analyze`, besides the mechanism."""
+        return {
+            **self.scope._asdict(),
+            "failure_probability": self.failure_probability,
+            "rounds": self.rounds,
+            "components": self.components,
+        }
 
-    def with_law(self, law: type[Law], epsilon: float) -> Mechanism:
-        """Return the mechanism with a law's noise of least variance for ε, in numbers to type in."""
-        return self.on_topology(law.best(self.sigma, epsilon, self.rounds).rounded(_typed))
 
-    def one_shot(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with one-shot noise for ε: what every answer is compared with."""
-        return self.with_law(OneShot, epsilon)
+def asked(name: str) -> Asked:
+    """Return how a field of a question is read, and what it says about itself."""
+    found: Asked = Question.__dataclass_fields__[name].metadata["asked"]
+    return found
 
-    def ending_of(self, mechanism: Mechanism) -> Ending:
-        """How far from the target and from each other agents end, at the failure probability asked for."""
-        return ending(mechanism, self.b, self.rounds, self.spread)
 
-    def radius_of(self, mechanism: Mechanism) -> float:
-        """The radius of a mechanism at the failure probability asked for."""
-        return self.ending_of(mechanism).radius
+def scope(
+    adjacency: float | None,
+    spread: float | None,
+    tolerance: float | None,
+    span: tuple[float, float] | None = None,
+    components: int = 1,
+) -> Scope:
+    """Fill in what was not given, with the range of values (`span`) or without one."""
+    if adjacency is None:
+        adjacency = 1.0 if span is None else diameter(*span, components)
+    if spread is None:
+        spread = adjacency if span is None else span[1] - span[0]
+    return Scope(adjacency, spread, spread / 1000 if tolerance is None else tolerance)
 
-    def failure_of(self, mechanism: Mechanism) -> float:
-        """How likely a mechanism leaves the radius asked for."""
-        return failure(mechanism, self.radius or 0.0, self.rounds, self.spread)
 
-    def disagreement_of(self, mechanism: Mechanism) -> float:
-        """How far apart agents may be after the rounds asked for."""
-        share = shares(mechanism, self.b).agreement
-        return convergence.disagreement(mechanism, self.rounds or 0, self.spread, share)
+def diameter(low: float, high: float, components: int) -> float:
+    """Return the L1 distance of the two ends of a range, all components together, rounded up."""
+    from fractions import Fraction
 
-    def met_by(self, mechanism: Mechanism) -> bool:
-        """Whether agents end close enough to the target, and to each other where rounds are given."""
-        if self.rounds is not None and self.disagreement_of(mechanism) > self.tolerance * _SAME:
-            return False
-        return self.radius is None or self.radius_of(mechanism) <= self.radius
+    from tacit.rounding import fraction_up
 
-    def promise_of(self, mechanism: Mechanism) -> Promise:
-        """Everything a mechanism promises, in the terms of the question."""
-        return promise(
-            mechanism,
-            adjacency=self.adjacency,
-            failure_probability=self.b,
-            rounds=self.rounds,
-            tolerance=self.tolerance,
-            spread=self.spread,
+    return fraction_up(components * (Fraction(high) - Fraction(low)))
+
+
+def asks(question: Callable[P, Question]) -> Callable[[Callable[[Question], R]], Callable[P, R]]:
+    """Let a function of a question take the question's fields as keywords, with their types."""
+
+    def decorate(answer: Callable[[Question], R]) -> Callable[P, R]:
+        @wraps(answer)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return answer(question(*args, **kwargs))
+
+        shape = signature(answer)
+        call.__signature__ = signature(question).replace(  # type: ignore[attr-defined]
+            return_annotation=shape.return_annotation
         )
+        return call
 
-    def least_epsilon(self) -> float | None:
-        """The least ε that meets what is asked with this mixing; None where no ε does."""
-        if self.radius is None:
-            guess = 1.0
-        else:
-            certain, noise, *_ = self.rough(deviations=2.0)
-            if certain >= self.radius:
-                return None
-            guess = noise / (self.radius - certain)
-            for _ in range(4):  # the noise's part of the radius is nearly proportional to 1/ε
-                found = self.radius_of(self.mechanism(guess)) - certain
-                guess *= found / (self.radius - certain)
-                if abs(found / (self.radius - certain) - 1) < 1e-10:
-                    break
-        return least(lambda epsilon: self.met_by(self.mechanism(epsilon)), guess, most=1e12)
-
-    def least_agents(self) -> int | None:
-        """The least number of agents around a server that meets what is asked; None where none does."""
-        if self.radius is None:
-            return 1
-
-        def enough(n: int) -> bool:
-            sized = replace(self, agents=n, graph=None)
-            return sized.met_by(sized.mechanism(self.epsilon or 1.0))
-
-        n = 1000
-        for _ in range(4):  # the noise's part of the radius is nearly proportional to 1/√N
-            sized = replace(self, agents=n, graph=None)
-            certain = sized.rough(deviations=2.0).certain
-            if certain >= self.radius and n > 1:
-                return None if not enough(1) else 1
-            found = sized.radius_of(sized.mechanism(self.epsilon or 1.0)) - certain
-            previous, n = n, math.ceil(min(n * (found / (self.radius - certain)) ** 2, MOST_AGENTS))
-            if abs(n - previous) <= 1:
-                break
-        return least_whole(enough, n, lowest=1, most=MOST_AGENTS)
-
-    def rough(self, deviations: float) -> Rough:
-        """About how radius and disagreement depend on ε, without the exact law of the noise.
-
-        `deviations` is about how many standard deviations of the average a radius is.
-        """
-        mechanism = self.mechanism(1.0)
-        noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
-        if self.rounds is None:
-            return Rough(0.0, noise, 0.0, 0.0)
-        share = shares(mechanism, self.b).agreement
-        noisy = apart(mechanism, self.rounds, self.spread, share, quick=True)
-        if convergence.moves_as_one(mechanism):
-            return Rough(noisy.own, noise, noisy.pair, 0.0)
-        quiet = apart(self.mechanism(1e12), self.rounds, self.spread, share, quick=True)
-        return Rough(quiet.own, noisy.own - quiet.own + noise, quiet.pair, noisy.pair - quiet.pair)
+    return decorate
 
 
-class Rough(NamedTuple):
-    """About: radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε."""
-
-    certain: float
-    noise: float
-    apart: float
-    apart_by_noise: float
+# ---- how fields are checked -------------------------------------------------------------------------
 
 
-def _typed(value: float, distance: float | None = None) -> float:
-    """Round up to digits that can be typed in; of a decay near 1, also its distance from 1."""
-    digits = _DIGITS if distance is None else _DIGITS + max(0, math.ceil(-math.log10(distance)))
-    rounded = float(shown_up(value, min(digits, 16)))
-    return rounded if rounded >= value and (distance is None or rounded < 1) else value
+def _number(
+    name: str, value: Any, must: str = "be a finite number", least: float = -sys.float_info.max
+) -> float:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, SupportsFloat)
+        or not least <= float(value) < math.inf
+    ):
+        raise ParameterError(f"{_words(name)} must {must}, got {value}.", name)
+    return float(value)
+
+
+def _positive(name: str, value: Any) -> float:
+    return _number(name, value, "be a positive number", least=math.ulp(0.0))
+
+
+def _at_least_0(name: str, value: Any) -> float:
+    return _number(name, value, "be a number of at least 0", least=0.0)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise ParameterError(f"{_words(name)} must be a whole number of at least 1, got {value}.", name)
+    return int(value)
+
+
+def _probability(name: str, value: Any) -> float:
+    if 0 < _number(name, value, "be in (0, 1)") < 1:
+        return float(value)
+    raise ParameterError(
+        f"{_words(name)} must be in (0, 1), got {value}: Laplace noise has no bound that always holds, "
+        "and one that never needs to hold says nothing.",
+        name,
+    )
+
+
+def _per_agent(name: str, value: Any) -> float | tuple[float, ...]:
+    """Return one number, or a tuple of one per agent; the law says which numbers will do."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # an array, or a number of numpy's
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return tuple(_number(name, each) for each in value)
+    return _number(name, value)
+
+
+def _as_given(name: str, value: Any) -> Any:  # noqa: ARG001
+    return value
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+KINDS: dict[str, Callable[[str, Any], Any]] = {
+    "number": _number,
+    "positive": _positive,
+    "at least 0": _at_least_0,
+    "whole": _whole,
+    "probability": _probability,
+    "per agent": _per_agent,
+    "graph": _as_given,
+    "law": _as_given,
+    "flag": _as_given,
+}
+"""How a field is checked, by its kind; each error names the field."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,26 +79,27 @@ class Scenario:
         """Make keys, a session and made-up values."""
         from tacit.runtime.session.design import draft
         from tacit.runtime.session.file import write_session
-        from tacit.theory.design import design
+        from tacit.theory.answers import answer
+        from tacit.theory.question import Question
 
         graph = _graph(topology, agents)
         names = [f"agent-{i}" for i in range(agents)]
         roster = make_roster(folder, names, graph=graph is not None)
-        size: dict[str, Any] = {"agents": agents} if graph is None else {"graph": graph}
-        asked = design(**size, epsilon=epsilon, mixing=mixing, spread=HIGH - LOW)
-        needed = asked.promise.rounds
+        asked = Question(
+            agents=agents if graph is None else None,
+            graph=graph,
+            epsilon=epsilon,
+            mixing=mixing,
+            low=LOW,
+            high=HIGH,
+            adjacency=1.0,
+        )
+        needed = answer(asked).promise.rounds
         chosen = rounds or min(needed, _MOST_ROUNDS)
         session = draft(
             "demo",
             roster,
-            low=LOW,
-            high=HIGH,
-            graph=graph,
-            epsilon=epsilon,
-            adjacency=1.0,
-            mixing=mixing,
-            rounds=chosen,
-            tolerance=_ANY if chosen < needed else None,
+            replace(asked, rounds=chosen, tolerance=_ANY if chosen < needed else None),
             deadlines=Deadlines(round=10.0 + agents / 10, start=120.0, repeat=1.0 + agents / 100),
         )
         write_session(session, folder / "session.toml", addresses=make_addresses(session))

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import FloatArray, PerAgent
+from tacit.arrays import FloatArray
 from tacit.errors import InputError
 from tacit.graph import Graph
-from tacit.law import Law
 from tacit.mechanism.lattice import Lattice
-from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session, diameter
+from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session
 from tacit.runtime.identity.roster import COORDINATOR, Roster
-from tacit.theory.design import design
+from tacit.theory.answers import answer
 from tacit.theory.promise import Promise
+from tacit.theory.question import Question
 
 _TRIES = 60
 WEEK = 7 * 86_400.0
@@ -28,22 +28,8 @@ WEEK = 7 * 86_400.0
 def draft(
     name: str,
     roster: Roster,
+    question: Question,
     *,
-    low: float,
-    high: float,
-    graph: Graph | None = None,
-    epsilon: float | None = None,
-    loss: float | None = None,
-    adjacency: float | None = None,
-    radius: float | None = None,
-    failure_probability: float = 0.05,
-    rounds: int | None = None,
-    tolerance: float | None = None,
-    mixing: PerAgent | None = None,
-    true_average: bool = False,
-    law: type[Law] | None = None,
-    one_shot: bool = False,
-    components: int = 1,
     deadlines: Deadlines | None = None,
     quorum: int | None = None,
     start: int | None = None,
@@ -55,39 +41,18 @@ def draft(
 
     Parameters
     ----------
-    graph : Graph, optional
-        Who talks to whom, agent i being the roster's i-th; without it there is a coordinator.
-    epsilon, loss, adjacency, radius, failure_probability, tolerance, mixing, true_average
-        As in `tacit.theory.design.design`. The adjacency covers the whole range unless given.
-    rounds : int, optional
-        As many as it takes to agree unless given.
-    law : class of a noise law, optional
-        Fading noise unless given.
-    one_shot : bool
-        The same as ``law=OneShot``.
+    question : Question
+        With `low` and `high`. Agent i of its graph is the roster's i-th; without a graph there is a
+        coordinator. There are as many rounds as it takes to agree unless the question says how many.
     expires : int, optional
         When the session ends for everyone, in seconds since 1970 (UTC); `usual_expiry` unless given.
     """
-    n = len(roster.members)
+    n, graph = len(roster.members), question.network
     _require_fitting(n, roster, graph)
-    span = _span(low, high)
-    delta = diameter(low, high, components) if adjacency is None else adjacency
-    asked: dict[str, Any] = {
-        "agents": n if graph is None else None,
-        "graph": graph,
-        "epsilon": epsilon,
-        "loss": loss,
-        "adjacency": delta,
-        "radius": radius,
-        "failure_probability": failure_probability,
-        "tolerance": tolerance,
-        "spread": span,
-        "mixing": mixing,
-        "true_average": true_average,
-        "law": law,
-        "one_shot": one_shot,
-    }
-    promise = _promise(asked, rounds)
+    low, high = question.span
+    if graph is None:
+        question = replace(question, agents=n)
+    promise = _promise(question)
     parameters = promise.mechanism.parameters
     waits = deadlines or Deadlines()
     fixed: dict[str, Any] = {
@@ -99,8 +64,8 @@ def draft(
         "mixing": _plain(parameters.sigma),
         "decay": _plain(parameters.worded()["decay"]) if "decay" in parameters.words() else None,
         "rounds": promise.rounds,
-        "adjacency": delta,
-        "components": components,
+        "adjacency": promise.adjacency,
+        "components": question.components,
         "deadlines": waits,
         "quorum": quorum,
         "start": start,
@@ -112,7 +77,7 @@ def draft(
         lattice = Lattice.fitting(noisy, promise.rounds, low, high)
         return Session(noise=_plain(c), lattice=lattice, **fixed)
 
-    return _within(session, parameters.c, promise.loss if loss is None else loss)
+    return _within(session, parameters.c, promise.loss if question.loss is None else question.loss)
 
 
 def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) -> int:
@@ -124,13 +89,14 @@ def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) ->
     return min(math.ceil((time.time() if now is None else now) + max(WEEK, 2 * longest)), LAST_EXPIRY)
 
 
-def _promise(asked: dict[str, Any], rounds: int | None) -> Promise:
+def _promise(question: Question) -> Promise:
     """Design for so many rounds; where they are open, for as many as agents need to agree."""
-    made = design(**asked, rounds=rounds).promise
+    made = answer(question).promise
     _require_few(made.rounds)
-    if rounds is not None:
+    if question.rounds is not None:
         return made
-    return design(**asked, rounds=max(made.rounds, 1)).promise  # less noise than for an endless run
+    # Less noise than for an endless run.
+    return answer(replace(question, rounds=max(made.rounds, 1))).promise
 
 
 def _require_few(rounds: int) -> None:
@@ -170,12 +136,6 @@ def _require_fitting(n: int, roster: Roster, graph: Graph | None) -> None:
         )
     if n == 0:
         raise InputError("the roster must hold agents, and holds only a coordinator.")
-
-
-def _span(low: float, high: float) -> float:
-    if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
-        raise InputError(f"the range must be finite with low < high, got {low} to {high}.")
-    return high - low
 
 
 def _plain(value: float | FloatArray) -> PerMember:

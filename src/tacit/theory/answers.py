@@ -12,17 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.arrays import PerAgent
-from tacit.errors import ParameterError
-from tacit.graph import Graph
-from tacit.law import Law, OneShot
 from tacit.mechanism import Mechanism
 from tacit.rounding import shown_up
 from tacit.theory import choosing
 from tacit.theory.alternatives import refuse
 from tacit.theory.promise import Promise
-from tacit.theory.question import Question
+from tacit.theory.question import Question, asks
 from tacit.theory.tables import html_table
+from tacit.theory.trial import Trial
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,27 +100,12 @@ class Design:
         return html_table(title, ("", "value", "meaning"), [*self.promise.rows(), one_shot], self.notes())
 
 
-def design(
-    *,
-    agents: int | None = None,
-    graph: Graph | None = None,
-    epsilon: float | None = None,
-    loss: float | None = None,
-    adjacency: float = 1.0,
-    radius: float | None = None,
-    failure_probability: float | None = 0.05,
-    rounds: int | None = None,
-    tolerance: float | None = None,
-    spread: float | None = None,
-    mixing: PerAgent | None = None,
-    true_average: bool = False,
-    law: type[Law] | None = None,
-    one_shot: bool = False,
-) -> Design:
+@asks(Question)
+def design(question: Question) -> Design:
     """Find parameters of least variance for what is asked, and the side that was left open.
 
-    Give at least two of privacy (`epsilon`, or `loss` = ε·adjacency), accuracy (`radius`) and
-    size (`agents` or `graph`).
+    The keyword arguments are the fields of `tacit.Question`. Give at least two of privacy (`epsilon`, or
+    `loss` = ε·adjacency), accuracy (`radius`) and size (`agents` or `graph`).
 
     Parameters
     ----------
@@ -132,16 +114,12 @@ def design(
     rounds : int, optional
         Run this many rounds and no more; agents must then agree within `tolerance`. Without it
         the guarantee covers an endless run, and the rounds to agreement are answered.
-    tolerance, spread
-        As in `tacit.theory.promise.promise`.
     mixing : float or one per agent, optional
         Fixed by the agents' dynamics, if it is; otherwise chosen for the question.
     true_average : bool
         On a graph choose σ_i ∝ |N(i)|+1, at most `mixing`, so that the target is the plain average.
-    law : class of a noise law, optional
+    law : class or name of a noise law, optional
         Design noise of this law; fading noise unless given.
-    one_shot : bool
-        The same as ``law=OneShot``.
 
     Raises
     ------
@@ -154,40 +132,26 @@ def design(
     >>> round(answer.mechanism.parameters.q, 6)
     0.584804
     """
-    if epsilon is not None and loss is not None:
-        raise ParameterError("give epsilon or loss (= epsilon × adjacency), not both.")
-    if one_shot and law is not None:
-        raise ParameterError("give law or one_shot, not both.")
-    spread = adjacency if spread is None else spread
-    question = Question(
-        agents=agents,
-        graph=graph,
-        epsilon=epsilon if loss is None else loss / adjacency,
-        radius=radius,
-        failure_probability=failure_probability,
-        rounds=rounds,
-        tolerance=spread / 1000 if tolerance is None else tolerance,
-        spread=spread,
-        adjacency=adjacency,
-        mixing=mixing,
-        true_average=true_average,
-        by_loss=loss is not None,
-        law=OneShot if one_shot else law,
-    )
-    solved = None if question.radius == 0 else choosing.solve(question)
+    return answer(question)
+
+
+def answer(question: Question) -> Design:
+    """Answer a question; `design` does the same from the question's fields."""
+    trial = Trial.of(question)
+    solved = None if trial.radius == 0 else choosing.solve(trial)
     if solved is None:
-        refuse(question)
+        refuse(trial)
     assert solved.epsilon is not None
-    answered = _open_side(question)
+    answered = _open_side(trial)
     return Design(
         promise=solved.promise_of(solved.mechanism(solved.epsilon)),
         baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,
-        smoothest=choosing.smoothest(question) if answered == "rounds" else None,
+        smoothest=choosing.smoothest(trial) if answered == "rounds" else None,
     )
 
 
-def _open_side(question: Question) -> str:
+def _open_side(question: Trial) -> str:
     if not question.sized:
         return "size"
     if question.epsilon is None:

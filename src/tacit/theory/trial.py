@@ -1,0 +1,234 @@
+"""What each choice of the sides of a design question would lead to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self, final
+
+import numpy as np
+
+from tacit.arrays import FloatArray, PerAgent
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.law import Law, OneShot
+from tacit.mechanism import Mechanism
+from tacit.rounding import shown_up
+from tacit.theory import accuracy, convergence
+from tacit.theory.agreement import apart
+from tacit.theory.ending import Ending, ending, failure, shares
+from tacit.theory.optimum import averaging_mixing
+from tacit.theory.promise import Promise, analyze
+from tacit.theory.question import Question
+from tacit.theory.searching import least, least_whole
+
+BRISK = 0.99
+"""The most mixing a design chooses unless more is needed: radii are within 6% of the limit at mixing 1."""
+
+MOST_AGENTS = 10**15
+_DIGITS = 8  # of noise and decay, rounded up: what is printed is what was computed
+_SAME = 1 + 1e-12  # a tolerance that is met up to rounding is met: 0.1³ is 0.001
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trial:
+    """A question about the best parameters, with some of its sides filled in or changed.
+
+    The fields are the sides that a search may change; everything else is the question's. `mixing` None
+    leaves it free (see `tacit.theory.choosing`); the methods that need one then take `BRISK`.
+    """
+
+    question: Question
+    agents: int | None
+    epsilon: float | None
+    radius: float | None
+    failure_probability: float | None
+    rounds: int | None
+    tolerance: float
+    mixing: PerAgent | None
+
+    def __post_init__(self) -> None:
+        given = (self.epsilon is not None, self.radius is not None, self.sized)
+        if sum(given) < 2:
+            raise ParameterError(
+                "a design needs at least two of privacy (epsilon), accuracy (radius) and size (agents or "
+                "graph): the third is what it answers."
+            )
+        OneShot(self.sigma, 1.0)  # refuses a mixing out of range
+        if self.failure_probability is None and not all(given):
+            raise ParameterError(
+                "to be told the failure probability, give epsilon, radius and a size.", "failure_probability"
+            )
+
+    @classmethod
+    def of(cls, question: Question) -> Self:
+        """Take the sides as they were asked."""
+        for word in ("noise", "decay"):
+            if getattr(question, word) is not None:
+                raise ParameterError(f"a design finds the best {word}: leave it out.", word)
+        epsilon = question.epsilon
+        return cls(
+            question=question,
+            agents=question.agents,
+            epsilon=epsilon if question.loss is None else question.loss / question.scope.adjacency,
+            radius=question.radius,
+            failure_probability=question.failure_probability,
+            rounds=question.rounds,
+            tolerance=question.scope.tolerance,
+            mixing=question.mixing,
+        )
+
+    @property
+    def graph(self) -> Graph | None:
+        """Who talks to whom, where there is no server."""
+        return self.question.network
+
+    @property
+    def law(self) -> type[Law] | None:
+        """The noise law, where one was named."""
+        return None if self.question.law is None else self.question.chosen_law
+
+    @property
+    def by_loss(self) -> bool:
+        """Whether privacy was given as a loss, so that answers speak of it too."""
+        return self.question.loss is not None
+
+    @property
+    def adjacency(self) -> float:
+        """By how much one value may differ between worlds that must look alike."""
+        return self.question.scope.adjacency
+
+    @property
+    def spread(self) -> float:
+        """Largest minus smallest value to start from."""
+        return self.question.scope.spread
+
+    @property
+    def sized(self) -> bool:
+        """Whether the number of agents is given."""
+        return self.agents is not None or self.graph is not None
+
+    @property
+    def b(self) -> float:
+        """The failure probability, where it is given."""
+        return 0.05 if self.failure_probability is None else self.failure_probability
+
+    @property
+    def sigma(self) -> float | FloatArray:
+        """The mixing to use."""
+        sigma = np.asarray(BRISK if self.mixing is None else self.mixing, dtype=np.float64)
+        if self.question.true_average:
+            largest = float(np.max(sigma))
+            return largest if self.graph is None else averaging_mixing(self.graph, largest)
+        return sigma if sigma.ndim else float(sigma)
+
+    def mechanism(self, epsilon: float) -> Mechanism:
+        """Return the mechanism with the noise that is asked about, for ε."""
+        return self.with_law(self.question.chosen_law, epsilon)
+
+    def with_law(self, law: type[Law], epsilon: float) -> Mechanism:
+        """Return the mechanism with a law's noise of least variance for ε, in numbers to type in."""
+        best = law.best(self.sigma, epsilon, self.rounds).rounded(_typed)
+        return self.question.place(best, self.agents)
+
+    def one_shot(self, epsilon: float) -> Mechanism:
+        """Return the mechanism with one-shot noise for ε: what every answer is compared with."""
+        return self.with_law(OneShot, epsilon)
+
+    def ending_of(self, mechanism: Mechanism) -> Ending:
+        """How far from the target and from each other agents end, at the failure probability asked for."""
+        return ending(mechanism, self.b, self.rounds, self.spread)
+
+    def radius_of(self, mechanism: Mechanism) -> float:
+        """The radius of a mechanism at the failure probability asked for."""
+        return self.ending_of(mechanism).radius
+
+    def failure_of(self, mechanism: Mechanism) -> float:
+        """How likely a mechanism leaves the radius asked for."""
+        return failure(mechanism, self.radius or 0.0, self.rounds, self.spread)
+
+    def disagreement_of(self, mechanism: Mechanism) -> float:
+        """How far apart agents may be after the rounds asked for."""
+        share = shares(mechanism, self.b).agreement
+        return convergence.disagreement(mechanism, self.rounds or 0, self.spread, share)
+
+    def met_by(self, mechanism: Mechanism) -> bool:
+        """Whether agents end close enough to the target, and to each other where rounds are given."""
+        if self.rounds is not None and self.disagreement_of(mechanism) > self.tolerance * _SAME:
+            return False
+        return self.radius is None or self.radius_of(mechanism) <= self.radius
+
+    def promise_of(self, mechanism: Mechanism) -> Promise:
+        """Everything a mechanism promises, in the terms of the question."""
+        asked = {"failure_probability": self.b, "rounds": self.rounds, "tolerance": self.tolerance}
+        return analyze(mechanism, **self.question.promised() | asked)
+
+    def least_epsilon(self) -> float | None:
+        """The least ε that meets what is asked with this mixing; None where no ε does."""
+        if self.radius is None:
+            guess = 1.0
+        else:
+            certain, noise, *_ = self.rough(deviations=2.0)
+            if certain >= self.radius:
+                return None
+            guess = noise / (self.radius - certain)
+            for _ in range(4):  # the noise's part of the radius is nearly proportional to 1/ε
+                found = self.radius_of(self.mechanism(guess)) - certain
+                guess *= found / (self.radius - certain)
+                if abs(found / (self.radius - certain) - 1) < 1e-10:
+                    break
+        return least(lambda epsilon: self.met_by(self.mechanism(epsilon)), guess, most=1e12)
+
+    def least_agents(self) -> int | None:
+        """The least number of agents around a server that meets what is asked; None where none does."""
+        if self.radius is None:
+            return 1
+
+        def enough(n: int) -> bool:
+            sized = replace(self, agents=n)
+            return sized.met_by(sized.mechanism(self.epsilon or 1.0))
+
+        n = 1000
+        for _ in range(4):  # the noise's part of the radius is nearly proportional to 1/√N
+            sized = replace(self, agents=n)
+            certain = sized.rough(deviations=2.0).certain
+            if certain >= self.radius and n > 1:
+                return None if not enough(1) else 1
+            found = sized.radius_of(sized.mechanism(self.epsilon or 1.0)) - certain
+            previous, n = n, math.ceil(min(n * (found / (self.radius - certain)) ** 2, MOST_AGENTS))
+            if abs(n - previous) <= 1:
+                break
+        return least_whole(enough, n, lowest=1, most=MOST_AGENTS)
+
+    def rough(self, deviations: float) -> Rough:
+        """About how radius and disagreement depend on ε, without the exact law of the noise.
+
+        `deviations` is about how many standard deviations of the average a radius is.
+        """
+        mechanism = self.mechanism(1.0)
+        noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
+        if self.rounds is None:
+            return Rough(0.0, noise, 0.0, 0.0)
+        share = shares(mechanism, self.b).agreement
+        noisy = apart(mechanism, self.rounds, self.spread, share, quick=True)
+        if convergence.moves_as_one(mechanism):
+            return Rough(noisy.own, noise, noisy.pair, 0.0)
+        quiet = apart(self.mechanism(1e12), self.rounds, self.spread, share, quick=True)
+        return Rough(quiet.own, noisy.own - quiet.own + noise, quiet.pair, noisy.pair - quiet.pair)
+
+
+class Rough(NamedTuple):
+    """About: radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε."""
+
+    certain: float
+    noise: float
+    apart: float
+    apart_by_noise: float
+
+
+def _typed(value: float, distance: float | None = None) -> float:
+    """Round up to digits that can be typed in; of a decay near 1, also its distance from 1."""
+    digits = _DIGITS if distance is None else _DIGITS + max(0, math.ceil(-math.log10(distance)))
+    rounded = float(shown_up(value, min(digits, 16)))
+    return rounded if rounded >= value and (distance is None or rounded < 1) else value
