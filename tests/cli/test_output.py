@@ -1,7 +1,6 @@
 """Numbers, tables and files as the verbs show and write them."""
 
 import math
-import os
 
 import numpy as np
 import pytest
@@ -59,23 +58,6 @@ def test_json_has_only_what_json_has(capsys, tmp_path):
     assert found == {"a": None, "b": None, "c": [0, 1], "d": [1, None], "e": str(tmp_path), "f": 3}
     output.print_json(found)
     assert capsys.readouterr().out.startswith("{\n")
-
-
-def stopped_while_writing(path):
-    with output.whole_file(path) as part:
-        part.write_text("half")
-        raise KeyboardInterrupt
-
-
-def test_a_whole_file_or_what_was_there(tmp_path):
-    path = tmp_path / "a.txt"
-    with output.whole_file(path) as part:
-        part.write_text("first")
-        assert not path.exists()
-    with pytest.raises(KeyboardInterrupt):
-        stopped_while_writing(path)
-    assert path.read_text() == "first"
-    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_require_writable(tmp_path):

@@ -85,7 +85,7 @@ def test_a_name_keeps_its_key_although_the_certificate_could_not_be_written(read
 
     run("keys", "new", "carol")
     with monkeypatch.context() as patched:
-        patched.setattr("tacit.runtime.files.write_whole", full)
+        patched.setattr("tacit.files.write_whole", full)
         run("keys", "sign", "carol/request.pem", code=2)
     names = [json.loads(line)["name"] for line in Path("authority", SIGNED).read_text().splitlines()]
     assert names == ["alice", "bob", "carol"]

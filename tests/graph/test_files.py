@@ -130,7 +130,7 @@ def test_the_fast_way_reads_exactly_what_the_careful_way_reads(tmp_path, lines):
 
 
 def test_clean_numbers_are_read_the_fast_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_Reader", None)
+    monkeypatch.setattr(files, "_GraphReader", None)
     assert read(tmp_path, "# x\n3,4\n4,5\n").labels == (3, 4, 5)
     assert read(tmp_path, "0 1\n2 1\n").labels is None
 

@@ -25,13 +25,13 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+from tacit import files
 from tacit.errors import LedgerError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
 from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
-from tacit.runtime import files
 from tacit.runtime.agent import Agent
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger import rollback_guard, store

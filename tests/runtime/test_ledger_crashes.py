@@ -106,7 +106,7 @@ KILLED_AT_EACH_LINE = """
     import json, os, signal, sys
     from pathlib import Path
     from tacit.protocol.records import Began, Moved, Spoke
-    from tacit.runtime import files
+    from tacit import files
     from tacit.runtime.ledger import budget, ledger as book, rollback_guard, store
     from tacit.runtime.ledger.ledger import Ledger
 

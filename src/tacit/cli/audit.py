@@ -13,6 +13,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.cli.progress import progress
+from tacit.files import whole_file
 
 if TYPE_CHECKING:
     from tacit.audit.examination import Progress
@@ -202,7 +203,7 @@ def _draw(report: AuditReport, out: Path) -> None:
     from tacit.plots.audit import draw_audit
     from tacit.plots.style import save
 
-    with output.whole_file(out) as part:
+    with whole_file(out) as part:
         save(draw_audit(report), part)
 
 

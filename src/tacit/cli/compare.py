@@ -11,6 +11,7 @@ from tacit.cli import options, output
 from tacit.cli.progress import progress
 from tacit.cli.values import read_values, values_option
 from tacit.errors import FileError
+from tacit.files import whole_file
 
 if TYPE_CHECKING:
     from tacit.comparison import Comparison, MethodResult
@@ -120,7 +121,7 @@ def _draw(found: Comparison, out: Path) -> None:
     from tacit.plots.compare import draw_compare
     from tacit.plots.style import save
 
-    with output.whole_file(out) as part:
+    with whole_file(out) as part:
         save(draw_compare(found), part)
 
 

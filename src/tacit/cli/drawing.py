@@ -12,6 +12,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.errors import FileError
+from tacit.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +51,7 @@ def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
             from tacit.plots.style import save
 
             figure = drawing.draw()
-            with output.whole_file(path) as part:
+            with whole_file(path) as part:
                 save(figure, part)
         if as_json:
             columns = {column: list(values) for column, values in drawing.table.items()}

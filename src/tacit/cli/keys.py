@@ -122,7 +122,7 @@ def sign(
     revoked.
     """
     from tacit.errors import InputError
-    from tacit.runtime.files import PUBLIC, read_public, write_whole
+    from tacit.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity.certificates import Request
     from tacit.runtime.identity.identity import bundle, load_authority
     from tacit.runtime.identity.register import REVOKED, opened
@@ -159,7 +159,7 @@ def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool
     (revoked.crl) must be newer than the one before; a process that runs with these keys heeds it within
     seconds.
     """
-    from tacit.runtime.files import read_public
+    from tacit.files import read_public
     from tacit.runtime.identity.identity import install as put
     from tacit.runtime.identity.revocation import MARK
 
@@ -198,7 +198,7 @@ def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
     the certificates of a roster `tacit session new` heeds it. Connections of who is revoked are
     refused and ended. What was signed before stays signed.
     """
-    from tacit.runtime.files import PUBLIC, read_public, write_whole
+    from tacit.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity.certificates import read_certificates
     from tacit.runtime.identity.identity import load_authority
     from tacit.runtime.identity.register import opened
@@ -282,7 +282,7 @@ def show(*, path: Path, as_json: bool) -> None:
 
 
 def _found(path: Path) -> tuple[str, dict[str, Any], list[str]]:
-    from tacit.runtime.files import read_public
+    from tacit.files import read_public
     from tacit.runtime.identity.certificates import Request, read_certificates
     from tacit.runtime.identity.identity import NEXT, REQUEST, TLS, Identity, is_authority, load_authority
     from tacit.runtime.identity.register import opened

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,14 +161,3 @@ def require_writable(path: Path, force: bool) -> None:
         raise FileError(f"{path} exists already: choose another --out, or pass --force to overwrite it.")
     if not path.parent.is_dir():
         raise FileError(f"there is no directory {path.parent} to write {path.name} into: create it first.")
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Let the body write a file beside `path`, and put it in its place when it is whole."""
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

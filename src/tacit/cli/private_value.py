@@ -56,7 +56,7 @@ def read_value(
 
 
 def _text(file: Path) -> str:
-    from tacit.runtime.files import require_private
+    from tacit.files import require_private
 
     with file.open("rb") as source:
         status = os.fstat(source.fileno())

@@ -178,7 +178,7 @@ _LOG_MARK = {"tacit_log": 1}
 
 def _own_log(path: Path) -> IO[str]:
     """Open a log of ours, or make a file for one; any other file is refused and not touched."""
-    from tacit.runtime.files import begins_as, open_own
+    from tacit.files import begins_as, open_own
 
     descriptor = open_own(path)
     if not begins_as(descriptor, json.dumps(_LOG_MARK)[:-1].encode() + b", "):

@@ -224,7 +224,7 @@ def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
     neither can use the file that is written: `tacit ledger settle LEDGER SESSION --cancellation FILE`.
     What an agent had not said is not lost.
     """
-    from tacit.runtime.files import PUBLIC, write_whole
+    from tacit.files import PUBLIC, write_whole
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.session.cancellation import cancel as sign_off
     from tacit.runtime.session.file import read_session

@@ -29,7 +29,7 @@ def require_writable(path: Path) -> None:
 
 def write(path: Path, session: Session, result: AgentResult, *, over_before: bool = False) -> None:
     """Write where an agent's state ended, and whether its value was off the range."""
-    from tacit.runtime.files import write_whole
+    from tacit.files import write_whole
 
     what: dict[str, Any] = {_MARK: 1, "agent": result.agent, "session": session.id.hex()}
     what |= {"value": result.value, "clamped": result.clamped, "finished": result.finished}
@@ -39,7 +39,7 @@ def write(path: Path, session: Session, result: AgentResult, *, over_before: boo
 
 def read(path: Path) -> dict[str, Any]:
     """Read what `write` wrote."""
-    from tacit.runtime.files import read_private
+    from tacit.files import read_private
 
     found = json.loads(read_private(path))
     assert isinstance(found, dict)

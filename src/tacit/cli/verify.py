@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
+from tacit.files import whole_file
 
 if TYPE_CHECKING:
     from tacit.runtime.verify.verify import Accuracy, Verdict
@@ -88,7 +89,7 @@ def command(
 def _merge(transcripts: tuple[Path, ...], out: Path) -> None:
     from tacit.runtime.reading import merge
 
-    with output.whole_file(out) as part:
+    with whole_file(out) as part:
         merge(transcripts, part)
 
 

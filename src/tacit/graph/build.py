@@ -6,7 +6,6 @@ edges, equal keys are duplicate edges, and nothing larger than 16 bytes per edge
 
 from __future__ import annotations
 
-import os
 import sys
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import GraphError
 from tacit.graph.core import Graph, IndexArray
+from tacit.memory import machine_memory
 
 MAX_AGENTS = int(np.iinfo(np.int32).max)
 
@@ -95,11 +95,3 @@ def require_room(n: int, edges: float, bytes_per_edge: int = 32, instead: str = 
             f"{n} agents with about {edges:.3g} edges need about {need / 1e9:.3g} GB of memory, "
             f"and this machine has {machine_memory() / 1e9:.3g} GB{instead}"
         )
-
-
-def machine_memory() -> int:
-    """Return how many bytes of memory the machine has, 16 GiB where it does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return 2**34

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, final
 import msgspec
 
 from tacit.errors import FileError, TacitError
+from tacit.files import refused
 from tacit.protocol.codec import SIGNATURE_BYTES, Codec, digest
 from tacit.protocol.messages import BODIES, COORDINATOR, Done, Feedback, Kind, Message, Report, Stop
 from tacit.protocol.messages import VERSION as PROTOCOL
 from tacit.protocol.session import Session
-from tacit.runtime.files import refused
 
 VERSION = 1
 _MARK = "tacit_transcript"

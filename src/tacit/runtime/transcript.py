@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Protocol, Self, final
 
 from tacit.errors import FileError, LedgerError
+from tacit.files import begins_as, open_own, sync_directory
 from tacit.protocol.codec import Codec, Sign, digest, history
 from tacit.protocol.effects import Send
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Message, Stop
 from tacit.protocol.records import Closed, Ended, Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
-from tacit.runtime.files import begins_as, open_own, sync_directory
 from tacit.runtime.reading import Content, Line, Reading, encoded, header, line_of, mean_line, own_frame
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tacit.errors import ParameterError
 from tacit.mechanism import Distributed, Mechanism
-from tacit.simulation.record import available_memory
+from tacit.memory import available_memory
 
 WIDTHS = (16, 8, 4, 2, 1)  # one row is at most two cache lines, which processors fetch in pairs
 WIDEST = WIDTHS[0]  # of one sheet; a tile can be a stack of these

@@ -13,10 +13,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tacit.errors import FileError
-from tacit.simulation.results import flush_directory
+from tacit.files import sync_directory
 
 FORMAT = 1
 _MARK = "tacit_sweep"
@@ -47,7 +48,7 @@ class Journal:
         self._write(line)
         self.plan, self.digest = dict(plan), digest
         try:
-            flush_directory(os.path.dirname(os.path.abspath(self.name)))
+            sync_directory(Path(self.name).absolute().parent)
         except OSError as error:
             raise FileError(f"{self.name!r} cannot be written: {error.strerror}.") from error
 

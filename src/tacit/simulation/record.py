@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from tacit.arrays import IntArray
 from tacit.errors import ParameterError, RecordTooLarge
+from tacit.memory import available_memory
 
 SAFE_SHARE = 0.8
 """How much of the available memory a simulation may take: others need some too."""
@@ -123,35 +122,3 @@ def _readable(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} TiB"
-
-
-def available_memory() -> int:
-    """Bytes that can be had without swapping, within the limits of a container."""
-    try:
-        page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_AVPHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 1 << 62  # not known on this system: let it try
-    candidates = [_reclaimable() or page * pages]
-    group = "/sys/fs/cgroup/memory"
-    limit, used = _number(f"{group}.max", ""), _number(f"{group}.current", "")
-    if limit is not None and used is not None:
-        cached = _number(f"{group}.stat", "inactive_file") or 0
-        candidates.append(max(limit - used + cached, 0))
-    return min(candidates)
-
-
-def _reclaimable() -> int | None:
-    """Linux's own estimate, which counts file caches that it would give back."""
-    kibibytes = _number("/proc/meminfo", "MemAvailable:")
-    return None if kibibytes is None else 1024 * kibibytes
-
-
-def _number(path: str, name: str) -> int | None:
-    """Return the number after `name` in a file of the system, or None."""
-    try:
-        for line in Path(path).read_text().splitlines():
-            if line.startswith(name):
-                return int(line.removeprefix(name).split()[0])
-    except (OSError, ValueError, IndexError):
-        pass
-    return None

@@ -10,17 +10,17 @@ NetCDF knows fewer types than Python. What it cannot say is written as JSON and 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import secrets
 from collections.abc import Hashable, Mapping, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit import __version__
 from tacit.errors import FileError
+from tacit.files import write_whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,7 +59,7 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
         raise FileError(
             "the dataset must be one that netCDF can hold: a type or a name in it has no place there."
         ) from error
-    _write_atomically(os.path.realpath(path), memoryview(image))
+    write_whole(Path(path).resolve(), memoryview(image), mode=None, force=True)
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -219,37 +219,3 @@ def _array_again(item: dict[str, Any]) -> object:
 
 def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _write_atomically(path: str, data: memoryview) -> None:
-    """Write a whole file or leave what is there: temporary file, flush to disk, rename."""
-    directory = os.path.dirname(path)
-    temporary = None
-    try:
-        unique = os.path.join(directory, f".{os.path.basename(path)}.{secrets.token_hex(8)}.part")
-        descriptor = os.open(unique, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        temporary = unique
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-        temporary = None
-        flush_directory(directory)
-    except OSError as error:
-        raise FileError(
-            f"{path!r} cannot be written: {error.strerror}. What was there is unchanged."
-        ) from error
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def flush_directory(directory: str) -> None:
-    """Make a new name in a directory survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

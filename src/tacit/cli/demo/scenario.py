@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tacit.cli import output
 from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses, make_roster
 from tacit.cli.demo.verb import HIGH, LOW, UNIT
 from tacit.errors import TacitError
+from tacit.files import whole_file
 from tacit.protocol.codec import Codec
 from tacit.protocol.records import Began, Moved
 from tacit.protocol.session import Deadlines, Session
@@ -295,7 +295,7 @@ class Scenario:
         promised = fan(self.session.mechanism, self.session.rounds, (0.5, self.promise.failure_probability))
         figure = draw_trajectories(self._execution(), promised, f"temperature ({UNIT})")
         for file in files.values():
-            with output.whole_file(file) as part:
+            with whole_file(file) as part:
                 save(figure, part)
         return files
 

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.files import PUBLIC, private_directory, read_private, read_public, write_whole
+from tacit.files import PUBLIC, private_directory, read_private, read_public, write_whole
 from tacit.runtime.identity.certificates import (
     LOOPBACK,
     Authority,

@@ -20,7 +20,7 @@ from typing import final
 import msgspec
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.files import PUBLIC, read_private, write_whole
+from tacit.files import PUBLIC, read_private, write_whole
 from tacit.runtime.identity.certificates import Authority, Certificate, Request
 from tacit.runtime.identity.keys import key_bytes
 from tacit.runtime.identity.revocation import Revocations, Revoked, read_revocations, revoked_list

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.files import read_public
+from tacit.files import read_public
 from tacit.runtime.identity.certificates import Authority, Certificate, subject_of
 from tacit.runtime.identity.keys import key_text, refuse
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import final
 
 from tacit.errors import FileError, InputError
+from tacit.files import read_public
 from tacit.protocol.roster import Member
-from tacit.runtime.files import read_public
 from tacit.runtime.identity.certificates import Certificate, CertificateSubject, Request, read_certificates
 from tacit.runtime.identity.keys import key_bytes
 from tacit.runtime.identity.revocation import Revocations

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import LedgerError
-from tacit.runtime.files import private_directory, read_private, sync_directory, write_whole
+from tacit.files import private_directory, read_private, sync_directory, write_whole
 from tacit.runtime.ledger.rollback_guard import told
 
 if TYPE_CHECKING:

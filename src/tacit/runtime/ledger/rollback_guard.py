@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import final
 
 from tacit.errors import LedgerError
-from tacit.runtime.files import PRIVATE, require_private, sync_directory
+from tacit.files import PRIVATE, require_private, sync_directory
 from tacit.runtime.ledger.flush import flush_file
 
 _SLOT = struct.Struct(">8s16sQ32sQ?Q")

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, final
 from urllib.parse import quote
 
 from tacit.errors import FileError, LedgerError
-from tacit.runtime.files import PRIVATE, refused, require_private, sync_directory
+from tacit.files import PRIVATE, refused, require_private, sync_directory
 from tacit.runtime.ledger import schema
 from tacit.runtime.ledger.flush import flush_file, flush_file_system
 from tacit.runtime.ledger.rollback_guard import Mark, Position

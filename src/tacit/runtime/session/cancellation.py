@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.errors import FileError, InputError
-from tacit.runtime.files import private_directory, read_public, write_whole
+from tacit.files import private_directory, read_public, write_whole
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacit.errors import FileError, InputError
+from tacit.files import PUBLIC, read_public, write_whole
 from tacit.law import named, names
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, PerMember, Session
-from tacit.runtime.files import PUBLIC, read_public, write_whole
 from tacit.runtime.identity.keys import key_bytes, key_text
 from tacit.runtime.transport.connection_diagnosis import ENDPOINT
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 from cryptography import x509
 
 from tacit.errors import FileError, TacitError
-from tacit.runtime.files import read_private, read_public
+from tacit.files import read_private, read_public
 from tacit.runtime.identity.certificates import Certificate, read_certificates
 
 if TYPE_CHECKING:

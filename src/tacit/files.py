@@ -1,4 +1,8 @@
-"""Files with secrets: closed to others from the first byte, and whole or not there."""
+"""Files: written whole or not at all, and closed to others from the first byte where they hold secrets.
+
+The only place that replaces a file. A crash, a full disk or a second writer leaves either the old file or the
+new one, never a part of it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tacit.errors import FileError
@@ -38,18 +43,26 @@ def private_directory(path: Path) -> Path:
 
 
 def write_whole(
-    path: Path, data: bytes, *, mode: int = PRIVATE, force: bool = False, durable: bool = True
+    path: Path,
+    data: bytes | memoryview,
+    *,
+    mode: int | None = PRIVATE,
+    force: bool = False,
+    durable: bool = True,
 ) -> None:
     """Write a file so that it is there whole or not at all, under every crash.
 
     An existing file is refused unless `force`; two writers cannot both win. `durable` waits for the disk.
+    With `mode` None the umask decides who may read it.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(part, flags, 0o666 if mode is None else mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(file.fileno(), mode)
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
                 file.write(data)
                 file.flush()
                 if durable:
@@ -68,7 +81,22 @@ def write_whole(
             f"{path} exists already: choose another place, or use --force to overwrite it."
         ) from None
     except OSError as error:
-        raise refused(path, error) from None
+        why = error.strerror or type(error).__name__
+        raise FileError(f"{path} cannot be written: {why}. What was there is unchanged.") from None
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Let the body write a file beside `path`, and put it in its place when it is whole.
+
+    For libraries that write to a path themselves. The name keeps its suffix, which they go by.
+    """
+    part = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.part{path.suffix}")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def open_own(path: Path) -> int:
