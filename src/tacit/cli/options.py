@@ -150,6 +150,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "at least 0": {"type": NUMBER},
     "probability": {"type": NUMBER},
     "whole": {"type": Whole()},
+    "count": {"type": Whole(0), "metavar": "M"},
     "per agent": {"type": PER_AGENT},
     "graph": {"metavar": "NAME_OR_FILE"},
     "law": {"metavar": "NAME"},

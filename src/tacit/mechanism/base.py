@@ -76,6 +76,21 @@ class Mechanism(ABC):
         """Return the feedback y that messages x lead to."""
 
     @property
+    def keepers(self) -> int:
+        """Number of keepers that add the noise; 0 where every agent adds its own."""
+        return 0
+
+    @property
+    def sources(self) -> int:
+        """How many draw noise in a round: the agents, or the keepers."""
+        return self.keepers or self.n
+
+    @property
+    def noise_law(self) -> Law:
+        """The law of the noise of all sources: the agents' own, or the one that keepers share."""
+        return self.parameters.of_agent(0) if self.keepers else self.parameters
+
+    @property
     def shadowed(self) -> bool:
         """Whether noise is drawn once, and later messages continue from what was said."""
         return self.parameters.shadowed
@@ -96,10 +111,20 @@ class Mechanism(ABC):
 
     def step(self, state: State, eta: FloatArray) -> tuple[State, Round]:
         """Run one round on the given noise."""
-        x = self.report(state.basis, eta)
-        y = self.aggregate(x)
+        if self.keepers:
+            x = state.basis  # under a mask: nobody sees it
+            y = self.aggregate(x) + eta.sum(axis=0) / self.n
+        else:
+            x = self.report(state.basis, eta)
+            y = self.aggregate(x)
         theta = self.update(state.theta, y)
-        return State(theta, self.update(x, y) if self.shadowed else theta), Round(x, y)
+        if not self.shadowed:
+            basis = theta
+        elif self.keepers:  # keepers open once; from then on everyone moves towards that feedback
+            basis = np.broadcast_to(y, theta.shape)
+        else:
+            basis = self.update(x, y)
+        return State(theta, basis), Round(x, y)
 
     def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> Execution:
         """Run as many rounds as there is noise for, and keep all of it.
@@ -108,11 +133,12 @@ class Mechanism(ABC):
         ----------
         values : array_like, shape (n,) or (n, k)
             θ(0), private.
-        noise : array_like, shape (rounds, n) or (rounds, n, k)
-            η(t). Where the law draws once, every round after the first must be zero.
+        noise : array_like, shape (rounds, sources) or (rounds, sources, k)
+            η(t), one per agent, or one per keeper where keepers add it. Where the law draws once, every
+            round after the first must be zero.
         """
         state = self.start(values)
-        eta = self._as_noise(noise, state.theta.shape)
+        eta = self._as_noise(noise, state.theta.shape[1:])
         thetas, rounds = [state.theta], []
         for eta_t in eta:
             state, said = self.step(state, eta_t)
@@ -123,16 +149,17 @@ class Mechanism(ABC):
             self,
             theta=np.stack(thetas),
             eta=eta,
-            x=np.stack([said.x for said in rounds]) if rounds else np.empty_like(eta),
+            x=np.stack([said.x for said in rounds]) if rounds else np.empty((0, *state.theta.shape)),
             y=np.stack([said.y for said in rounds]) if rounds else empty_y,
         )
 
-    def _as_noise(self, noise: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    def _as_noise(self, noise: npt.ArrayLike, vector: tuple[int, ...]) -> FloatArray:
         eta = np.array(noise, dtype=np.float64)
+        shape = (self.sources, *vector)
         if eta.shape[1:] != shape:
             raise StateError(
                 f"noise must have shape (rounds, {', '.join(map(str, shape))}), got {eta.shape}: "
-                "one draw per round, agent and component."
+                f"one draw per round, {'keeper' if self.keepers else 'agent'} and component."
             )
         require_finite(eta, "noise")
         if self.shadowed and eta[1:].any():

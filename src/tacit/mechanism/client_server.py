@@ -1,4 +1,9 @@
-"""The client-server mechanism, section 3 of the paper (sec:pconsensus)."""
+"""The client-server mechanism, section 3 of the paper (sec:pconsensus), and the same with keepers.
+
+Without keepers every agent adds its own noise and trusts nobody. With keepers agents send their states under
+masks; each of m keepers adds one draw to the sum, and an agent has to trust one of them
+(docs/proofs/keepers.md). Who adds noise has nothing to do with its law.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +17,23 @@ from tacit.errors import ParameterError
 from tacit.mechanism.base import Mechanism
 
 MOST_AGENTS = 2**53
+MOST_KEEPERS = 100
+"""More would cost accuracy and protect nobody better."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ClientServer(Mechanism):
     """N agents and a server that answers all of them with one mean.
+
+    Parameters
+    ----------
+    parameters : Law
+        With keepers, noise and decay are the session's: one number each. Mixing may be one per agent unless
+        noise is drawn once.
+    agents : int
+    keepers : int
+        How many keepers add the noise; 0 if every agent adds its own.
 
     Examples
     --------
@@ -28,6 +44,7 @@ class ClientServer(Mechanism):
     """
 
     agents: int
+    keepers: int = 0
     kind: ClassVar[str] = "client-server"
 
     def __post_init__(self) -> None:
@@ -36,7 +53,24 @@ class ClientServer(Mechanism):
             raise ParameterError(f"agents must be a whole number of at least 1, got {self.agents!r}.")
         if self.agents > MOST_AGENTS:
             raise ParameterError(f"agents must be at most 2^53, which floats still count, got {self.agents}.")
+        kept: object = self.keepers
+        if isinstance(kept, bool) or not isinstance(kept, int | np.integer) or not 0 <= kept <= MOST_KEEPERS:
+            raise ParameterError(
+                f"keepers must be a whole number from 0 to {MOST_KEEPERS}, got {self.keepers!r}."
+            )
         super().__post_init__()
+        if self.keepers:
+            self._require_shared_noise()
+
+    def _require_shared_noise(self) -> None:
+        """Keepers draw for all agents at once: their noise cannot be one agent's own."""
+        law = self.parameters
+        for word, (name, value) in zip(law.words(), law.values().items(), strict=True):
+            if isinstance(value, np.ndarray) and (name != "sigma" or law.by_mixing or law.shadowed):
+                raise ParameterError(
+                    f"{word} must be one number where keepers add the noise, got one per agent: a keeper "
+                    "draws once for all of them. Give one number, or no keepers."
+                )
 
     @property
     def n(self) -> int:

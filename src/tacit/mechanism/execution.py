@@ -57,7 +57,8 @@ class Execution:
     theta : array, shape (rounds + 1, n) or (rounds + 1, n, k)
         Internal states. Private.
     eta, x : array, shape (rounds, n) or (rounds, n, k)
-        Noise (private) and messages.
+        Noise (private) and messages. Where keepers add the noise, `eta` has one column per keeper, and `x` is
+        what agents send under masks: as private as the states.
     y : array
         Feedback: shape (rounds,) or (rounds, k) from a server, shaped like x on a graph.
     """
@@ -79,7 +80,7 @@ class Execution:
     @property
     def rounds(self) -> int:
         """Number of rounds that were run."""
-        return len(self.x)
+        return len(self.eta)
 
     def prefix(self, rounds: int) -> Execution:
         """Return α_T, the execution up to the state at the start of round `rounds`."""
@@ -90,8 +91,25 @@ class Execution:
         )
 
     def channels(self) -> Observation:
-        """What is heard on the wires: α↓(x, y)."""
-        return Observation(x=self.x, y=self.y)
+        """What is heard on the wires: α↓(x, y). Masked messages are pseudo-random and tell nothing."""
+        return Observation(x=None if self.mechanism.keepers else self.x, y=self.y)
+
+    def conspirators(self, agent: int, keeper: int) -> Observation:
+        """All that is learned of one agent by everybody else and all keepers but one.
+
+        They know all masks and noise but those between this agent and this keeper, and so the sum of
+        what the agent sent and what the keeper drew (docs/proofs/keepers.md).
+        """
+        m, n = self.mechanism.keepers, self.mechanism.n
+        if not (0 <= keeper < m and 0 <= agent < n):
+            raise StateError(
+                f"agent must be from 0 to {n - 1} and keeper from 0 to {m - 1}, got {agent} and {keeper}."
+            )
+        others = tuple(i for i in range(n) if i != agent)
+        x = self.x[:, [agent]] + self.eta[:, [keeper]]
+        if self.mechanism.shadowed:  # one opening; nothing is sent after it
+            x = x[:1]
+        return Observation(x=x, y=self.y, agents=others, theta=self.theta[:, list(others)])
 
     def server(self) -> Observation:
         """Return the server's state y alone, for whoever reads its memory but no wire."""
@@ -104,4 +122,5 @@ class Execution:
             raise StateError(
                 f"compromised agents must be numbers from 0 to {self.mechanism.n - 1}, got {list(chosen)}."
             )
-        return Observation(x=self.x, y=self.y, agents=chosen, theta=self.theta[:, list(chosen)])
+        x = self.channels().x
+        return Observation(x=x, y=self.y, agents=chosen, theta=self.theta[:, list(chosen)])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Mechanism
-from tacit.theory.agent_classes import agent_classes
+from tacit.theory.agent_classes import agent_classes, noise_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
 from tacit.theory.rates import closed_sums
 from tacit.theory.vectors import per_component
@@ -43,8 +43,8 @@ def reaches_average(mechanism: Mechanism) -> bool:
 
 
 def d_tilde(mechanism: Mechanism) -> float:
-    """d̃ = Σ(|N(i)|+1)²/(Σγ_i)² of Lemma 8; σ²/N with a server."""
-    classes = agent_classes(mechanism)
+    """d̃ = Σ(|N(i)|+1)²/(Σγ_i)² of Lemma 8; σ²/N with a server, mσ²/N² with m keepers."""
+    classes = noise_classes(mechanism)
     return float(np.sum(classes.agents * classes.closed**2) / classes.total_gamma**2)
 
 
@@ -55,7 +55,7 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
     """
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
-    classes = agent_classes(mechanism)
+    classes = noise_classes(mechanism)
     if not mechanism.shadowed:
         # V = Σ_t Σ_i (|N(i)|+1) η_i(t) / Σγ
         terms = classes.law.terms(classes.closed, classes.total_gamma, rounds)
@@ -165,6 +165,8 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
     else:
         row[agent] -= (1 - sigma[agent]) ** rounds  # its own state never held its own shadow's noise
         scale = np.abs(row) * parameters.c
+    if mechanism.keepers:  # every agent's message has the same weight in a state, and so has a keeper's noise
+        scale = np.repeat(scale[:, :1], mechanism.keepers, axis=1)
     scale, count = np.unique(scale[scale > 0], return_counts=True)
     return LaplaceSum(scale, np.zeros_like(scale), count.astype(np.float64), 1), bias
 

@@ -15,12 +15,13 @@ class AgentClasses(NamedTuple):
     """One entry per class of agents with equal neighbourhood size and parameters.
 
     `closed` is |N(i)| + 1 (N with a server); `agents` says how many agents are in the class; `law` has one
-    entry per class in each of its parameters.
+    entry per class in each of its parameters; `total_gamma` is Σ_i γ_i over all agents.
     """
 
     closed: FloatArray
     law: Law
     agents: FloatArray
+    total_gamma: float
 
     @property
     def sigma(self) -> FloatArray:
@@ -37,11 +38,6 @@ class AgentClasses(NamedTuple):
         """γ_i = 1/d_i = (|N(i)| + 1)/σ_i, the weight of an agent in the consensus value."""
         return self.closed / self.sigma
 
-    @property
-    def total_gamma(self) -> float:
-        """Σ_i γ_i over all agents."""
-        return float(np.sum(self.agents * self.gamma))
-
 
 def agent_classes(mechanism: Mechanism) -> AgentClasses:
     """Group the agents of a mechanism; costs nothing for a server with equal agents."""
@@ -56,4 +52,21 @@ def agent_classes(mechanism: Mechanism) -> AgentClasses:
         each = np.broadcast_arrays(mechanism.closed_degrees, *own)
         rows, count = np.unique(np.column_stack(each), axis=0, return_counts=True)
     closed, *parameters = rows.T.astype(np.float64)
-    return AgentClasses(closed, type(law)(*parameters), count.astype(np.float64))
+    total = float(np.sum(count * (closed / parameters[law.letters().index("sigma")])))
+    return AgentClasses(closed, type(law)(*parameters), count.astype(np.float64), total)
+
+
+def noise_classes(mechanism: Mechanism) -> AgentClasses:
+    """Group those who draw noise: the agents, or all keepers as one class of N messages each.
+
+    A keeper's draw goes into the mean of all agents, as that of one agent does, so that everything which is
+    known of m agents' noise in the average holds for m keepers'.
+    """
+    classes = agent_classes(mechanism)
+    if not mechanism.keepers:
+        return classes
+    shared = mechanism.noise_law
+    law = type(shared)(*(np.array([value]) for value in shared.values().values()))
+    return AgentClasses(
+        np.array([float(mechanism.n)]), law, np.array([float(mechanism.keepers)]), classes.total_gamma
+    )

@@ -190,7 +190,8 @@ class _Bound:
         gamma, total = 1 / d, float(np.sum(1 / d))
         # Every bound below grows with the scales, so it may be that of an envelope of the law.
         above, fading = parameters.envelope(rounds), not mechanism.shadowed
-        squared = np.broadcast_to(np.asarray(above.c) ** 2, (n,))
+        # With m keepers each state takes in m draws instead of N, all with one weight: m/N of the squares.
+        squared = np.broadcast_to(np.asarray(above.c) ** 2, (n,)) * (mechanism.sources / n)
         decay = above.q if fading else 1 - np.asarray(parameters.sigma)
         decays, group = np.unique(np.broadcast_to(decay, (n,)), return_inverse=True)
         two = np.partition(d, n - 2)[n - 2 :]
@@ -220,7 +221,7 @@ class _Bound:
             log_decay=np.log(decays),
             entering=_group_sums(group, 2 * squared * _entering(mechanism, d, total)),
             resting=_group_sums(group, 2 * squared * gamma * (1 - gamma / total)),
-            heaviest=weight * math.sqrt(float(squared.max())),
+            heaviest=weight * float(np.max(above.c)),
             fresh=float((sigma.max() if fading else 1.0) * weight * squared.max() + squared @ in_average**2),
             settling=tuple(settling),
         )

@@ -63,6 +63,8 @@ def _reason(question: Trial) -> str:
     size = "agents" if n is None else f"{n:,} agent{'s' * (n != 1)}"
     privacy = f" with epsilon {question.epsilon:.4g}" if question.epsilon is not None else ""
     privacy += "" if question.law is None else f" and {question.law.name} noise"
+    keepers = question.question.keepers
+    privacy += f" and {keepers} keeper{'s' * (keepers != 1)}" if keepers else ""
     radius = "" if question.radius is None else f" stay within {question.radius:.4g} of the target"
     percent = f" with {100 * (1 - question.b):.6g}% probability" if radius else ""
     agree = f" agree within {question.tolerance:.4g} {after}" if question.rounds is not None else ""

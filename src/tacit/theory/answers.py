@@ -120,6 +120,9 @@ def design(question: Question) -> Design:
         On a graph choose σ_i ∝ |N(i)|+1, at most `mixing`, so that the target is the plain average.
     law : class or name of a noise law, optional
         Design noise of this law; fading noise unless given.
+    keepers : int
+        How many keepers add the noise; 0 if every agent adds its own. Needs a server. Agents then have to
+        trust one of the keepers (docs/proofs/keepers.md).
 
     Raises
     ------

@@ -134,6 +134,11 @@ class Happened:
         return made
 
     @property
+    def opens_once(self) -> bool:
+        """Whether keepers opened one sum, whose feedback everyone then moved towards."""
+        return bool(self.mechanism.keepers) and self.mechanism.shadowed
+
+    @property
     def terms(self) -> int:
         """How many pairs of agent and update there are: what memory grows with."""
         return int(self.updates.sum()) + self.mechanism.n
@@ -171,7 +176,7 @@ class Happened:
         back = _Back(self, k)
         given = np.zeros(self.mechanism.n)
         given[into] = 1.0
-        back.mean(self.layers[k], given)
+        back.mean(k, given)
         return back.value(k + 1)
 
 
@@ -189,18 +194,23 @@ class _Back:
         self.state = np.zeros(run.terms)  # θ_i(u) at offset_i + u
         self.said = np.zeros(run.terms)  # message u of agent i
         self.shadow = self.state if not mechanism.shadowed else np.zeros(run.terms)
+        self.given = np.zeros(len(run.layers))  # how much of it is the feedback of each round of a server
         self.before = before
 
-    def mean(self, layer: Layer, share: FloatArray) -> None:
+    def mean(self, t: int, share: FloatArray) -> None:
         """Phase (ii): a mean is so many equal parts of the messages in it, eq:y_dis."""
+        t = 0 if self.run.opens_once else t
+        layer = self.run.layers[t]
         counts = np.bincount(layer.into, minlength=self.run.mechanism.n)
+        self.given[t] += share[0]
         part = (share / np.maximum(counts, 1))[layer.into]
         place = self.offset[layer.said] + layer.update
         np.add.at(self.said, place, part)
         np.add.at(self.shadow, place, part)
 
-    def undo(self, layer: Layer) -> None:
+    def undo(self, t: int) -> None:
         """Phase (iv): a state is 1 − σ of what it was and σ of the feedback, eq:upd and eq:upd_dis."""
+        layer = self.run.layers[t]
         place, sigma = self.offset[layer.moved] + self.level[layer.moved], self.sigma[layer.moved]
         taken = self.state[place].copy()
         self.state[place - 1] += (1 - sigma) * taken
@@ -211,12 +221,12 @@ class _Back:
         self.level[layer.moved] -= 1
         share = np.zeros(self.run.mechanism.n)
         np.add.at(share, layer.by, sigma * taken)
-        self.mean(layer, share)
+        self.mean(t, share)
 
     def value(self, rounds: int) -> Value:
         """Go back to the start and collect."""
-        for layer in reversed(self.run.layers[: self.before]):
-            self.undo(layer)
+        for t in reversed(range(self.before)):
+            self.undo(t)
         first, mechanism = self.offset, self.run.mechanism
         if mechanism.shadowed:
             met, noise = self.state[first] + self.shadow[first], self.shadow[first]
@@ -225,9 +235,14 @@ class _Back:
             met, noise = self.state[first], self.said
             agents = np.repeat(np.arange(mechanism.n), self.run.updates + 1)
             update = np.arange(self.run.terms) - first[agents]
-        scale = noise * _scales(mechanism, agents, update)
+        if mechanism.keepers:
+            messages = self.given * mechanism.noise_law.scales(len(self.given))
+            used = np.array([layer.said.size for layer in self.run.layers])
+            scale = np.repeat(messages / used, mechanism.keepers)  # a draw is one part of a sum of all used
+        else:
+            messages = scale = noise * _scales(mechanism, agents, update)
         law = _merged(scale, self.run.terms)
-        rounding = self._rounding(scale, rounds)
+        rounding = self._rounding(messages, rounds)
         return Value(met, weights(mechanism), law, rounding, is_feedback=rounds > self.before)
 
     def _rounding(self, scale: FloatArray, rounds: int) -> float:
@@ -253,7 +268,8 @@ def server(
     Parameters
     ----------
     used : sequence of lists of agents
-        Whose messages each round's feedback is the mean of.
+        Whose messages each round's feedback is the mean of. Where keepers open one sum only, the first
+        list counts, and the others say how many rounds there were.
     moved : sequence of lists of agents, optional
         Who made an update with it. By default everyone: who was late caught up.
     updates : like `used`, optional
@@ -272,6 +288,10 @@ def server(
         )
         update = _updates(updates[t] if updates is not None else None, said, level, t)
         layers.append(Layer(said, update, np.zeros_like(said), movers, np.zeros_like(movers)))
+        if mechanism.keepers and np.any(update != t):
+            raise StateError(
+                f"messages used in round {t} must all be of update {t}: keepers open one update at a time."
+            )
         level[movers] += 1
     return Happened(mechanism, tuple(layers), lattice)
 

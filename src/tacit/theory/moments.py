@@ -5,7 +5,9 @@ noise, and their covariance obeys
 
     Cov(t+1) = P Cov(t) Pᵀ + R diag(2 c_i² q_i^{2t}) Rᵀ,    P = I − DL,  R = D(A+I)   (eq:P).
 
-Both P and R act on a matrix, column by column, by one round of the mechanism itself.
+Both P and R act on a matrix, column by column, by one round of the mechanism itself. A server's feedback
+takes in only the sum of all noise, so where m keepers add it, every variance is m/N of that of N
+agents' noise.
 """
 
 from __future__ import annotations
@@ -61,6 +63,8 @@ def second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
 
 def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
     """Covariance matrix of the public shadow z(T) = P^T (θ(0) + η) of noise that is drawn once."""
+    if mechanism.keepers:
+        raise ParameterError("agents have no shadows where keepers add the noise: use second_moments.")
     if not mechanism.shadowed:
         raise ParameterError(
             f"only noise that is drawn once has a shadow: with {mechanism.parameters.name} noise use "
@@ -160,7 +164,8 @@ def _round_by_round(one: _Round, rounds: int) -> FloatArray:
     n = one.mechanism.n
     covariance = np.zeros((n, n))
     for scale in one.mechanism.parameters.scales(rounds):
-        covariance = one.moved(covariance) + one.mixed(np.broadcast_to(2 * np.asarray(scale) ** 2, (n,)))
+        variance = 2 * np.asarray(scale) ** 2 * (one.mechanism.sources / n)
+        covariance = one.moved(covariance) + one.mixed(np.broadcast_to(variance, (n,)))
     return (covariance + covariance.T) / 2
 
 
@@ -170,7 +175,8 @@ def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool
     t more rounds add what the first t did, times q^{2t}: Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
     """
     n = one.mechanism.n
-    fresh = one.mixed(np.where(agents, 2 * np.asarray(one.mechanism.parameters.c) ** 2, 0.0))
+    variance = 2 * np.asarray(one.mechanism.parameters.c) ** 2 * (one.mechanism.sources / n)
+    fresh = one.mixed(np.where(agents, variance, 0.0))
     covariance, power, t = np.zeros((n, n)), one.settled(np.eye(n)), 0
     for bit in f"{rounds:b}":
         covariance = power @ covariance @ power.T + q ** (2 * t) * covariance
@@ -184,7 +190,7 @@ def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool
 def _of_one_draw(mechanism: Mechanism, coefficients: FloatArray) -> FloatArray:
     """Covariance of coefficients times noise of scale c."""
     scaled = coefficients * (np.sqrt(2) * np.asarray(mechanism.parameters.c))
-    return np.asarray(scaled @ scaled.T)
+    return np.asarray(scaled @ scaled.T) * (mechanism.sources / mechanism.n)
 
 
 def _off_consensus(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> tuple[FloatArray, FloatArray]:

@@ -70,6 +70,7 @@ class Promise:
             "mechanism": self.mechanism.kind,
             "noise_kind": parameters.name,
             "agents": self.mechanism.n,
+            "keepers": self.mechanism.keepers,
             "epsilon": self.epsilon,
             "adjacency": self.adjacency,
             "loss": self.loss,

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from tacit.mechanism import Mechanism
 
 _LARGEST = sys.float_info.max
+NO_KEEPERS = (
+    "keepers need a server: on a graph an agent's message goes into the sum of every neighbour, so at equal "
+    "loss keepers' noise would be as large as the agents' own and buy nothing. Give agents instead of a "
+    "graph, or no keepers."
+)
+"""Why a mechanism without a server has no keepers."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,6 +102,12 @@ class Question:
         "graph",
         "analyze audit design simulate session studio",
         "No server: agents on a graph like ring:100, karate, or a file. See `tacit graph --help`.",
+    )
+    keepers: int = _asked(
+        "count",
+        "analyze design simulate",
+        "Number of keepers that add the noise, of which agents trust one; 0: every agent adds its own.",
+        0,
     )
     epsilon: float | None = _asked("positive", "design session studio", "Privacy per unit of adjacency (ε).")
     loss: float | None = _asked(
@@ -165,6 +177,8 @@ class Question:
             if value is not None:
                 object.__setattr__(self, own.name, KINDS[asked(own.name).kind](own.name, value))
         self._exclude("agents", "graph", "a number of agents (around a server) or a graph (without one)")
+        if self.keepers and self.graph is not None:
+            raise ParameterError(NO_KEEPERS, "keepers")
         self._exclude("epsilon", "loss", "epsilon or loss (= epsilon × adjacency)")
         self._exclude("spread", "low", "spread or the range (low and high)")
         if (self.low is None) != (self.high is None):
@@ -227,7 +241,7 @@ class Question:
 
         if self.network is not None:
             return Distributed(law, self.network)
-        return ClientServer(law, agents=1 if agents is None else agents)
+        return ClientServer(law, agents=1 if agents is None else agents, keepers=self.keepers)
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that mixing, noise and decay describe, refusing too few and too many."""
@@ -330,6 +344,12 @@ def _whole(name: str, value: Any) -> int:
     return int(value)
 
 
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
+        raise ParameterError(f"{_words(name)} must be a whole number of at least 0, got {value}.", name)
+    return int(value)
+
+
 def _probability(name: str, value: Any) -> float:
     if 0 < _number(name, value, "be in (0, 1)") < 1:
         return float(value)
@@ -361,6 +381,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "positive": _positive,
     "at least 0": _at_least_0,
     "whole": _whole,
+    "count": _count,
     "probability": _probability,
     "per agent": _per_agent,
     "graph": _as_given,

@@ -86,8 +86,11 @@ def radius(
     log_share = _log_share(slots, used, sizes, planned) + math.log(b / 4)
     early = planned - len(run.layers)
     ends = 1 if rounds is None else 2 if early == 0 else 2 * planned
-    worst = _worst(_scales(run.mechanism, len(run.layers), value), run.mechanism.n, least if served else 1,
-                   math.log(b / 4 / ends / components))  # fmt: skip
+    scales, log_b = _scales(run.mechanism, len(run.layers), value), math.log(b / 4 / ends / components)
+    if run.mechanism.keepers:
+        worst = _worst_opened(scales / least, run.mechanism.keepers, log_b)
+    else:
+        worst = _worst(scales, run.mechanism.n, least if served else 1, log_b)
     found = math.nextafter(worst + value.shift(spread) + value.rounding, math.inf)
     if log_share > _SMALLEST:
         found = min(found, value.radius(math.exp(log_share), spread=spread, components=components))
@@ -100,7 +103,7 @@ def _choices(run: Happened) -> tuple[IntArray, IntArray]:
     served = not isinstance(run.mechanism, Distributed)
     candidates = np.array([n]) if served else np.asarray(run.mechanism.closed_degrees, dtype=np.int64)
     used = []
-    for t, layer in enumerate(run.layers):
+    for t, layer in enumerate(run.layers[:1] if run.opens_once else run.layers):
         if not np.array_equal(layer.update, level[layer.said]) or (served and len(layer.moved) < n):
             raise ParameterError(
                 f"in round {t} an agent did not follow, or an earlier message was used: choices are only "
@@ -149,6 +152,22 @@ def _worst(scales: FloatArray, n: int, m: int, log_b: float) -> float:
         a = float(places[-1]) / (1 + math.exp(-v)) * m / top
         # a convex function is below its chords
         return (float(np.sum(np.interp(a * scales / m, places, logs))) + math.log(2) - log_b) / a
+
+    found = minimize_scalar(bound, bounds=(-_EDGE, _EDGE), method="bounded", options={"xatol": 0.01})
+    return bound(float(found.x)) * (1 + 1e-9)
+
+
+def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
+    """Return r with P(Σ_t scale_t·Σ_j |z_j(t)| > r) ≤ b, with one draw of each keeper in every round.
+
+    Keepers' noise is not in any one message, so that a choice can only make the sum of few messages, of which
+    it is a larger part: `scales` are those of a mean of the fewest. Chernoff's bound, as above.
+    """
+    top = float(np.max(scales))
+
+    def bound(v: float) -> float:
+        a = 1 / (1 + math.exp(-v)) / top
+        return (-keepers * float(np.sum(np.log1p(-a * scales))) - log_b) / a
 
     found = minimize_scalar(bound, bounds=(-_EDGE, _EDGE), method="bounded", options={"xatol": 0.01})
     return bound(float(found.x)) * (1 + 1e-9)

@@ -190,13 +190,16 @@ class Trial:
             return sized.met_by(sized.mechanism(self.epsilon or 1.0))
 
         n = 1000
-        for _ in range(4):  # the noise's part of the radius is nearly proportional to 1/√N
+        power = 1 if self.question.keepers else 2
+        for _ in range(
+            4
+        ):  # the noise's part of the radius is nearly proportional to 1/√N, with keepers to 1/N
             sized = replace(self, agents=n)
             certain = sized.rough(deviations=2.0).certain
             if certain >= self.radius and n > 1:
                 return None if not enough(1) else 1
             found = sized.radius_of(sized.mechanism(self.epsilon or 1.0)) - certain
-            previous, n = n, math.ceil(min(n * (found / (self.radius - certain)) ** 2, MOST_AGENTS))
+            previous, n = n, math.ceil(min(n * (found / (self.radius - certain)) ** power, MOST_AGENTS))
             if abs(n - previous) <= 1:
                 break
         return least_whole(enough, n, lowest=1, most=MOST_AGENTS)

@@ -45,7 +45,7 @@ def witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
     Parameters
     ----------
     agent : int
-        The agent k whose initial value differs.
+        The agent k whose initial value differs. Where keepers add the noise, that of one keeper is shifted.
     shift : number or array of shape (k,)
         δ, by which θ_k(0) exceeds θ'_k(0).
     """
@@ -58,18 +58,19 @@ def witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
             f"shift must be a finite number or have the shape {execution.theta.shape[2:]} of one state, "
             f"got shape {delta.shape}."
         )
+    drawn = 0 if mechanism.keepers else agent  # the keeper that the adversary does not hold; any one will do
     values = execution.theta[0].copy()
     values[agent] -= delta
     eta = execution.eta.copy()
     if mechanism.shadowed:
-        eta[:1, agent] += delta  # the shadow starts at the same place; nothing else is ever said
+        eta[:1, drawn] += delta  # the shadow starts at the same place; nothing else is ever said
     else:
         sigma = float(np.broadcast_to(np.asarray(mechanism.parameters.sigma), (mechanism.n,))[agent])
         fading = (1 - sigma) ** np.arange(execution.rounds)  # η'_k(t) = η_k(t) + δ(1−σ)^t
-        eta[:, agent] += fading.reshape(-1, *(1,) * delta.ndim) * delta
-    scales = mechanism.parameters.scales(execution.rounds)
+        eta[:, drawn] += fading.reshape(-1, *(1,) * delta.ndim) * delta
+    scales = mechanism.noise_law.scales(execution.rounds)
     scale = scales if scales.ndim == 1 else scales[:, agent]
-    return Witness(mechanism.execute(values, eta), _log_ratios(execution.eta[:, agent], eta[:, agent], scale))
+    return Witness(mechanism.execute(values, eta), _log_ratios(execution.eta[:, drawn], eta[:, drawn], scale))
 
 
 def _log_ratios(eta: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:

@@ -1,0 +1,75 @@
+"""What it is worth to agents to trust somebody: the price of trust.
+
+Agents that trust nobody add their own noise. Agents that trust one of m keepers let those add it, once for
+all of them, and the error falls like 1/N instead of 1/√N (docs/proofs/keepers.md). `price_of_trust` answers
+one question for nobody and for 1, 2, … keepers: the loss for the same radius, and the radius for the same
+loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tacit.theory.choosing import solve
+from tacit.theory.privacy import loss
+from tacit.theory.trial import Trial
+
+MOST_KEEPERS_SHOWN = 3
+"""More keepers are hardly ever easier to find, and each costs accuracy."""
+
+ALL_KEEPERS = (
+    "If all keepers pool what they have with anyone who has the messages, a published transcript included, "
+    "there is no protection at all."
+)
+"""What must be said wherever keepers are chosen."""
+ONE_KEEPER = (
+    "One keeper alone can subtract its own noise from the published result, and with the messages it knows "
+    "every value. Take two or more, run by organisations that do not share their data."
+)
+"""What must be said where there is only one."""
+
+
+class Trust(NamedTuple):
+    """What one number of keepers leads to; 0 keepers: every agent adds its own noise.
+
+    Attributes
+    ----------
+    keepers : int
+    loss : float or None
+        The least loss for the radius that was asked about; None where no loss does.
+    radius : float or None
+        The radius for the loss that was asked about; None where agents do not agree as asked.
+    """
+
+    keepers: int
+    loss: float | None
+    radius: float | None
+
+
+def price_of_trust(question: Trial, most: int = MOST_KEEPERS_SHOWN) -> list[Trust]:
+    """Return what the question leads to with 0, 1, … `most` keepers.
+
+    Parameters
+    ----------
+    question : Trial
+        As `tacit.theory.choosing.solve` returns it: with a size, ε and mixing. Its radius is what the
+        mechanism asked about has. Every other number of keepers is compared at that radius, and at that ε.
+    most : int
+    """
+    assert question.epsilon is not None
+    radius = question.radius_of(question.mechanism(question.epsilon))
+    found = []
+    for keepers in range(most + 1):
+        trial = replace(question, question=replace(question.question, keepers=keepers))
+        if keepers == question.question.keepers:
+            solved: Trial | None = question
+        else:
+            solved = solve(replace(trial, epsilon=None, radius=radius))
+        lost = None
+        if solved is not None and solved.epsilon is not None:
+            lost = loss(solved.mechanism(solved.epsilon).parameters, question.adjacency, question.rounds)
+        mechanism = trial.mechanism(question.epsilon)
+        met = replace(trial, radius=None).met_by(mechanism)
+        found.append(Trust(keepers, lost, trial.radius_of(mechanism) if met else None))
+    return found
