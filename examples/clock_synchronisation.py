@@ -77,7 +77,7 @@ def synchronise(
         spreads.append(np.ptp(clocks.offset))
         if k < len(plan):
             mechanism, rounds = plan[k].mechanism, plan[k].rounds
-            noise = SimulatedNoise(seed).draw(mechanism.parameters, rounds, n, run=k)
+            noise = SimulatedNoise(seed).draw(mechanism.law, rounds, n, run=k)
             runs.append(mechanism.execute(clocks.offset, noise if private else 0 * noise))
             clocks.set(runs[-1].y[-1], trim=k > 0)  # to what it heard last, which is public
         clocks.tick()

@@ -37,7 +37,7 @@ def passed_on(run: Execution, network: Graph) -> FloatArray:
     With the true average as target σ_i/(|N(i)|+1) is the same for all, so that what one gives over an edge
     is what the other gets. Flows follow from messages alone.
     """
-    share = float(np.max(run.mechanism.parameters.sigma / (network.degrees + 1)))
+    share = float(np.max(run.mechanism.law.sigma / (network.degrees + 1)))
     return share * (network.neighbour_sums(run.x.T).T - network.degrees * run.x)
 
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None, name: str = NETWORK) -> Found:
         graph=network, loss=LOSS, adjacency=TENANT, mixing=MIXING, spread=CAPACITY, true_average=True
     ).baseline  # one-shot noise
     mechanism = promise.mechanism
-    noise = SimulatedNoise(seed).draw(mechanism.parameters, promise.rounds, network.n)
+    noise = SimulatedNoise(seed).draw(mechanism.law, promise.rounds, network.n)
     runs = {"naive": mechanism.execute(load, 0 * noise), "private": mechanism.execute(load, noise)}
     found: Found = {"before": state_of(load)}
     paths = {}

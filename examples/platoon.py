@@ -54,7 +54,7 @@ def agree(mechanism: Mechanism, values: FloatArray, seed: int | None) -> Executi
     """Run one round a second; without a seed, without noise."""
     if seed is None:
         return mechanism.execute(values, np.zeros((SECONDS, mechanism.n)))
-    return mechanism.execute(values, SimulatedNoise(seed).draw(mechanism.parameters, SECONDS, mechanism.n))
+    return mechanism.execute(values, SimulatedNoise(seed).draw(mechanism.law, SECONDS, mechanism.n))
 
 
 def follow(run: Execution, guess: FloatArray, position: FloatArray) -> FloatArray:
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> Found:
         off = follow(run, guess, position) - p
         gap = p[:, :-1] - p[:, 1:]
         found[name] = {
-            "loss": loss(run.mechanism.parameters, ADJACENCY) if private else np.inf,
+            "loss": loss(run.mechanism.law, ADJACENCY) if private else np.inf,
             "radius": radius(run.mechanism, FAILURE) if private else 0.0,
             "error": abs(float(run.theta[-1].mean() - speed.mean())),
             "spread": float(np.ptp(v[-1])),

@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None, name: str = RANGE) -> Found:
     answer = design(graph=graph, loss=LOSS, adjacency=ADJACENCY, mixing=mixing, spread=60, tolerance=0.1)
     promise = answer.baseline  # one-shot: where some mix little, fresh noise in every round costs too much
     mechanism = promise.mechanism
-    noise = SimulatedNoise(seed).draw(mechanism.parameters, promise.rounds, graph.n, components=2)
+    noise = SimulatedNoise(seed).draw(mechanism.law, promise.rounds, graph.n, components=2)
     runs = {"naive": mechanism.execute(readings, 0 * noise), "private": mechanism.execute(readings, noise)}
     found: Found = {}
     for kind, run in runs.items():

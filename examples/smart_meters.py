@@ -60,11 +60,11 @@ def agree(promise: Promise, load: FloatArray, seed: int) -> tuple[Execution, flo
     """Return what happened and what it cost: with a server, on the lattice of a deployment."""
     mechanism, rounds = promise.mechanism, promise.rounds
     if isinstance(mechanism, Distributed):
-        noise = SimulatedNoise(seed).draw(mechanism.parameters, rounds, mechanism.n)
+        noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n)
         return mechanism.execute(load, noise), promise.loss
-    lattice = Lattice.fitting(mechanism.parameters, rounds, 0, MOST)
+    lattice = Lattice.fitting(mechanism.law, rounds, 0, MOST)
     runs = simulate_on_lattice(mechanism, lattice, load, rounds, noise=SimulatedWholeNoise(seed))
-    spent = account(lattice.agent(mechanism.parameters), rounds, adjacency=ADJACENCY)
+    spent = account(lattice.agent(mechanism.law), rounds, adjacency=ADJACENCY)
     return runs.execution(0).as_execution(), spent.total
 
 

@@ -22,7 +22,7 @@ PATH = Graph.from_edges([(0, 1), (1, 2)])
 
 def session(mechanism, values, rounds, seed=4):
     shape = (rounds, *np.shape(values))
-    scales = np.broadcast_to(mechanism.parameters.scales(rounds).reshape(rounds, -1), (rounds, len(values)))
+    scales = np.broadcast_to(mechanism.law.scales(rounds).reshape(rounds, -1), (rounds, len(values)))
     noise = np.random.default_rng(seed).laplace(size=shape)
     return mechanism.execute(values, noise * scales.reshape(*scales.shape, *(1,) * (len(shape) - 2)))
 

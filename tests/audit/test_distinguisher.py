@@ -55,7 +55,7 @@ def test_tails_enclose_what_sessions_show(distance):
 def test_no_statistic_beats_the_ratio():
     """Neyman and Pearson: at each false-alarm rate the ratio has the largest power."""
     mechanism = ClientServer(Fading(0.5, 1.0, 0.8), agents=2)
-    law = loss_law(mechanism.parameters, 5, 2.0)
+    law = loss_law(mechanism.law, 5, 2.0)
     false, true = law.roc()
     seen = [Simulated(mechanism, lattice=False)([v, 0], 5, 40_000, 7 + int(v)).of(0) for v in (0.0, 2.0)]
     statistics = {

@@ -237,7 +237,7 @@ def test_stand_ins_keep_the_agent_and_its_parameters():
         assert small.n == 3
         assert members[0] == 7
         assert len(set(members)) == 3
-        assert np.array_equal(small.parameters.c, c[members])
+        assert np.array_equal(small.law.c, c[members])
     assert set(members) == {6, 7, 8}
     assert stand_in(SERVER, 1) == (SERVER, [0, 1, 2])
 

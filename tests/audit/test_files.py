@@ -60,8 +60,8 @@ def test_a_folder_comes_back_exactly(name, values, tmp_path):
     assert np.array_equal(again.rounds_of, seen.rounds_of)
     assert np.array_equal(again.update, seen.update)
     assert (again.exponent is None) == (seen.exponent is None)
-    assert vars(again.mechanism.parameters).keys() == vars(seen.mechanism.parameters).keys()
-    for mine, theirs in zip(*(vars(t.mechanism.parameters).values() for t in (again, seen)), strict=True):
+    assert vars(again.mechanism.law).keys() == vars(seen.mechanism.law).keys()
+    for mine, theirs in zip(*(vars(t.mechanism.law).values() for t in (again, seen)), strict=True):
         assert np.array_equal(mine, theirs)
     if seen.wholes is not None:
         assert again.wholes.lattice == seen.wholes.lattice

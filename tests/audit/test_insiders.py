@@ -15,7 +15,7 @@ PARAMETERS = {"fading": Fading(0.6, 2.0, 0.7), "one-shot": OneShot(0.6, 2.0)}
 
 
 def session(mechanism, values, rounds, rng):
-    scales = mechanism.parameters.scales(rounds).reshape(rounds, -1)
+    scales = mechanism.law.scales(rounds).reshape(rounds, -1)
     return mechanism.execute(values, rng.laplace(size=(rounds, len(values))) * scales)
 
 

@@ -38,7 +38,7 @@ def test_ratio_equals_the_witness_of_the_proof(name, components, agent):
     values = np.arange(3.0) if components is None else np.arange(6.0).reshape(3, 2)
     shift = 0.7 if components is None else np.array([0.7, -1.1])
     executions = [
-        mechanism.execute(values, SimulatedNoise(5).draw(mechanism.parameters, 7, 3, components, run))
+        mechanism.execute(values, SimulatedNoise(5).draw(mechanism.law, 7, 3, components, run))
         for run in range(20)
     ]
     view = Transcripts.from_executions(executions).of(agent)
@@ -67,7 +67,7 @@ def by_hand(session, start, sigma, scales):
 def test_density_by_hand_where_agents_miss_rounds(name):
     mechanism = MECHANISMS[name]
     seen = Simulated(mechanism, misses=True)([1, 2, 3.0], 9, 30, 4)
-    sigma, c, q = (np.broadcast_to(v, 3) for v in vars(mechanism.parameters).values())
+    sigma, c, q = (np.broadcast_to(v, 3) for v in vars(mechanism.law).values())
     for agent in range(3):
         view = seen.of(agent)
         got = log_likelihood(view, 2.5)
@@ -84,7 +84,7 @@ def test_repetition_of_the_same_message_says_nothing_and_another_message_does():
     assert same.x.shape[1] == 7
     assert np.array_equal(counted(same)[0], [True, False, True, True, True, True, False])
     assert counted(once).all()
-    limit = epsilon(mechanism.parameters, 5)
+    limit = epsilon(mechanism.law, 5)
     assert np.abs(log_likelihood_ratio(same, 0.0, 1.0)).max() <= limit + 1e-12
     redrawn = Simulated(mechanism, retries="redraw")([0, 0, 0.0], 5, 2000, 1).of(0)
     assert counted(redrawn).all()
@@ -103,7 +103,7 @@ def test_ratio_never_passes_the_promise_and_reaches_it(sigma, c, q, distance, se
     mechanism = ClientServer(Fading(sigma, c, q), agents=2)
     view = Simulated(mechanism, lattice=False)([0, 0], 4, 300, seed).of(0)
     ratio = log_likelihood_ratio(view, 0.0, distance)
-    limit = distance * epsilon(mechanism.parameters, 4)
+    limit = distance * epsilon(mechanism.law, 4)
     assert np.abs(ratio).max() <= limit * (1 + 1e-9) + 1e-9
     # every noise on the far side has probability 2^-4 or more: 300 sessions miss it once in 10^8
     assert ratio.max() == pytest.approx(limit, rel=1e-9)
@@ -121,7 +121,7 @@ def test_prefixes_are_partial_sums():
 def test_lattice_ratio_is_of_the_discrete_law_exactly():
     mechanism = MECHANISMS["server"]
     seen = Deployed(mechanism, 0, 4, seedable=True)([1, 2, 3.0], 6, 40, 3)
-    view, agent = seen.of(1), Lattice.fitting(mechanism.parameters, 6, 0, 4).agent(mechanism.parameters)
+    view, agent = seen.of(1), Lattice.fitting(mechanism.law, 6, 0, 4).agent(mechanism.law)
     for start in (2.0, 2.75):
         expected = np.zeros(40)
         for run in range(40):
@@ -142,7 +142,7 @@ def test_lattice_ratio_is_of_the_discrete_law_exactly():
 @pytest.mark.parametrize("name", ["server, per agent", "graph, per agent", "server, one-shot"])
 def test_lattice_residuals_are_the_draws_to_the_last_step(name):
     mechanism, values = MECHANISMS[name], np.arange(6.0).reshape(3, 2) / 7
-    lattice = Lattice.fitting(mechanism.parameters, 5, 0, 1)
+    lattice = Lattice.fitting(mechanism.law, 5, 0, 1)
     runs = simulate_on_lattice(mechanism, lattice, values, 5, noise=SimulatedWholeNoise(7), runs=25)
     seen = from_lattice(runs)
     steps = np.ldexp(1.0, runs.exponents)

@@ -10,7 +10,7 @@ from tacit.theory import accuracy
 
 def test_it_runs_until_the_noise_has_faded_and_agents_agree():
     short = play(20, epsilon=1.0, mixing=0.5, source="uniform:0:1", seed=0)
-    q = short.mechanism.parameters.q
+    q = short.mechanism.law.q
     assert q**short.rounds <= 0.01 < q ** (short.rounds - 1)
     assert short.rounds > short.design.promise.rounds
     ring = play(Graph.load("path:8"), epsilon=1.0, mixing=0.9, source="uniform:0:1", seed=0)

@@ -125,7 +125,7 @@ def tapped(liar, who):
     y = np.array([y], dtype=object)
     exponent = np.array([[agent.message_exponent(u) for u in updates]])
     return AgentTranscripts(
-        law=session.mechanism.parameters.of_agent(who),
+        law=session.mechanism.law.of_agent(who),
         x=np.asarray(session.lattice.value(x, exponent)),
         y=np.asarray(session.lattice.value(y)),
         rounds_of=np.array(updates),

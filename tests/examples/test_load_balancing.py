@@ -24,7 +24,7 @@ def mechanism(network):
 
 
 def test_the_loss_is_that_of_one_draw(balanced, mechanism):
-    assert balanced.found["private"]["loss"] == 32 / mechanism.parameters.c == 1
+    assert balanced.found["private"]["loss"] == 32 / mechanism.law.c == 1
     assert balanced.row("privacy loss") == ["inf", "1"]
 
 
@@ -42,7 +42,7 @@ def test_naive_loads_are_read_off_messages_and_off_moves(balanced):
 
 def test_what_moves_does_not_depend_on_what_was_not_said(balanced, mechanism, network):
     load = np.linspace(200, 900, network.n)
-    noise = SimulatedNoise(2).draw(mechanism.parameters, 50, network.n)
+    noise = SimulatedNoise(2).draw(mechanism.law, 50, network.n)
     other, shifted = load.copy(), noise.copy()
     other[3] += 32  # one more tenant, and noise that hides it
     shifted[0, 3] -= 32
@@ -54,7 +54,7 @@ def test_what_moves_does_not_depend_on_what_was_not_said(balanced, mechanism, ne
 
 def test_no_request_is_lost_and_the_noise_is_what_remains(balanced, mechanism, network):
     load = np.linspace(200, 900, network.n)
-    noise = SimulatedNoise(2).draw(mechanism.parameters, 800, network.n)
+    noise = SimulatedNoise(2).draw(mechanism.law, 800, network.n)
     run = mechanism.execute(load, noise)
     change = balanced.module.passed_on(run, network)
     np.testing.assert_allclose(change.sum(axis=1), 0, atol=1e-9)

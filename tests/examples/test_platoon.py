@@ -21,7 +21,7 @@ def mechanisms(drove):
 
 
 def test_the_loss_is_the_one_of_the_lemmas(drove, mechanisms):
-    fading, one_shot = (mechanisms[name].parameters for name in ("fading", "one-shot"))
+    fading, one_shot = (mechanisms[name].law for name in ("fading", "one-shot"))
     lemma = fading.q / (fading.c * (fading.q + fading.sigma - 1))
     assert drove.found["fading"]["loss"] == pytest.approx(lemma * drove.module.ADJACENCY, rel=1e-12)
     assert drove.found["one-shot"]["loss"] == pytest.approx(1 / one_shot.c, rel=1e-12)

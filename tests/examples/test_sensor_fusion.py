@@ -42,7 +42,7 @@ def test_naive_readings_are_known_exactly(fused):
 
 
 def test_the_loss_is_for_the_sum_of_both_pollutants(fused, mechanism):
-    n, parameters = mechanism.n, mechanism.parameters
+    n, parameters = mechanism.n, mechanism.law
     start = np.tile(fused.module.AMBIENT, (n, 1))
     rounds = 3
     noise = [SimulatedNoise(4).draw(parameters, rounds, n, components=2, run=r) for r in range(200)]

@@ -24,7 +24,7 @@ def test_the_accounted_loss_is_no_less_than_the_theory_s(metered):
     meters = metered.module
     for kind, agents in (("server", 177), ("town", 1506)):
         answer = design(agents=agents, loss=meters.LOSS, adjacency=meters.ADJACENCY)
-        real = loss(answer.mechanism.parameters, meters.ADJACENCY, rounds=int(metered.found[kind]["rounds"]))
+        real = loss(answer.mechanism.law, meters.ADJACENCY, rounds=int(metered.found[kind]["rounds"]))
         assert real <= metered.found[kind]["loss"] <= min(real * (1 + 1e-9), 1)
     assert metered.found["grid"]["loss"] == pytest.approx(1, abs=1e-5)
     assert metered.row("privacy loss") == ["inf", "0.998", "1", "0.998"]

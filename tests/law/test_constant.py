@@ -64,7 +64,7 @@ def test_its_radius_grows_with_the_rounds_and_has_no_end():
 @pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
 def test_the_engine_does_what_the_reference_does(mechanism):
     fast = simulate(mechanism, VALUES, 8, runs=2, seed=3, record=Record(everything=True))
-    slow = reference(mechanism, VALUES, SimulatedNoise(3).draw(mechanism.parameters, 8, 5, run=1))
+    slow = reference(mechanism, VALUES, SimulatedNoise(3).draw(mechanism.law, 8, 5, run=1))
     np.testing.assert_allclose(fast["theta"].values[1], slow.theta, rtol=1e-12)
     assert (fast.attrs["noise_kind"], "decay" in fast) == ("constant", False)
 

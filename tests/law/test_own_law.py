@@ -60,7 +60,7 @@ def test_its_loss_is_the_sum_over_messages():
     scales = 4.0 / np.arange(1, 8) ** 2
     exact = float(np.sum(0.4 ** np.arange(7) / scales))
     assert exact <= privacy.epsilon(LAW, 7) <= exact * (1 + 1e-12)
-    assert privacy.epsilon(GRAPH.parameters, 7) == pytest.approx(np.sum(0.6 ** np.arange(7) / scales))
+    assert privacy.epsilon(GRAPH.law, 7) == pytest.approx(np.sum(0.6 ** np.arange(7) / scales))
     assert privacy.rounds_within(LAW, exact * (1 + 1e-9)) == 7
     assert 0 < epsilon_delta(LAW, 7, 1.0, 1e-3) <= privacy.epsilon(LAW, 7)
 
@@ -68,7 +68,7 @@ def test_its_loss_is_the_sum_over_messages():
 @pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
 def test_it_is_simulated_as_the_reference_does(mechanism):
     fast = simulate(mechanism, VALUES, 6, runs=2, seed=3, record=Record(everything=True))
-    noise = SimulatedNoise(3).draw(mechanism.parameters, 6, 4, run=1)
+    noise = SimulatedNoise(3).draw(mechanism.law, 6, 4, run=1)
     slow = reference(mechanism, VALUES, noise)
     np.testing.assert_allclose(fast["theta"].values[1], slow.theta, rtol=1e-12)
     assert fast.attrs["noise_kind"] == "quadratic"
@@ -102,7 +102,7 @@ def test_the_auditor_examines_it_on_the_lattice():
 def test_transcript_folders_know_its_name(tmp_path):
     execution = SERVER.execute(VALUES, SimulatedNoise(1).draw(LAW, 3, 4))
     write_folder(tmp_path, Transcripts.from_executions([execution]))
-    assert read_folder(tmp_path)[0].mechanism.parameters == LAW
+    assert read_folder(tmp_path)[0].mechanism.law == LAW
 
 
 def session_of(keys):
@@ -126,7 +126,7 @@ def test_a_networked_session_runs_and_is_sound(tmp_path):
     keys = provision(tmp_path / "keys", ["coordinator", "a0", "a1", "a2"])
     session = session_of(keys)
     assert parse_session(session_text(session), "s").id == session.id
-    assert Session.decode(session.encode()).mechanism.parameters == LAW
+    assert Session.decode(session.encode()).mechanism.law == LAW
     assert session.account(0).total == pytest.approx(privacy.epsilon(LAW, 4), rel=1e-6)
 
     async def play():

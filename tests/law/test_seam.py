@@ -27,7 +27,7 @@ def offences(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "if isinstance(mechanism.parameters, Fading):",
+        "if isinstance(mechanism.law, Fading):",
         "if isinstance(f(x), OneShot | Constant):",
         "if type(law) is OneShot:",
         'if kind == "one-shot":',

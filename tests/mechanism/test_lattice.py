@@ -244,7 +244,7 @@ def test_messages_that_cannot_be_are_refused():
 
 def slow(mechanism, lattice, values, draws):
     """Every agent on its own, with the functions that a networked agent has."""
-    agents = [lattice.agent(mechanism.parameters, i) for i in range(mechanism.n)]
+    agents = [lattice.agent(mechanism.law, i) for i in range(mechanism.n)]
     theta = [lattice.start(v) for v in values]
     basis, x, y, states = list(theta), [], [], [list(theta)]
     for u, row in enumerate(draws):

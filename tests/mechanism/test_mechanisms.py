@@ -14,7 +14,7 @@ COMPLETE = Graph.from_edges([(0, 1), (0, 2), (1, 2)])
 
 def laplace(mechanism, rounds, seed=0, components=()):
     rng = np.random.default_rng(seed)
-    scales = mechanism.parameters.scales(rounds).reshape(rounds, -1, *(1,) * len(components))
+    scales = mechanism.law.scales(rounds).reshape(rounds, -1, *(1,) * len(components))
     return rng.laplace(size=(rounds, mechanism.n, *components)) * scales
 
 

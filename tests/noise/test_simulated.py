@@ -220,7 +220,7 @@ def test_scales_follow_the_parameters():
 
 def test_a_mechanism_runs_on_it():
     mechanism = ClientServer(Fading(0.5, 1, 0.9), agents=4)
-    noise = SimulatedNoise(1).draw(mechanism.parameters, 5, 4, components=2)
+    noise = SimulatedNoise(1).draw(mechanism.law, 5, 4, components=2)
     assert mechanism.execute(np.ones((4, 2)), noise).rounds == 5
 
 

@@ -36,7 +36,7 @@ def test_accuracy_is_a_statement_about_the_limit():
     noise = SimulatedNoise(2)
     ends = np.array(
         [
-            mechanism.execute(np.zeros(4), noise.draw(mechanism.parameters, 40, 4, run=r)).theta[-1]
+            mechanism.execute(np.zeros(4), noise.draw(mechanism.law, 40, 4, run=r)).theta[-1]
             for r in range(runs)
         ]
     )

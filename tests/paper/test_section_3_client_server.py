@@ -85,8 +85,8 @@ def test_lemma_1_bounds_the_ratio_of_every_prefix(seed, delta):
     alpha = execution(seed)
     for rounds in (1, 4, alpha.rounds):
         ratio = witness(alpha.prefix(rounds), 0, delta).log_likelihood_ratio
-        assert ratio <= epsilon(MECHANISM.parameters, rounds) * delta * (1 + 1e-12) + 1e-12
-    assert epsilon(MECHANISM.parameters) == pytest.approx(Q / (C * (Q + SIGMA - 1)), rel=1e-15)
+        assert ratio <= epsilon(MECHANISM.law, rounds) * delta * (1 + 1e-12) + 1e-12
+    assert epsilon(MECHANISM.law) == pytest.approx(Q / (C * (Q + SIGMA - 1)), rel=1e-15)
 
 
 def test_slip_the_exponent_in_the_privacy_proof():

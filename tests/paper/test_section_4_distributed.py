@@ -69,7 +69,7 @@ def test_the_laplacian():
 
 def test_lemma_5_the_least_mixing_decides():
     """Lemma 5 (lem:pri_dis): ε = q/(c(q+σ_m−1)) with σ_m the minimum element of σ."""
-    assert epsilon(MECHANISM.parameters) == pytest.approx(Q / (C * (Q + SIGMA.min() - 1)), rel=1e-12)
+    assert epsilon(MECHANISM.law) == pytest.approx(Q / (C * (Q + SIGMA.min() - 1)), rel=1e-12)
 
 
 @given(seeds, st.integers(0, N - 1), st.floats(-2, 2))
@@ -79,7 +79,7 @@ def test_privacy_against_channels_and_compromised_agents(seed, k, delta):
     found = witness(alpha, k, delta)
     others = [i for i in range(N) if i != k]
     assert found.execution.compromised(others).matches(alpha.compromised(others), atol=1e-9)
-    assert found.log_likelihood_ratio <= epsilon(MECHANISM.parameters) * abs(delta) + 1e-12
+    assert found.log_likelihood_ratio <= epsilon(MECHANISM.law) * abs(delta) + 1e-12
 
 
 @given(seeds)

@@ -41,5 +41,5 @@ def test_the_points_of_the_figure():
     """Figure 1: N = 500, σ = 0.8, c = 10, b = 0.5, over q."""
     for q, eps, r in [(0.3, 0.3, 0.750), (0.6, 0.15, 0.894), (0.9, 0.9 / 7, 1.642)]:
         mechanism = ClientServer(Fading(0.8, 10, q), agents=500)
-        assert epsilon(mechanism.parameters) == pytest.approx(eps)
+        assert epsilon(mechanism.law) == pytest.approx(eps)
         assert chebyshev_radius(mechanism, 0.5) == pytest.approx(r, abs=1e-3)

@@ -86,10 +86,10 @@ def test_every_run_is_the_reference_on_its_noise(simulation, threads, batch):
     data = simulate(
         mechanism, values, rounds, runs=runs, seed=seed, record=EVERYTHING, threads=threads, batch=batch
     )
-    gamma = mechanism.closed_degrees / np.asarray(mechanism.parameters.sigma)
+    gamma = mechanism.closed_degrees / np.asarray(mechanism.law.sigma)
     k = None if values.ndim == 1 else values.shape[1]
     for run in {0, runs // 2, runs - 1}:
-        noise = SimulatedNoise(seed).draw(mechanism.parameters, rounds, mechanism.n, k, run)
+        noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n, k, run)
         execution = executions(data, mechanism, run)
         assert_same(execution, reference(mechanism, values, noise))
         average = np.tensordot(execution.theta, gamma / gamma.sum(), axes=(1, 0))
@@ -103,7 +103,7 @@ def test_it_is_the_reference_across_blocks_of_agents(n):
     for mechanism in mechanisms(n, rng):
         values = rng.normal(size=n)
         data = simulate(mechanism, values, 3, runs=3, seed=n, record=EVERYTHING)
-        noise = SimulatedNoise(n).draw(mechanism.parameters, 3, n, run=2)
+        noise = SimulatedNoise(n).draw(mechanism.law, 3, n, run=2)
         assert_same(executions(data, mechanism, 2), mechanism.execute(values, noise))
 
 
@@ -224,7 +224,7 @@ def test_the_weighted_average_moves_by_the_weighted_noise_alone():
         if mechanism.shadowed:
             continue
         closed = mechanism.closed_degrees
-        gamma = closed / np.asarray(mechanism.parameters.sigma)
+        gamma = closed / np.asarray(mechanism.law.sigma)
         data = simulate(mechanism, rng.normal(size=60), 12, runs=2, record=EVERYTHING)
         moved = np.diff(data.average, axis=1)
         np.testing.assert_allclose(moved, (data.eta.values @ closed) / gamma.sum(), rtol=1e-9, atol=1e-12)

@@ -26,7 +26,7 @@ VALUES = np.array([-1.0, 0.25, 0.7, 1.0])
 
 
 def simulated(mechanism, noise, runs=3, rounds=6, values=VALUES, **lattice):
-    chosen = Lattice(-1, 1, **lattice) if lattice else Lattice.fitting(mechanism.parameters, rounds, -1, 1)
+    chosen = Lattice(-1, 1, **lattice) if lattice else Lattice.fitting(mechanism.law, rounds, -1, 1)
     return simulate_on_lattice(mechanism, chosen, values, rounds, noise=noise, runs=runs)
 
 
@@ -83,7 +83,7 @@ def test_messages_have_the_noise_of_the_paper():
 def real_states(mechanism, values, run):
     """The mechanism on exact real numbers and the noise of a lattice run."""
     n = mechanism.n
-    sigma = [Fraction(float(v)) for v in np.broadcast_to(mechanism.parameters.sigma, (n,))]
+    sigma = [Fraction(float(v)) for v in np.broadcast_to(mechanism.law.sigma, (n,))]
     theta = [Fraction(float(v)) for v in values]
     shadow, states = list(theta), [list(theta)]
     for row, steps in zip(run.draws, run.exponents, strict=True):

@@ -42,7 +42,7 @@ each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=M
 
 
 def weights(mechanism):
-    gamma = mechanism.closed_degrees / np.broadcast_to(mechanism.parameters.sigma, mechanism.n)
+    gamma = mechanism.closed_degrees / np.broadcast_to(mechanism.law.sigma, mechanism.n)
     return gamma / gamma.sum()
 
 
@@ -50,7 +50,7 @@ def brute_force(mechanism, rounds, values=0.0, runs=RUNS):
     """Weighted averages of runs with numpy's Laplace noise, and the states, runs as components."""
     rng = np.random.default_rng(20240229)
     shape = (rounds, mechanism.n, runs)
-    scales = np.asarray(mechanism.parameters.scales(rounds)).reshape(rounds, -1, 1)
+    scales = np.asarray(mechanism.law.scales(rounds)).reshape(rounds, -1, 1)
     theta0 = np.broadcast_to(np.reshape(values, (-1, 1)), shape[1:])
     theta = mechanism.execute(theta0, rng.laplace(size=shape) * scales).theta
     return np.einsum("i,tir->rt", weights(mechanism), theta), theta
@@ -69,7 +69,7 @@ def has_variance(sample, variance):
 
 def true_variance(mechanism, rounds):
     """Var V from the definition: every noise variable and its weight."""
-    p = mechanism.parameters
+    p = mechanism.law
     sigma, c = (np.broadcast_to(v, mechanism.n) for v in (p.sigma, p.c))
     if isinstance(p, OneShot):
         arrived = 1 if rounds is None else 1 - (1 - sigma) ** rounds

@@ -69,7 +69,7 @@ def test_agents_that_do_not_exist_are_refused():
     ],
 )
 @pytest.mark.parametrize(
-    "mechanism", [MECHANISM, Distributed(MECHANISM.parameters, Graph.from_edges([(0, 1), (1, 2), (2, 3)]))]
+    "mechanism", [MECHANISM, Distributed(MECHANISM.law, Graph.from_edges([(0, 1), (1, 2), (2, 3)]))]
 )
 def test_the_size_said_is_the_size_taken(mechanism, kept, components):
     values = np.zeros(4 if components is None else (4, components))

@@ -48,8 +48,8 @@ def test_cells_hold_what_a_researcher_plots(whole):
     assert dataset.attrs["finished"] == dataset.attrs["cells"] == 4
     cell = dataset.sel(agents=5, mixing=0.3, noise=2.5, decay=0.9, noise_kind="fading")
     mechanism = ClientServer(Fading(0.3, 2.5, 0.9), agents=5)
-    assert cell["epsilon_rounds"] == privacy.epsilon(mechanism.parameters, 12)
-    assert cell["epsilon_endless"] == privacy.epsilon(mechanism.parameters)
+    assert cell["epsilon_rounds"] == privacy.epsilon(mechanism.law, 12)
+    assert cell["epsilon_endless"] == privacy.epsilon(mechanism.law)
     assert cell["variance"] == accuracy.variance(mechanism, 12)
     assert cell["chebyshev_radius"] == accuracy.chebyshev_radius(mechanism, 0.05, 12)
     assert cell["radius"] == accuracy.radius(mechanism, 0.05, 12)

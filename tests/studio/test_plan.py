@@ -69,7 +69,7 @@ def test_the_python_lines_give_the_numbers_of_the_page(name):
         exec(found.python, {})
     loss, radius = map(float, printed.getvalue().split("\n")[-2].split())
     assert (loss, radius) == (found.design.promise.loss, found.design.promise.radius)
-    assert repr(found.design.mechanism.parameters).split("(")[0] in printed.getvalue()
+    assert repr(found.design.mechanism.law).split("(")[0] in printed.getvalue()
 
 
 def test_a_new_users_question():

@@ -28,7 +28,7 @@ def played():
 def test_the_session_is_that_of_the_seed(played):
     mechanism = played.plan.design.mechanism
     values = read_values("uniform:0:10", 12, 7)
-    noise = SimulatedNoise(7).draw(mechanism.parameters, 15, 12)
+    noise = SimulatedNoise(7).draw(mechanism.law, 15, 12)
     np.testing.assert_array_equal(played.execution.theta, mechanism.execute(values, noise).theta)
     assert played.target == pytest.approx(values.mean())
     np.testing.assert_allclose(played.average, played.execution.theta.mean(axis=1))
@@ -36,7 +36,7 @@ def test_the_session_is_that_of_the_seed(played):
 
 
 def test_the_loss_is_that_of_the_rounds_so_far(played):
-    parameters = played.plan.design.mechanism.parameters
+    parameters = played.plan.design.mechanism.law
     assert len(played.spent) == 16
     for t in (0, 1, 15):
         assert played.spent[t] == pytest.approx(10 * privacy.epsilon(parameters, t), rel=1e-12)

@@ -31,7 +31,7 @@ def coefficients(mechanism, rounds, read):
             noise = np.zeros((rounds, mechanism.n))
             noise[t, i] = 1.0
             result.append(abs(read(mechanism.execute(np.zeros(mechanism.n), noise).theta[-1])))
-    scales = mechanism.parameters.scales(rounds)[: 1 if mechanism.shadowed else rounds]
+    scales = mechanism.law.scales(rounds)[: 1 if mechanism.shadowed else rounds]
     return (
         np.array(result)
         * np.broadcast_to(scales.reshape(len(scales), -1), (len(scales), mechanism.n)).ravel()

@@ -102,7 +102,7 @@ def test_the_bound_inverts_and_only_falls(mechanism):
 def noise_weights(mechanism, rounds):
     """Weight of every draw, at its scale, in every agent's distance from the average: one column per draw."""
     n, drawn = mechanism.n, 1 if mechanism.shadowed else rounds
-    scales = np.broadcast_to(mechanism.parameters.scales(rounds).reshape(rounds, -1), (rounds, n))[:drawn]
+    scales = np.broadcast_to(mechanism.law.scales(rounds).reshape(rounds, -1), (rounds, n))[:drawn]
     noise = np.zeros((rounds, n, drawn * n))
     noise[:drawn] = np.diag(scales.ravel()).reshape(drawn, n, drawn * n)
     theta = mechanism.execute(np.zeros((n, drawn * n)), noise).theta[-1]
@@ -159,7 +159,7 @@ def test_simulated_agents_keep_to_the_bound(mechanism):
     rng = np.random.default_rng(11)
     runs, n = 4000, mechanism.n
     values = np.repeat(np.linspace(0, 1, n)[:, None], runs, axis=1)
-    scale = np.broadcast_to(mechanism.parameters.scales(15).reshape(15, -1), (15, n))
+    scale = np.broadcast_to(mechanism.law.scales(15).reshape(15, -1), (15, n))
     theta = mechanism.execute(values, rng.laplace(size=(15, n, runs)) * scale[:, :, None]).theta
     for rounds in (1, 4, 15):
         off = np.abs(theta[rounds] - accuracy.weights(mechanism) @ theta[rounds]).max(axis=0)

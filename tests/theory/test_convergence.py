@@ -28,7 +28,7 @@ def complete(n):
 
 def matrix(mechanism):
     """P = I − DL, dense and obvious."""
-    d = mechanism.parameters.sigma / mechanism.closed_degrees
+    d = mechanism.law.sigma / mechanism.closed_degrees
     graph = mechanism.graph if isinstance(mechanism, Distributed) else complete(mechanism.n)
     return np.eye(mechanism.n) - np.diag(np.broadcast_to(d, mechanism.n)) @ graph.laplacian().toarray()
 

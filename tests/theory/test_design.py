@@ -21,7 +21,7 @@ STAR = Graph.from_name("star:8")
 def test_the_best_decay_of_the_issue():
     answer = design(agents=500, epsilon=0.15, mixing=0.8)
     assert answer.answered == "accuracy"
-    assert answer.mechanism.parameters.q == pytest.approx(0.2 ** (1 / 3))
+    assert answer.mechanism.law.q == pytest.approx(0.2 ** (1 / 3))
     assert answer.promise.epsilon <= 0.15
 
 
@@ -64,7 +64,7 @@ def test_fewer_rounds_cost_less_noise_for_the_same_privacy():
     endless = design(agents=10, epsilon=1.0, mixing=0.3)
     short = design(agents=10, epsilon=1.0, mixing=0.3, rounds=20)
     assert short.promise.horizon == short.promise.rounds == 20
-    assert epsilon(short.mechanism.parameters, 20) <= 1.0 < epsilon(short.mechanism.parameters, 21)
+    assert epsilon(short.mechanism.law, 20) <= 1.0 < epsilon(short.mechanism.law, 21)
     assert short.promise.radius < endless.promise.radius
 
 
@@ -171,7 +171,7 @@ def test_where_rounds_and_radius_both_bind_several_changes_are_told_together(ask
 @settings(max_examples=8, deadline=None)
 def test_parameters_have_few_digits_and_cost_no_more(agents, eps, sigma, rounds):
     made = design(agents=agents, epsilon=eps, mixing=sigma, rounds=rounds, tolerance=1.0).promise
-    parameters = made.mechanism.parameters
+    parameters = made.mechanism.law
     assert len(f"{parameters.c!r}".replace("e-", "").strip("0.")) <= 11
     assert epsilon(parameters, rounds) <= eps
     assert made.variance <= 1.000001 * accuracy.variance(
@@ -212,7 +212,7 @@ def test_the_true_average_on_a_graph():
     assert any("weighted average" in note for note in weighted.notes())
     average = design(graph=STAR, epsilon=1.0, mixing=0.9, true_average=True)
     assert average.promise.target == "average"
-    assert np.max(average.mechanism.parameters.sigma) == pytest.approx(0.9)
+    assert np.max(average.mechanism.law.sigma) == pytest.approx(0.9)
     assert average.baseline.variance == pytest.approx(2 / 8)
     server = design(agents=3, epsilon=1.0, mixing=[0.2, 0.5, 0.9], true_average=True)
     assert server.promise.target == "average"
@@ -220,7 +220,7 @@ def test_the_true_average_on_a_graph():
 
 def test_each_agent_keeps_its_own_dynamics():
     answer = design(agents=3, epsilon=1.0, mixing=[0.2, 0.5, 0.9])
-    assert answer.mechanism.parameters.sigma == pytest.approx([0.2, 0.5, 0.9])
+    assert answer.mechanism.law.sigma == pytest.approx([0.2, 0.5, 0.9])
     assert answer.promise.epsilon == pytest.approx(1.0)
 
 

@@ -25,7 +25,7 @@ CASES = {
 def final_states(mechanism, start, rounds, seed=5):
     """States after so many rounds, one column per run."""
     n = mechanism.n
-    scale = np.broadcast_to(mechanism.parameters.scales(rounds).reshape(rounds, -1), (rounds, n))
+    scale = np.broadcast_to(mechanism.law.scales(rounds).reshape(rounds, -1), (rounds, n))
     noise = np.random.default_rng(seed).laplace(size=(rounds, n, RUNS)) * scale[:, :, None]
     return mechanism.execute(np.repeat(start[:, None], RUNS, axis=1), noise).theta[-1]
 

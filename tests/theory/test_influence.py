@@ -43,7 +43,7 @@ def test_equals_accuracy_when_nobody_is_missing(mechanism):
 
 def followed(mechanism, layers, theta, eta):
     """Run what happened in plain loops, on numbers: states by update, and feedback by round."""
-    sigma = np.broadcast_to(mechanism.parameters.sigma, mechanism.n)
+    sigma = np.broadcast_to(mechanism.law.sigma, mechanism.n)
     one_shot = mechanism.shadowed
     states = [[theta[i]] for i in range(mechanism.n)]
     shadows = [[theta[i] + eta[i][0]] for i in range(mechanism.n)]
@@ -107,7 +107,7 @@ def test_coefficients_are_those_of_brute_force(made, data):
     zero, none = np.zeros(n), np.zeros((n, rounds + 1))
     met = np.array([answers(row, none) for row in np.eye(n)])
     variance = np.zeros(2)
-    scales = mechanism.parameters.scales(rounds + 1)
+    scales = mechanism.law.scales(rounds + 1)
     scales = scales if scales.ndim > 1 else np.repeat(scales[:, None], n, axis=1)
     for i in range(n):
         for u in range(rounds + 1):
@@ -128,7 +128,7 @@ def test_who_drops_out_at_once_counts_for_nothing():
     value = influence.server(mechanism, [[0, 1, 2]] * 60).feedback()
     np.testing.assert_allclose(value.weights, [1 / 3, 1 / 3, 1 / 3, 0], atol=1e-12)
     assert value.bias == pytest.approx(0.25)
-    others = accuracy.radius(ClientServer(mechanism.parameters, agents=3), 0.05)
+    others = accuracy.radius(ClientServer(mechanism.law, agents=3), 0.05)
     assert value.radius(0.05) == pytest.approx(others, rel=0.01)
     # the worst start is off by spread × bias; with the noise it is off by more, but not by both radii
     assert 2.5 < value.radius(0.05, spread=10) < 2.5 + value.radius(0.05)
@@ -137,7 +137,7 @@ def test_who_drops_out_at_once_counts_for_nothing():
 def test_radius_covers_what_lattices_do():
     """Executions on lattices stay within the rounding of the same ones on real numbers."""
     mechanism = MECHANISMS["server, each"]
-    lattice = Lattice.fitting(mechanism.parameters, 5, 0, 1, bits=8)
+    lattice = Lattice.fitting(mechanism.law, 5, 0, 1, bits=8)
     on = OnLattice(mechanism, lattice)
     exact, coarse = (influence.everyone(mechanism, 5, lat) for lat in (None, lattice))
     rounding = coarse.agent(2).rounding

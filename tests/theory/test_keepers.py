@@ -92,15 +92,15 @@ def test_best_noise_is_the_papers(sigma):
 
     least = minimize_scalar(variance, bounds=(1 - sigma + 1e-9, 1 - 1e-9), method="bounded")
     best = ClientServer(best_fading(sigma, 1.0), agents=50, keepers=2)
-    assert best.parameters.q == pytest.approx((1 - sigma) ** (1 / 3))
-    assert best.parameters.c == pytest.approx(1 / (1 - (1 - sigma) ** (2 / 3)))
+    assert best.law.q == pytest.approx((1 - sigma) ** (1 / 3))
+    assert best.law.c == pytest.approx(1 / (1 - (1 - sigma) ** (2 / 3)))
     assert accuracy.variance(best) == pytest.approx(least.fun, rel=1e-6)
 
 
 def test_epsilon_does_not_depend_on_who_adds_the_noise():
     law = Fading(0.8, 10, 0.6)
     for keepers in (0, 1, 5):
-        assert privacy.epsilon(ClientServer(law, agents=7, keepers=keepers).parameters) == 0.15
+        assert privacy.epsilon(ClientServer(law, agents=7, keepers=keepers).law) == 0.15
 
 
 def brute_force(mechanism, rounds):
@@ -164,7 +164,7 @@ USED = [[0, 1, 2, 3], [0, 2, 3], [1, 2]]
 def test_what_happened_equals_brute_force(mechanism):
     run = influence.server(mechanism, USED)
     n, m, rounds = 4, mechanism.keepers, len(USED)
-    sigma = np.broadcast_to(mechanism.parameters.sigma, n)
+    sigma = np.broadcast_to(mechanism.law.sigma, n)
 
     def final(theta, eta):
         y = None
@@ -236,7 +236,7 @@ def test_witness_looks_the_same_to_the_conspirators(mechanism):
     assert other.execution.conspirators(2, 0).matches(execution.conspirators(2, 0))
     assert other.execution.channels().matches(execution.channels())
     assert not other.execution.conspirators(1, 0).matches(execution.conspirators(1, 0))
-    sigma = float(np.broadcast_to(mechanism.parameters.sigma, 4)[2])
+    sigma = float(np.broadcast_to(mechanism.law.sigma, 4)[2])
     bound = float(type(mechanism.noise_law)(**{**mechanism.noise_law.values(), "sigma": sigma}).epsilons(5))
     assert abs(other.log_likelihood_ratio) <= bound * 0.75 * (1 + 1e-9)
 

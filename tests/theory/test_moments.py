@@ -22,7 +22,7 @@ def dense(mechanism):
     closed = np.ones((n, n))
     if isinstance(mechanism, Distributed):
         closed = np.eye(n) + mechanism.graph.adjacency().toarray()
-    D = np.diag(np.broadcast_to(mechanism.parameters.sigma / closed.sum(axis=1), n))
+    D = np.diag(np.broadcast_to(mechanism.law.sigma / closed.sum(axis=1), n))
     return np.eye(n) - D @ (np.diag(closed.sum(axis=1)) - closed), D @ closed
 
 
@@ -30,7 +30,7 @@ def slow_covariance(mechanism, rounds):
     """Σ_s P^{T−1−s} R diag(2 scale_s²) Rᵀ (P^{T−1−s})ᵀ."""
     P, R = dense(mechanism)
     total = np.zeros_like(P)
-    for s, scale in enumerate(mechanism.parameters.scales(rounds)):
+    for s, scale in enumerate(mechanism.law.scales(rounds)):
         M = np.linalg.matrix_power(P, rounds - 1 - s) @ R
         total += M @ np.diag(np.broadcast_to(2 * scale**2, mechanism.n)) @ M.T
     return total
@@ -59,7 +59,7 @@ def test_second_moments_are_the_sum_over_rounds(mechanism, rounds):
     np.testing.assert_allclose(found, slow, rtol=1e-11, atol=1e-15)
     one = moments._Round(mechanism)
     np.testing.assert_allclose(moments._round_by_round(one, rounds), slow, rtol=1e-11, atol=1e-15)
-    q = np.broadcast_to(mechanism.parameters.q, mechanism.n)
+    q = np.broadcast_to(mechanism.law.q, mechanism.n)
     doubled = sum(moments._by_doubling(one, rounds, value, q == value) for value in np.unique(q))
     np.testing.assert_allclose(doubled, slow, rtol=1e-11, atol=1e-15)
 
@@ -72,7 +72,7 @@ def test_one_shot_second_moments_follow_unit_noise_through_the_mechanism(mechani
     noise = np.zeros((rounds, n, n))
     noise[:1] = np.eye(n)
     coefficients = mechanism.execute(np.zeros((n, n)), noise).theta[-1]
-    c = np.broadcast_to(mechanism.parameters.c, n)
+    c = np.broadcast_to(mechanism.law.c, n)
     found = moments.second_moments(mechanism, rounds)
     np.testing.assert_allclose(
         found, coefficients @ np.diag(2 * c**2) @ coefficients.T, rtol=1e-11, atol=1e-14
@@ -89,7 +89,7 @@ def test_moments_against_sampling(mechanism):
     runs, rounds, n = 200_000, 6, mechanism.n
     values = np.linspace(-1, 2, n)
     rng = np.random.default_rng(99)
-    scale = np.broadcast_to(mechanism.parameters.scales(rounds).reshape(rounds, -1), (rounds, n))
+    scale = np.broadcast_to(mechanism.law.scales(rounds).reshape(rounds, -1), (rounds, n))
     noise = rng.laplace(size=(rounds, n, runs)) * scale[:, :, None]
     theta = mechanism.execute(np.repeat(values[:, None], runs, axis=1), noise).theta[-1]
     e = theta - moments.mean_state(mechanism, values, rounds)[:, None]

@@ -108,10 +108,10 @@ def test_a_mechanism_needs_just_the_parameters_of_its_law(given, field):
 
 def test_the_mechanism_described():
     found = Question(graph="ring:3", mixing=np.array([0.5, 0.6, 0.7]), noise=1, law="one-shot").mechanism()
-    assert found.parameters == OneShot(np.array([0.5, 0.6, 0.7]), 1.0)
+    assert found.law == OneShot(np.array([0.5, 0.6, 0.7]), 1.0)
     assert found.graph.n == 3
     assert Question(graph=Graph.from_name("ring:4"), mixing=0.5, noise=2, law=Constant).mechanism().n == 4
-    assert Question(agents=2, mixing=0.8, noise=10, decay=0.6).mechanism().parameters == Fading(0.8, 10, 0.6)
+    assert Question(agents=2, mixing=0.8, noise=10, decay=0.6).mechanism().law == Fading(0.8, 10, 0.6)
 
 
 def test_defaults_that_depend_on_other_fields():
@@ -144,7 +144,7 @@ def test_a_law_without_a_best_noise_is_refused_by_the_missing_method():
 
     with pytest.raises(LawError, match="'harmonic' does not define best"):
         design(agents=3, epsilon=1, rounds=2, law=Harmonic)
-    assert design(agents=3, epsilon=1, rounds=20, law="constant").mechanism.parameters.name == "constant"
+    assert design(agents=3, epsilon=1, rounds=20, law="constant").mechanism.law.name == "constant"
 
 
 def test_asking_needs_no_numbers():

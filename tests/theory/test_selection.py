@@ -18,7 +18,7 @@ QUORUM = 11
 
 def favourites(mechanism, rounds, runs, seed):
     """Play a coordinator that uses the highest messages it may: last feedback, and whom it used."""
-    rng, parameters = np.random.default_rng(seed), mechanism.parameters
+    rng, parameters = np.random.default_rng(seed), mechanism.law
     states, used = np.zeros((runs, mechanism.n)), []
     for t in range(rounds):
         said = states + rng.laplace(0, parameters.c * parameters.q**t, states.shape)
@@ -48,7 +48,7 @@ def test_a_coordinator_that_uses_the_highest_messages():
 def noise_weights(run, value_of):
     """Return how much of each draw a value is made of, by the noise law's own terms: (agent, update)."""
     n, rounds = run.mechanism.n, len(run.layers)
-    sigma = np.broadcast_to(run.mechanism.parameters.sigma, n)
+    sigma = np.broadcast_to(run.mechanism.law.sigma, n)
     found = np.zeros((n, rounds))
     for i, u in itertools.product(range(n), range(rounds)):
         states, shadows, y = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -100,7 +100,7 @@ def test_the_best_of_all_choices_stays_within(runs, least, of):
     if of == "mean" and isinstance(mechanism, Distributed):
         return  # on a graph a run is judged by its states
     b, draws = 0.3, 20_000
-    scales = mechanism.parameters.scales(rounds)
+    scales = mechanism.law.scales(rounds)
     scales = scales.T if scales.ndim > 1 else np.tile(scales, (mechanism.n, 1))
     noise = np.random.default_rng(7).laplace(0, 1, (draws, mechanism.n, rounds)) * scales
     outside, known = np.zeros(draws, dtype=bool), {}
@@ -177,13 +177,13 @@ def test_large_runs_neither_overflow_nor_vanish(agents, rounds, decay):
         r = selection.radius(run, value, b, least=agents // 2 + 1)
         assert value.radius(b) < r < math.inf
     # ln 2 + 1 is more than the mean of the higher half of the draws, in every round
-    assert r < 1000 * (1 + np.log(2) * np.sum(mechanism.parameters.scales(rounds)))
+    assert r < 1000 * (1 + np.log(2) * np.sum(mechanism.law.scales(rounds)))
 
 
 def test_lattices_add_their_rounding():
     from tacit.mechanism.lattice import Lattice
 
-    lattice = Lattice.fitting(CROWD.parameters, 3, 0, 1, bits=8)
+    lattice = Lattice.fitting(CROWD.law, 3, 0, 1, bits=8)
     plain, coarse = (influence.server(CROWD, [range(11)] * 3, lattice=on) for on in (None, lattice))
     found = [selection.radius(run, run.feedback(), 0.05, least=11) for run in (plain, coarse)]
     assert found[1] == pytest.approx(found[0] + coarse.feedback().rounding, rel=1e-12)

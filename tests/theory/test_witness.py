@@ -23,7 +23,7 @@ MECHANISMS = {
 
 def run(mechanism, seed, rounds=12, components=()):
     rng = np.random.default_rng(seed)
-    scales = mechanism.parameters.scales(rounds).reshape(rounds, -1, *(1,) * len(components))
+    scales = mechanism.law.scales(rounds).reshape(rounds, -1, *(1,) * len(components))
     return mechanism.execute(
         rng.normal(size=(4, *components)), rng.laplace(size=(rounds, 4, *components)) * scales
     )
@@ -38,7 +38,7 @@ def test_looks_the_same_and_costs_no_more_than_epsilon(name, seed, agent, shift)
     other = found.execution
     assert other.channels().matches(execution.channels(), atol=1e-9)
     assert execution.theta[0, agent] - other.theta[0, agent] == pytest.approx(shift, abs=1e-9)
-    each = np.broadcast_to(epsilons(mechanism.parameters, execution.rounds), (4,))
+    each = np.broadcast_to(epsilons(mechanism.law, execution.rounds), (4,))
     assert abs(found.log_likelihood_ratio) <= each[agent] * abs(shift) * (1 + 1e-9) + 1e-12
 
 
@@ -57,14 +57,14 @@ def test_epsilon_is_reached_not_only_a_bound():
     mechanism = MECHANISMS["client-server"]
     execution = mechanism.execute(np.zeros(4), np.full((20, 4), 0.5))
     found = witness(execution, 0, 1.0)
-    assert found.log_likelihood_ratio == pytest.approx(epsilon(mechanism.parameters, 20), rel=1e-12)
+    assert found.log_likelihood_ratio == pytest.approx(epsilon(mechanism.law, 20), rel=1e-12)
 
 
 def test_the_ratio_is_that_of_the_densities():
     mechanism = MECHANISMS["client-server, each its own"]
     execution = run(mechanism, 5)
     found = witness(execution, 2, 0.7)
-    scales = mechanism.parameters.scales(execution.rounds)
+    scales = mechanism.law.scales(execution.rounds)
 
     def log_density(eta):
         return float(np.sum(-np.abs(eta) / scales - np.log(2 * scales)))
@@ -80,7 +80,7 @@ def test_vectors_pay_for_the_l1_distance(seed):
     shift = np.array([0.5, -0.25, 1.0])
     found = witness(execution, 1, shift)
     assert found.execution.channels().matches(execution.channels(), atol=1e-9)
-    bound = epsilon(mechanism.parameters, execution.rounds) * np.abs(shift).sum()
+    bound = epsilon(mechanism.law, execution.rounds) * np.abs(shift).sum()
     assert abs(found.log_likelihood_ratio) <= bound * (1 + 1e-9)
 
 

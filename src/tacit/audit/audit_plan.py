@@ -78,7 +78,7 @@ def own_epsilon(parameters: Law, messages: int | None, agent: int) -> float:
 
 def weakest(mechanism: Mechanism) -> int:
     """Return the agent with the largest ε."""
-    return int(np.argmax(epsilons(mechanism.parameters, default_rounds(mechanism.parameters, 0))))
+    return int(np.argmax(epsilons(mechanism.law, default_rounds(mechanism.law, 0))))
 
 
 def default_rounds(parameters: Law, agent: int) -> int:
@@ -134,7 +134,7 @@ def promises(transcripts: Transcripts, agent: int, distance: float) -> tuple[flo
         own = LatticeAgent(transcripts.wholes.lattice, view.law)
         spent = account(own, spoken[-1], adjacency=distance, components=transcripts.components or 1).spent
         return tuple(float(spent[m - 1]) for m in spoken)
-    parameters = transcripts.mechanism.parameters
+    parameters = transcripts.mechanism.law
     return tuple(product_up(own_epsilon(parameters, m, agent), distance) for m in spoken)
 
 
@@ -159,9 +159,9 @@ def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mech
             (place[i], place[int(j)]) for i in members for j in mechanism.graph.neighbours(i) if j in place
         ]
         kept = Graph.from_edges([(i, j) for i, j in edges if i < j], n=group)
-        return Distributed(mechanism.parameters.of_agents(members), kept), members
+        return Distributed(mechanism.law.of_agents(members), kept), members
     members = [agent, *[i for i in range(group) if i != agent][: group - 1]]
-    return ClientServer(mechanism.parameters.of_agents(members), agents=group), members
+    return ClientServer(mechanism.law.of_agents(members), agents=group), members
 
 
 def group_note(members: list[int], mechanism: Mechanism) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def _nearest(graph: Graph, agent: int, count: int) -> list[int]:
 def describe(mechanism: Mechanism) -> str:
     """Name a mechanism and its parameters in one line."""
     where = "around a server" if isinstance(mechanism, ClientServer) else "on a graph"
-    law = mechanism.parameters
+    law = mechanism.law
     values = [f"{word} {_range(value)}" for word, value in law.worded().items()]
     people = "1 agent" if mechanism.n == 1 else f"{mechanism.n:,} agents"
     return f"{people} {where}, {law.name} noise: {', '.join(values)}"

@@ -120,7 +120,7 @@ def _fading_only(build: Callable[[Mechanism], Simulated]) -> Callable[[Mechanism
     def checked(mechanism: Mechanism) -> Simulated:
         if mechanism.shadowed:
             raise ParameterError(
-                f"this bug is in the noise of later messages, and {mechanism.parameters.name} noise has none."
+                f"this bug is in the noise of later messages, and {mechanism.law.name} noise has none."
             )
         return build(mechanism)
 
@@ -129,7 +129,7 @@ def _fading_only(build: Callable[[Mechanism], Simulated]) -> Callable[[Mechanism
 
 def _mixing(name: str, share: float) -> Callable[[Mechanism], Simulated]:
     def build(mechanism: Mechanism) -> Simulated:
-        declared = np.asarray(mechanism.parameters.sigma)
+        declared = np.asarray(mechanism.law.sigma)
         if declared.ndim:
             raise ParameterError("this broken mechanism needs one mixing for all agents.")
         sigma = float(declared)

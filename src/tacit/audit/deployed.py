@@ -41,7 +41,7 @@ class Deployed:
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
         """Run so many sessions from the same values; the seed counts only where `seedable`."""
-        lattice = Lattice.fitting(self.mechanism.parameters, rounds, self.low, self.high, bits=self.bits)
+        lattice = Lattice.fitting(self.mechanism.law, rounds, self.low, self.high, bits=self.bits)
         most = max(1, _CHUNK // (rounds * int(np.size(values))))
         parts = []
         for start in range(0, runs, most):

@@ -138,8 +138,8 @@ def examine(
     start = None if values is None else as_states(values, declared.n)
     mechanism, members = stand_in(declared, whose) if isinstance(subject, Mechanism) else (declared, None)
     place = members.index(whose) if members else whose
-    length = default_rounds(mechanism.parameters, place) if rounds is None else rounds
-    apart = distance or best_distance(mechanism.parameters, length, place, transcripts, failure_probability)
+    length = default_rounds(mechanism.law, place) if rounds is None else rounds
+    apart = distance or best_distance(mechanism.law, length, place, transcripts, failure_probability)
     made = AuditPlan(
         mechanism, place, require_adjacency(apart), adjacency, length, transcripts, failure_probability
     )
@@ -217,7 +217,7 @@ def _optimal(evidence: TranscriptPair, share: float) -> tuple[AuditFinding, Loss
     for t, spoken in enumerate(messages(evidence.first, made.agent)):
         # half of the share for the whole session, half for all shorter ones together
         part = share / 2 if t + 1 == made.rounds else share / 2 / max(1, made.rounds - 1)
-        law = loss_law(made.mechanism.parameters, spoken, made.distance, agent=made.agent, points=_POINTS)
+        law = loss_law(made.mechanism.law, spoken, made.distance, agent=made.agent, points=_POINTS)
         rule = rule_from_law(law, made.transcripts, part)
         bounds.append(judge(rule, scores[0][:, t], scores[1][:, t], part))
     promised = promises(evidence.first, made.agent, made.distance)

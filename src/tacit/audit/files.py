@@ -101,7 +101,7 @@ def _inputs(path: Path, n: int) -> FloatArray:
 
 
 def _header(t: Transcripts) -> dict[str, Any]:
-    parameters = t.mechanism.parameters
+    law = t.mechanism.law
     header: dict[str, Any] = {"tacit_transcript": VERSION}
     header |= {
         "topology": "server" if isinstance(t.mechanism, ClientServer) else "graph",
@@ -109,8 +109,8 @@ def _header(t: Transcripts) -> dict[str, Any]:
     }
     if isinstance(t.mechanism, Distributed):
         header["edges"] = t.mechanism.graph.edges().tolist()
-    header |= {"kind": parameters.name}
-    header |= {word: np.asarray(value).tolist() for word, value in parameters.worded().items()}
+    header |= {"kind": law.name}
+    header |= {word: np.asarray(value).tolist() for word, value in law.worded().items()}
     if t.wholes is not None:
         header["lattice"] = {name: getattr(t.wholes.lattice, name) for name in _LATTICE}
     return header

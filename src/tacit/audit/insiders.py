@@ -79,7 +79,7 @@ def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Law:
             "closed form: compromise more agents, or choose the eavesdropper, who knows more."
         )
     own = {}
-    for name, value in mechanism.parameters.values().items():
+    for name, value in mechanism.law.values().items():
         honest = np.delete(np.broadcast_to(value, (mechanism.n,)), list(insiders))
         if np.ptp(honest) > 0:
             raise StateError(f"the honest agents must share their parameters, but their {name} differ.")
@@ -90,7 +90,7 @@ def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Law:
         or len(transcripts.rounds_of) != transcripts.rounds
     ):
         raise StateError("insiders can be judged where every agent sent one number in every round.")
-    return type(mechanism.parameters)(**own)
+    return type(mechanism.law)(**own)
 
 
 def _sum_of_starts(

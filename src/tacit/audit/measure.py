@@ -49,7 +49,7 @@ def measure_loss(
     first = as_states(np.zeros(n) if values is None else values, n)
     second = first.copy()
     second[(agent, *(0,) * (first.ndim - 1))] += require_adjacency(distance)
-    law = loss_law(subject.mechanism.parameters, rounds, distance, agent=agent)
+    law = loss_law(subject.mechanism.law, rounds, distance, agent=agent)
     rule = rule_from_law(law, transcripts, failure_probability)
     rng = np.random.default_rng([seed, transcripts])
     guesses = correct = 0

@@ -76,12 +76,12 @@ class Declared:
     def mechanism(self) -> Mechanism:
         """The mechanism and its parameters."""
         try:
-            parameters = named(self.header["kind"]).from_words(self.header)
+            law = named(self.header["kind"]).from_words(self.header)
             if self.header["topology"] == "server":
-                return ClientServer(parameters, agents=self.header["agents"])
+                return ClientServer(law, agents=self.header["agents"])
             if self.header["topology"] == "graph":
                 graph = Graph.from_edges(self.header["edges"], n=self.header["agents"])
-                return Distributed(parameters, graph)
+                return Distributed(law, graph)
         except _MISSING as error:
             self._refuse(error)
         raise FileError(f'{self.path}, line 1: topology must be "server" or "graph".')

@@ -181,7 +181,7 @@ class Simulated:
 
     def _scales(self, rounds: int) -> FloatArray:
         """Laplace scale of each agent's update, of shape (rounds, n)."""
-        law, updates = self.mechanism.parameters, np.arange(rounds)
+        law, updates = self.mechanism.law, np.arange(rounds)
         return np.stack([law.of_agent(i).upper_scales(updates) for i in range(self.mechanism.n)], axis=1)
 
     def _exponents(self, scale: FloatArray) -> IntArray:
@@ -199,7 +199,7 @@ class Simulated:
         return mean if share.ndim == 0 else np.swapaxes(mean, 0, 1)
 
     def _update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        declared = np.asarray(self.mechanism.parameters.sigma)
+        declared = np.asarray(self.mechanism.law.sigma)
         sigma = declared if self.sigma is None else np.asarray(self.sigma)
         sigma = per_agent_columns(sigma, theta.ndim - 1) if sigma.ndim else sigma
         return (1 - sigma) * theta + sigma * _as_columns(y, theta)

@@ -126,7 +126,7 @@ class Transcripts:
         """Return one agent's messages and the feedback it heard: all that bears on its value."""
         if not 0 <= agent < self.mechanism.n:
             raise StateError(f"agent must be a number from 0 to {self.mechanism.n - 1}, got {agent}.")
-        i, parameters, wholes = agent, self.mechanism.parameters, self.wholes
+        i, parameters, wholes = agent, self.mechanism.law, self.wholes
         server = isinstance(self.mechanism, ClientServer)
         return AgentTranscripts(
             law=parameters.of_agent(agent),

@@ -31,9 +31,9 @@ def describe_size(mechanism: Mechanism) -> str:
 
 def describe_parameters(mechanism: Mechanism) -> str:
     """Name the noise and its parameters."""
-    parameters = mechanism.parameters
-    values = (f"{word} {_each(value)}" for word, value in parameters.worded().items())
-    return f"{parameters.name} noise: {', '.join(values)}"
+    law = mechanism.law
+    values = (f"{word} {_each(value)}" for word, value in law.worded().items())
+    return f"{law.name} noise: {', '.join(values)}"
 
 
 def _each(value: float | np.ndarray) -> str:

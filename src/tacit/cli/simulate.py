@@ -146,7 +146,7 @@ def _simulate(
 
     if cluster is None or not isinstance(mechanism, Distributed):
         return simulate(mechanism, values, rounds, **how)
-    return simulate_partitioned(mechanism.parameters, mechanism.graph, values, rounds, cluster=cluster, **how)
+    return simulate_partitioned(mechanism.law, mechanism.graph, values, rounds, cluster=cluster, **how)
 
 
 def _promise(mechanism: Mechanism, question: Question) -> Promise:

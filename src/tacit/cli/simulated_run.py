@@ -90,8 +90,8 @@ def play(
 
 def settled(answer: Design) -> int:
     """Rounds until agents agree and the noise to come moves them by a hundredth of what has been."""
-    parameters = answer.mechanism.parameters
-    if parameters.ratio is None:
-        raise parameters.undefined("ratio", "the number of rounds until the noise has faded")
-    faded = np.log(_FADED) / np.log(np.max(parameters.ratio))
+    law = answer.mechanism.law
+    if law.ratio is None:
+        raise law.undefined("ratio", "the number of rounds until the noise has faded")
+    faded = np.log(_FADED) / np.log(np.max(law.ratio))
     return max(answer.promise.rounds, int(np.ceil(faded)))

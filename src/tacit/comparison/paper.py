@@ -40,11 +40,11 @@ class Paper(Method):
     @property
     def epsilon(self) -> float:
         """ε per unit of adjacency over these rounds, rounded up."""
-        return epsilon(self.mechanism.parameters, self.rounds)
+        return epsilon(self.mechanism.law, self.rounds)
 
     def scales(self) -> FloatArray:
         """Laplace scale of each round, of shape (rounds,) or (rounds, n)."""
-        return self.mechanism.parameters.scales(self.rounds)
+        return self.mechanism.law.scales(self.rounds)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -54,7 +54,7 @@ class Paper(Method):
     @property
     def settings(self) -> dict[str, float]:
         """σ, c and, where noise fades, q."""
-        return {name: float(np.max(value)) for name, value in self.mechanism.parameters.values().items()}
+        return {name: float(np.max(value)) for name, value in self.mechanism.law.values().items()}
 
     @property
     def messages(self) -> int:
@@ -65,7 +65,7 @@ class Paper(Method):
 
     def run(self, theta: FloatArray, rng: np.random.Generator) -> Iterator[Said]:
         """Step through the mechanism itself; runs take the place of components."""
-        state, sigma = self.mechanism.start(theta), self._column(self.mechanism.parameters.sigma)
+        state, sigma = self.mechanism.start(theta), self._column(self.mechanism.law.sigma)
         for scale in self.scales():
             eta = laplace(rng, theta.shape) * self._column(scale) if np.any(scale) else np.zeros((1, 1))
             state, said = self.mechanism.step(state, eta)
@@ -87,7 +87,7 @@ class Paper(Method):
             return np.asarray(x[0])  # all that is said later follows from it
         scales = self.scales()
         own = scales if scales.ndim == 1 else scales[:, agent]
-        sigma = np.broadcast_to(self.mechanism.parameters.sigma, (self.mechanism.n,))
+        sigma = np.broadcast_to(self.mechanism.law.sigma, (self.mechanism.n,))
         return likeliest_start(x, y, 1 - float(sigma[agent]), own)
 
     @staticmethod

@@ -31,13 +31,13 @@ def epsilons(sigma: PerAgent, c: PerAgent, q: PerAgent, rounds: int | None) -> F
 
 
 def by_kinds(
-    parameters: tuple[PerAgent, ...],
+    law: tuple[PerAgent, ...],
     rounds: int | None,
     exact: Callable[[list[float]], float],
     rounded: Callable[[], FloatArray],
 ) -> FloatArray:
     """Return ε per agent: exact for each kind of agents where these are few, rounded up otherwise."""
-    each = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in parameters))
+    each = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in law))
     if each[0].size <= _EXACT_AGENTS and (rounds or 0) <= _EXACT_ROUNDS:
         rows = np.column_stack([np.atleast_1d(value) for value in each])
         kinds, kind_of = np.unique(rows, axis=0, return_inverse=True)

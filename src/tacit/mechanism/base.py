@@ -45,7 +45,7 @@ class Mechanism(ABC):
     Another subclass cannot be made: what tacit promises and simulates is about these two.
     """
 
-    parameters: Law
+    law: Law
 
     kind: ClassVar[str]
 
@@ -55,11 +55,11 @@ class Mechanism(ABC):
                 f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: what "
                 "another class does would be taken for one of these. Use one of them."
             )
-        if not isinstance(self.parameters, Law):
+        if not isinstance(self.law, Law):
             raise ParameterError(
-                f"the parameters of a mechanism must be a noise law, got {type(self.parameters).__name__}."
+                f"the law of a mechanism must be a noise law, got {type(self.law).__name__}."
             )
-        self.parameters.for_agents(self.n)
+        self.law.for_agents(self.n)
 
     @property
     @abstractmethod
@@ -88,12 +88,12 @@ class Mechanism(ABC):
     @property
     def noise_law(self) -> Law:
         """The law of the noise of all sources: the agents' own, or the one that keepers share."""
-        return self.parameters.of_agent(0) if self.keepers else self.parameters
+        return self.law.of_agent(0) if self.keepers else self.law
 
     @property
     def shadowed(self) -> bool:
         """Whether noise is drawn once, and later messages continue from what was said."""
-        return self.parameters.shadowed
+        return self.law.shadowed
 
     def report(self, basis: FloatArray, eta: FloatArray) -> FloatArray:
         """Phase (i): the messages x_i(t) = θ_i(t) + η_i(t)."""
@@ -101,7 +101,7 @@ class Mechanism(ABC):
 
     def update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
         """Phase (iv): θ_i(t+1) = (1 − σ_i) θ_i(t) + σ_i y_i(t), eq:upd and eq:upd_dis."""
-        sigma = per_agent_columns(np.asarray(self.parameters.sigma), theta.ndim)
+        sigma = per_agent_columns(np.asarray(self.law.sigma), theta.ndim)
         return (1 - sigma) * theta + sigma * y
 
     def start(self, values: npt.ArrayLike) -> State:
@@ -164,7 +164,7 @@ class Mechanism(ABC):
         require_finite(eta, "noise")
         if self.shadowed and eta[1:].any():
             raise ParameterError(
-                f"{self.parameters.name} noise is drawn once: noise after round 0 must be zero. "
-                "Use Fading parameters for fresh noise every round."
+                f"{self.law.name} noise is drawn once: noise after round 0 must be zero. "
+                "Take the Fading law for fresh noise every round."
             )
         return eta

@@ -64,7 +64,7 @@ class ClientServer(Mechanism):
 
     def _require_shared_noise(self) -> None:
         """Keepers draw for all agents at once: their noise cannot be one agent's own."""
-        law = self.parameters
+        law = self.law
         for word, (name, value) in zip(law.words(), law.values().items(), strict=True):
             if isinstance(value, np.ndarray) and (name != "sigma" or law.by_mixing or law.shadowed):
                 raise ParameterError(

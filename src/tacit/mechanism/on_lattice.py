@@ -106,8 +106,8 @@ class OnLattice:
     @cached_property
     def agents(self) -> tuple[LatticeAgent, ...]:
         """One per agent; a single one where all share their parameters."""
-        count = self.mechanism.parameters.agents or 1
-        return tuple(self.lattice.agent(self.mechanism.parameters, i) for i in range(count))
+        count = self.mechanism.law.agents or 1
+        return tuple(self.lattice.agent(self.mechanism.law, i) for i in range(count))
 
     def draw_scales(self, u: int) -> tuple[float, ...]:
         """Return the scale of update u's whole-number draws, per agent or one for all."""

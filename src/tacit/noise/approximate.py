@@ -44,7 +44,7 @@ _LARGEST_LOSS = 200.0  # above, exp() of it is no use to anyone, and near what f
 
 
 def epsilon_delta(
-    parameters: Law,
+    law: Law,
     rounds: int | None,
     adjacency: float,
     delta: float,
@@ -58,7 +58,7 @@ def epsilon_delta(
 
     Parameters
     ----------
-    parameters : Law
+    law : Law
         One agent's: single numbers.
     rounds : int or None
         Number of messages; None for an endless run, on real numbers only.
@@ -73,7 +73,7 @@ def epsilon_delta(
     """
     if not 0 <= delta < 1:
         raise ParameterError(f"the failure probability must be in [0, 1), got {delta}.")
-    parts, pure = _parts(parameters, rounds, adjacency, lattice, components)
+    parts, pure = _parts(law, rounds, adjacency, lattice, components)
     together = _sum_up(parts)
     best = min(pure, _up(max(together + 2 * math.log1p(-delta), 0.0), together))
     if delta > FLOAT_ERROR and len(parts) > 1 and together <= _LARGEST_LOSS:
@@ -82,7 +82,7 @@ def epsilon_delta(
 
 
 def delta_for_epsilon(
-    parameters: Law,
+    law: Law,
     rounds: int | None,
     adjacency: float,
     loss: float,
@@ -93,7 +93,7 @@ def delta_for_epsilon(
     """Return the probability with which a loss may be passed, rounded up; 0 from the pure loss on."""
     if not loss >= 0:
         raise ParameterError(f"the loss must be at least 0, got {loss}.")
-    parts, pure = _parts(parameters, rounds, adjacency, lattice, components)
+    parts, pure = _parts(law, rounds, adjacency, lattice, components)
     if loss >= pure:
         return 0.0
     together = _sum_up(parts)
@@ -105,30 +105,30 @@ def delta_for_epsilon(
 
 
 def _parts(
-    parameters: Law, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
+    law: Law, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
 ) -> tuple[tuple[float, ...], float]:
     """Return λ of the messages, the tail as one, and the pure loss of all of them."""
     require_adjacency(adjacency)
-    if parameters.agents is not None:
+    if law.agents is not None:
         raise ParameterError("a loss is one agent's own: give its mixing, noise and decay as single numbers.")
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
     if lattice is not None:
-        return _lattice_parts(parameters, rounds, adjacency, lattice, components)
-    pure = product_up(epsilon(parameters, rounds), adjacency)
-    return tuple(parameters.loss_parts(rounds, adjacency, _GROUPS)), pure
+        return _lattice_parts(law, rounds, adjacency, lattice, components)
+    pure = product_up(epsilon(law, rounds), adjacency)
+    return tuple(law.loss_parts(rounds, adjacency, _GROUPS)), pure
 
 
 def _lattice_parts(
-    parameters: Law, rounds: int | None, adjacency: float, lattice: Lattice, components: int
+    law: Law, rounds: int | None, adjacency: float, lattice: Lattice, components: int
 ) -> tuple[tuple[float, ...], float]:
-    agent = lattice.agent(parameters)
+    agent = lattice.agent(law)
     if rounds is None:
-        if not parameters.shadowed:
+        if not law.shadowed:
             raise ParameterError("on a lattice a run has an end: give a number of rounds (see horizon).")
         rounds = 1
     costs = [loss for _, loss in islice(losses(agent, adjacency, components), rounds)]
-    if len(costs) < rounds and not parameters.shadowed:
+    if len(costs) < rounds and not law.shadowed:
         raise ParameterError(
             f"the lattice must be fine enough for {rounds} messages, but ends after {len(costs)}."
         )

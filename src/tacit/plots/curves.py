@@ -55,7 +55,7 @@ def tradeoff(
         c,
         failure_probability,
         decays,
-        epsilon=np.array([privacy.epsilon(m.parameters) for m in mechanisms]),
+        epsilon=np.array([privacy.epsilon(m.law) for m in mechanisms]),
         radius=np.array([accuracy.radius(m, failure_probability) for m in mechanisms]),
         radius_chebyshev=np.array([accuracy.chebyshev_radius(m, failure_probability) for m in mechanisms]),
     )

@@ -121,7 +121,7 @@ def loss_curves(
     but for `failure_probability`.
     """
     apart = np.array(sorted(set(map(float, distance))))
-    declared = next(iter(subjects.values())).mechanism.parameters
+    declared = next(iter(subjects.values())).mechanism.law
     epsilon = privacy.epsilon(declared, rounds)
     share = failure_probability / max(1, len(subjects) * apart.size)
     measured = {

@@ -236,7 +236,7 @@ class Session:
 
     @cached_property
     def _agents(self) -> tuple[LatticeAgent, ...]:
-        parameters = self.mechanism.parameters
+        parameters = self.mechanism.law
         return tuple(self.lattice.agent(parameters, i) for i in range(parameters.agents or 1))
 
     def lattice_agent(self, i: int) -> LatticeAgent:

@@ -47,7 +47,7 @@ class Setup:
         """γ_i = (|N(i)| + 1)/σ_i (Lemma 8), as one number where all are equal, and their sum."""
         if not self.averages:
             return np.ones(1), 1.0
-        gamma = self.mechanism.closed_degrees / np.asarray(self.mechanism.parameters.sigma)
+        gamma = self.mechanism.closed_degrees / np.asarray(self.mechanism.law.sigma)
         if gamma.min() == gamma.max():
             return np.ones(1), float(self.mechanism.n)
         return gamma, _kernels.total(gamma)
@@ -56,9 +56,9 @@ class Setup:
 class Scales:
     """Laplace scales round by round, without a table of rounds × agents."""
 
-    def __init__(self, parameters: Law) -> None:
-        self._rows, self._next = parameters.round_scales(), 0
-        self._width = next(parameters.round_scales()).size
+    def __init__(self, law: Law) -> None:
+        self._rows, self._next = law.round_scales(), 0
+        self._width = next(law.round_scales()).size
         self.each = self._width > 1
 
     def rows(self, first: int, last: int) -> FloatArray:
@@ -75,7 +75,7 @@ class Tile(ABC):
     """Columns [first, first + width) of (run, component), flattened, from round 0 on."""
 
     def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
-        parameters = setup.mechanism.parameters
+        law = setup.mechanism.law
         self.n, components = setup.values.shape
         self.width, self.t, self.y = width, 0, np.zeros(width)
         self.run, self.component = np.divmod(np.arange(first, first + width), components)
@@ -83,8 +83,8 @@ class Tile(ABC):
         runs, parts = self.run.astype(np.uint64), self.component.astype(np.uint64)
         _kernels.column_keys(np.uint64(setup.seed), runs, parts, self._keys)
         self._rounds, self._shadowed = setup.rounds, setup.mechanism.shadowed
-        self._scales = Scales(parameters)
-        self._sigma = np.atleast_1d(np.array(parameters.sigma))
+        self._scales = Scales(law)
+        self._sigma = np.atleast_1d(np.array(law.sigma))
         self._weights = setup.weights
         blocks = -(-self.n // _kernels.AGENTS)
         self._team, self._blocks, self._block_bounds = team, blocks, even_shares(blocks, team)

@@ -109,7 +109,7 @@ def simulate_on_lattice(
     --------
     >>> from tacit import ClientServer, Fading
     >>> mechanism = ClientServer(Fading(sigma=0.8, c=10, q=0.6), agents=3)
-    >>> lattice = Lattice.fitting(mechanism.parameters, 20, low=0, high=1)
+    >>> lattice = Lattice.fitting(mechanism.law, 20, low=0, high=1)
     >>> noise = SimulatedWholeNoise(seed=1)
     >>> simulate_on_lattice(mechanism, lattice, [0, 1, 0.5], 20, noise=noise, runs=5)
     <LatticeRuns of <LatticeExecution client-server, 3 agents, 20 rounds>, 5 runs>

@@ -121,14 +121,14 @@ def sample_agent(
     -------
     array, shape (runs, rounds + 1)
     """
-    if not isinstance(mechanism, ClientServer) or np.ndim(mechanism.parameters.sigma):
+    if not isinstance(mechanism, ClientServer) or np.ndim(mechanism.law.sigma):
         raise ParameterError(
             "sample_agent needs the client-server mechanism with one mixing for all agents: otherwise an "
             "agent's path depends on every other agent. Use simulate for graphs and for mixing per agent."
         )
     apart = _finite("value", value) - _finite("average", average)
     path = sample_average(mechanism, rounds, runs, start=average, seed=seed)
-    return path + (1 - float(mechanism.parameters.sigma)) ** np.arange(rounds + 1) * apart
+    return path + (1 - float(mechanism.law.sigma)) ** np.arange(rounds + 1) * apart
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,10 +111,10 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
         if isinstance(setup.mechanism, Distributed):
             graph = setup.mechanism.graph
             variables |= {"indptr": ("row", graph.indptr), "indices": ("edge", graph.indices)}
-    variables |= labelled_parameters(setup.mechanism.parameters, kept.agents)
+    variables |= labelled_parameters(setup.mechanism.law, kept.agents)
     attrs = attributes(
         setup.mechanism.kind,
-        law=setup.mechanism.parameters,
+        law=setup.mechanism.law,
         agents=setup.mechanism.n,
         rounds=setup.rounds,
         seed=setup.seed,
@@ -130,7 +130,7 @@ def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None
     noise, eta = SimulatedNoise(setup.seed), np.empty_like(x)
     for run in finished:
         eta[run] = noise.draw(
-            setup.mechanism.parameters, setup.rounds, setup.mechanism.n, setup.components, int(run)
+            setup.mechanism.law, setup.rounds, setup.mechanism.n, setup.components, int(run)
         )
     if not isinstance(setup.mechanism, Distributed):
         return eta, kept.y

@@ -31,7 +31,7 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
     start = as_states(values, mechanism.n)
     eta = mechanism._as_noise(noise, start.shape)
     k = 1 if start.ndim == 1 else start.shape[1]
-    sigma = np.broadcast_to(mechanism.parameters.sigma, (mechanism.n,)).tolist()
+    sigma = np.broadcast_to(mechanism.law.sigma, (mechanism.n,)).tolist()
     theta: Rows = start.reshape(-1, k).tolist()
     basis = theta  # what messages start from: the states, or the shadows
     thetas, xs, ys = [theta], [], []

@@ -195,7 +195,7 @@ def _sampled(plan: SweepPlan, mechanism: Mechanism, seed: int) -> tuple[FloatArr
     apart = math.nan
     if isinstance(mechanism, ClientServer):
         # differences between agents shrink by 1 − σ in every round, without randomness (lem:con)
-        sigma = float(np.asarray(mechanism.parameters.sigma))
+        sigma = float(np.asarray(mechanism.law.sigma))
         apart = (1 - sigma) ** plan.rounds * plan.spread(mechanism.n)
     return deviation, np.full(plan.runs, apart)
 
@@ -227,15 +227,15 @@ def _promised(plan: SweepPlan, mechanism: Mechanism) -> dict[str, float | None]:
     """What theory says of a cell, in closed form."""
     from tacit.theory import accuracy, privacy
 
-    parameters, b = mechanism.parameters, plan.failure_probability
+    law, b = mechanism.law, plan.failure_probability
     try:
-        endless = privacy.epsilon(parameters)
+        endless = privacy.epsilon(law)
     except ParameterError:  # q ≤ 1 − σ: no bound
         endless = math.nan
     promised = {
-        "noise": float(np.asarray(parameters.c)),
-        "decay": float(np.asarray(parameters.worded().get("decay", math.nan))),
-        "epsilon_rounds": privacy.epsilon(parameters, plan.rounds),
+        "noise": float(np.asarray(law.c)),
+        "decay": float(np.asarray(law.worded().get("decay", math.nan))),
+        "epsilon_rounds": privacy.epsilon(law, plan.rounds),
         "epsilon_endless": endless,
         "variance": accuracy.variance(mechanism, plan.rounds),
         "chebyshev_radius": accuracy.chebyshev_radius(mechanism, b, plan.rounds),

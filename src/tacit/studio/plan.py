@@ -169,7 +169,7 @@ def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswe
         f"{with_unit(near(made.adjacency), unit)} apart, is right at most {right_at_most(made.loss)} of the "
         f"time; a blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
     )
-    sigma = found.mechanism.parameters.sigma
+    sigma = found.mechanism.law.sigma
     chosen = replace(question, mixing=sigma) if isinstance(sigma, float) else question
     sized = question.agents is not None or question.graph is not None
     curve = _curve(chosen if sized else replace(chosen, agents=made.mechanism.n), unit)

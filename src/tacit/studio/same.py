@@ -26,7 +26,7 @@ def python(question: Question) -> str:
         asked["graph"] = repr(question.graph)
     arguments = "".join(f"    {name}={value},\n" for name, value in asked.items())
     lines += ["", f"answer = design(\n{arguments})"]
-    lines += ["print(answer.mechanism.parameters)", "print(answer.promise.loss, answer.promise.radius)"]
+    lines += ["print(answer.mechanism.law)", "print(answer.promise.loss, answer.promise.radius)"]
     return "\n".join(lines)
 
 

@@ -126,10 +126,10 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
     rounds = min(rounds, 400)
     # The stream of `tacit simulate`: the same seed makes up the same values there.
     values = np.random.default_rng([seed, 0x7AC17]).uniform(*question.span, mechanism.n)
-    noise = SimulatedNoise(seed).draw(mechanism.parameters, rounds, mechanism.n)
+    noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n)
     execution = mechanism.execute(values, noise)
     weights = accuracy.weights(mechanism)
-    epsilons = [privacy.epsilon(mechanism.parameters, t) for t in range(rounds + 1)]
+    epsilons = [privacy.epsilon(mechanism.law, t) for t in range(rounds + 1)]
     return WatchedRun(
         plan=found,
         seed=seed,

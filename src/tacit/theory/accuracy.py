@@ -27,7 +27,7 @@ _MOST_TERMS = 20_000_000
 
 def weights(mechanism: Mechanism) -> FloatArray:
     """Weight γ_i/Σγ of every agent's initial value in the target."""
-    gamma = mechanism.closed_degrees / mechanism.parameters.sigma
+    gamma = mechanism.closed_degrees / mechanism.law.sigma
     return np.asarray(gamma / np.sum(gamma))
 
 
@@ -133,7 +133,7 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
     """
     if not 0 <= agent < mechanism.n:
         raise ParameterError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
-    parameters = mechanism.parameters
+    parameters = mechanism.law
     if isinstance(mechanism, ClientServer) and not isinstance(parameters.sigma, np.ndarray):
         # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)); noise drawn once enters the average alike
         return deviation(mechanism, rounds), (1 - parameters.sigma) ** rounds * (1 - 1 / mechanism.n)
@@ -147,7 +147,7 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
 
 def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum, float]:
     """Follow one agent's state back to the values and noise it is made of, O(T(N+E))."""
-    parameters, n = mechanism.parameters, mechanism.n
+    parameters, n = mechanism.law, mechanism.n
     sigma = np.broadcast_to(np.asarray(parameters.sigma), (n,))
     share = sigma / mechanism.closed_degrees  # d_i
     row = np.zeros(n)

@@ -41,7 +41,7 @@ class AgentClasses(NamedTuple):
 
 def agent_classes(mechanism: Mechanism) -> AgentClasses:
     """Group the agents of a mechanism; costs nothing for a server with equal agents."""
-    law = mechanism.parameters
+    law = mechanism.law
     own = list(law.values().values())
     if isinstance(mechanism, ClientServer) and law.agents is None:
         rows, count = np.array([[mechanism.n, *own]], dtype=np.float64), np.array([mechanism.n])

@@ -185,14 +185,14 @@ class _Bound:
         cls, mechanism: Mechanism, spread: float, failure_probability: float, rounds: int | None
     ) -> _Bound:
         """Work out the numbers of a mechanism, over so many rounds; None for all there will be."""
-        n, parameters = mechanism.n, mechanism.parameters
+        n, law = mechanism.n, mechanism.law
         sigma, d = mixing(mechanism), step_sizes(mechanism)
         gamma, total = 1 / d, float(np.sum(1 / d))
         # Every bound below grows with the scales, so it may be that of an envelope of the law.
-        above, fading = parameters.envelope(rounds), not mechanism.shadowed
+        above, fading = law.envelope(rounds), not mechanism.shadowed
         # With m keepers each state takes in m draws instead of N, all with one weight: m/N of the squares.
         squared = np.broadcast_to(np.asarray(above.c) ** 2, (n,)) * (mechanism.sources / n)
-        decay = above.q if fading else 1 - np.asarray(parameters.sigma)
+        decay = above.q if fading else 1 - np.asarray(law.sigma)
         decays, group = np.unique(np.broadcast_to(decay, (n,)), return_inverse=True)
         two = np.partition(d, n - 2)[n - 2 :]
         log_rate = math.log1p(-spectral_gap(mechanism))

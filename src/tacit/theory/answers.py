@@ -132,7 +132,7 @@ def design(question: Question) -> Design:
     Examples
     --------
     >>> answer = design(agents=500, epsilon=0.15, mixing=0.8)
-    >>> round(answer.mechanism.parameters.q, 6)
+    >>> round(answer.mechanism.law.q, 6)
     0.584804
     """
     return answer(question)

@@ -50,7 +50,7 @@ def message_step(scale: float, state_step: float, bits: int = 40) -> float:
 
 
 def lattice_loss(
-    parameters: Law,
+    law: Law,
     rounds: int,
     *,
     adjacency: float = 1.0,
@@ -63,7 +63,7 @@ def lattice_loss(
 
     Parameters
     ----------
-    parameters : Law
+    law : Law
         One agent's: single numbers.
     state_step : float
         s, a power of two.
@@ -80,7 +80,7 @@ def lattice_loss(
     0.15
     """
     require_adjacency(adjacency)
-    if parameters.agents is not None:
+    if law.agents is not None:
         raise ParameterError("the loss on a lattice is one agent's own: give its mixing, noise and decay.")
     for name, step in (("state_step", state_step), ("fixed_step", fixed_step)):
         if step is not None and not (step > 0 and math.frexp(step)[0] == 0.5):
@@ -89,14 +89,14 @@ def lattice_loss(
         raise ParameterError(
             f"rounds must be at least 0 and components at least 1, got {rounds}, {components}."
         )
-    scales = parameters.scales(rounds)
+    scales = law.scales(rounds)
     if rounds and scales[-1] < state_step:
         fits = int(np.sum(scales >= state_step))
         raise ParameterError(
             f"noise must stay above the state step {state_step:g}, but falls below it after {fits} rounds. "
             "Take a finer state step or fewer rounds."
         )
-    sigma = extended(parameters.sigma)
+    sigma = extended(law.sigma)
     delta, deltas = extended(adjacency) + components * state_step, []
     for _ in range(rounds):
         deltas.append(delta)

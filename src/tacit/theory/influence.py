@@ -190,7 +190,7 @@ class _Back:
         for layer in run.layers[:before]:
             self.level[layer.moved] += 1
         self.offset = np.concatenate([[0], np.cumsum(run.updates[:-1] + 1)]).astype(np.int64)
-        self.sigma = np.broadcast_to(np.asarray(mechanism.parameters.sigma, dtype=np.float64), mechanism.n)
+        self.sigma = np.broadcast_to(np.asarray(mechanism.law.sigma, dtype=np.float64), mechanism.n)
         self.state = np.zeros(run.terms)  # θ_i(u) at offset_i + u
         self.said = np.zeros(run.terms)  # message u of agent i
         self.shadow = self.state if not mechanism.shadowed else np.zeros(run.terms)
@@ -368,7 +368,7 @@ def _reaches(mechanism: Distributed, into: IntArray, said: IntArray) -> bool:
 
 def _scales(mechanism: Mechanism, agents: IntArray, update: IntArray) -> FloatArray:
     """Return the scale of each agent's update."""
-    law = mechanism.parameters
+    law = mechanism.law
     own = {name: np.broadcast_to(np.asarray(v), mechanism.n)[agents] for name, v in law.values().items()}
     return np.asarray(type(law)(**own).scale(update.astype(np.float64)))
 

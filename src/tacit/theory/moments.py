@@ -67,8 +67,7 @@ def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
         raise ParameterError("agents have no shadows where keepers add the noise: use second_moments.")
     if not mechanism.shadowed:
         raise ParameterError(
-            f"only noise that is drawn once has a shadow: with {mechanism.parameters.name} noise use "
-            "second_moments."
+            f"only noise that is drawn once has a shadow: with {mechanism.law.name} noise use second_moments."
         )
     _require_small(mechanism)
     return _of_one_draw(mechanism, _Round(mechanism).power(_checked(rounds)))
@@ -148,10 +147,10 @@ def _covariance(one: _Round, rounds: int) -> FloatArray:
     mechanism, rounds = one.mechanism, _checked(rounds)
     _require_small(mechanism)
     if mechanism.shadowed:
-        kept = np.broadcast_to((1 - np.asarray(mechanism.parameters.sigma)) ** rounds, (mechanism.n,))
+        kept = np.broadcast_to((1 - np.asarray(mechanism.law.sigma)) ** rounds, (mechanism.n,))
         # θ(T) = P^T θ(0) + (P^T − diag(1−σ)^T) η
         return _of_one_draw(mechanism, one.power(rounds) - one.settled(np.diag(kept)))
-    ratio = mechanism.parameters.ratio
+    ratio = mechanism.law.ratio
     if ratio is None:
         return _round_by_round(one, rounds)
     q, group = np.unique(np.broadcast_to(np.asarray(ratio), (mechanism.n,)), return_inverse=True)
@@ -163,7 +162,7 @@ def _covariance(one: _Round, rounds: int) -> FloatArray:
 def _round_by_round(one: _Round, rounds: int) -> FloatArray:
     n = one.mechanism.n
     covariance = np.zeros((n, n))
-    for scale in one.mechanism.parameters.scales(rounds):
+    for scale in one.mechanism.law.scales(rounds):
         variance = 2 * np.asarray(scale) ** 2 * (one.mechanism.sources / n)
         covariance = one.moved(covariance) + one.mixed(np.broadcast_to(variance, (n,)))
     return (covariance + covariance.T) / 2
@@ -175,7 +174,7 @@ def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool
     t more rounds add what the first t did, times q^{2t}: Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
     """
     n = one.mechanism.n
-    variance = 2 * np.asarray(one.mechanism.parameters.c) ** 2 * (one.mechanism.sources / n)
+    variance = 2 * np.asarray(one.mechanism.law.c) ** 2 * (one.mechanism.sources / n)
     fresh = one.mixed(np.where(agents, variance, 0.0))
     covariance, power, t = np.zeros((n, n)), one.settled(np.eye(n)), 0
     for bit in f"{rounds:b}":
@@ -189,7 +188,7 @@ def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool
 
 def _of_one_draw(mechanism: Mechanism, coefficients: FloatArray) -> FloatArray:
     """Covariance of coefficients times noise of scale c."""
-    scaled = coefficients * (np.sqrt(2) * np.asarray(mechanism.parameters.c))
+    scaled = coefficients * (np.sqrt(2) * np.asarray(mechanism.law.c))
     return np.asarray(scaled @ scaled.T) * (mechanism.sources / mechanism.n)
 
 

@@ -24,7 +24,7 @@ _MOST_SUMMED = 2**16
 """The largest number of rounds that `rounds_within` tries where ε of an endless run is not known."""
 
 
-def epsilon(parameters: Law, rounds: int | None = None) -> float:
+def epsilon(law: Law, rounds: int | None = None) -> float:
     """Return the largest ε of any agent, over `rounds` rounds or an endless run.
 
     Lemma 1: ε = q / (c (q + σ − 1)) where q > 1 − σ; Lemma 5 is the same with the least σ.
@@ -37,41 +37,41 @@ def epsilon(parameters: Law, rounds: int | None = None) -> float:
     >>> epsilon(Fading(sigma=0.8, c=10, q=0.6))
     0.15
     """
-    return float(np.max(epsilons(parameters, rounds)))
+    return float(np.max(epsilons(law, rounds)))
 
 
-def epsilons(parameters: Law, rounds: int | None = None) -> FloatArray:
+def epsilons(law: Law, rounds: int | None = None) -> FloatArray:
     """Return ε per agent, or a single ε (0-d) when all agents share their parameters."""
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
-    return parameters.epsilons(rounds)
+    return law.epsilons(rounds)
 
 
-def loss(parameters: Law, adjacency: float, rounds: int | None = None) -> float:
+def loss(law: Law, adjacency: float, rounds: int | None = None) -> float:
     """Return ε·δ: the logarithm of how much likelier any observation can become."""
-    return product_up(epsilon(parameters, rounds), require_adjacency(adjacency))
+    return product_up(epsilon(law, rounds), require_adjacency(adjacency))
 
 
-def rounds_within(parameters: Law, epsilon_cap: float) -> int | None:
+def rounds_within(law: Law, epsilon_cap: float) -> int | None:
     """Return how many rounds fit under a cap on ε; None when an endless run does."""
     if not epsilon_cap >= 0:
         raise ParameterError(f"the cap on epsilon must be at least 0, got {epsilon_cap}.")
     most = 2**62
     try:
-        if epsilon(parameters) <= epsilon_cap:
+        if epsilon(law) <= epsilon_cap:
             return None
     except LawError:
         most = _MOST_SUMMED  # a law without a closed form is added up, message by message
     except ParameterError:
         pass  # no endless run is private; some finite one may be
     low, high = 0, 1
-    while epsilon(parameters, high) <= epsilon_cap:
+    while epsilon(law, high) <= epsilon_cap:
         low, high = high, 2 * high
         if high > most:
             return low
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if epsilon(parameters, middle) <= epsilon_cap else (low, middle)
+        low, high = (middle, high) if epsilon(law, middle) <= epsilon_cap else (low, middle)
     return low
 
 

@@ -65,10 +65,10 @@ class Promise:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
-        parameters = self.mechanism.parameters
+        law = self.mechanism.law
         return {
             "mechanism": self.mechanism.kind,
-            "noise_kind": parameters.name,
+            "noise_kind": law.name,
             "agents": self.mechanism.n,
             "keepers": self.mechanism.keepers,
             "epsilon": self.epsilon,
@@ -91,25 +91,25 @@ class Promise:
             "mixing": None,
             "noise": None,
             "decay": None,
-            **{word: _plain(value) for word, value in parameters.worded().items()},
+            **{word: _plain(value) for word, value in law.worded().items()},
         }
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and meaning of every number, for people."""
         over = "an endless run" if self.horizon is None else f"{self.horizon} rounds"
-        parameters = self.mechanism.parameters
-        words = dict(zip(parameters.letters(), parameters.words(), strict=True))
+        law = self.mechanism.law
+        words = dict(zip(law.letters(), law.words(), strict=True))
         further = [
-            (words[name], _each(value), parameters.meanings.get(name, ""))
-            for name, value in parameters.values().items()
+            (words[name], _each(value), law.meanings.get(name, ""))
+            for name, value in law.values().items()
             if name not in ("sigma", "c")
         ]
         rate = []
         if self.rate is not None:
             rate = [("rate", shown_up(self.rate), "what is left of the disagreement after a round")]
         return [
-            ("mixing", _each(parameters.sigma), "how far an agent moves towards the feedback per round"),
-            ("noise", _each(parameters.c), "scale of the Laplace noise of round 0"),
+            ("mixing", _each(law.sigma), "how far an agent moves towards the feedback per round"),
+            ("noise", _each(law.c), "scale of the Laplace noise of round 0"),
             *further,
             ("epsilon", shown_up(self.epsilon), f"per unit of adjacency, over {over}"),
             ("loss", shown_up(self.loss), f"ε × adjacency {shown_near(self.adjacency)}"),
@@ -179,7 +179,7 @@ def analyze(
     if settled is None:
         share = shares(mechanism, failure_probability).agreement
         settled = convergence.rounds_to_agreement(mechanism, tolerance, spread, share)
-    epsilon = privacy.epsilon(mechanism.parameters, rounds)
+    epsilon = privacy.epsilon(mechanism.law, rounds)
     end = ending(mechanism, failure_probability, rounds, spread)
     every = end
     if components != 1:
@@ -192,7 +192,7 @@ def analyze(
         spread=spread,
         horizon=rounds,
         epsilon=epsilon,
-        loss=privacy.loss(mechanism.parameters, adjacency, rounds),
+        loss=privacy.loss(mechanism.law, adjacency, rounds),
         radius=end.radius,
         average_radius=accuracy.radius(mechanism, failure_probability, rounds),
         disagreement=end.disagreement,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # it brings scipy's sparse matrices along, which an agent nev
 
 def mixing(mechanism: Mechanism) -> FloatArray:
     """σ_i of every agent."""
-    return np.broadcast_to(np.asarray(mechanism.parameters.sigma), (mechanism.n,))
+    return np.broadcast_to(np.asarray(mechanism.law.sigma), (mechanism.n,))
 
 
 def step_sizes(mechanism: Mechanism) -> FloatArray:
@@ -156,9 +156,9 @@ def _slowest_noise(mechanism: Mechanism) -> float | None:
     harmless = (mechanism.closed_degrees == mechanism.n) & all_equal(step_sizes(mechanism))
     if harmless.all():
         return None
-    ratio = mechanism.parameters.ratio
+    ratio = mechanism.law.ratio
     if ratio is None:
-        raise mechanism.parameters.undefined("ratio", "the rate of agreement in the long run")
+        raise mechanism.law.undefined("ratio", "the rate of agreement in the long run")
     q = np.broadcast_to(np.asarray(ratio), (mechanism.n,))
     return float(np.min(1 - q[~harmless]))
 

@@ -131,10 +131,10 @@ def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
 def _scales(mechanism: Mechanism, rounds: int, value: Value) -> FloatArray:
     """Return, per round, the largest scale of a draw times the most that its round's means can weigh."""
     if mechanism.shadowed:
-        return np.atleast_1d(np.max(mechanism.parameters.c))
-    scales = mechanism.parameters.scales(rounds)
+        return np.atleast_1d(np.max(mechanism.law.c))
+    scales = mechanism.law.scales(rounds)
     largest = scales if scales.ndim == 1 else scales.max(axis=1)
-    weight = np.full(rounds, float(np.max(mechanism.parameters.sigma)))
+    weight = np.full(rounds, float(np.max(mechanism.law.sigma)))
     if value.is_feedback:
         weight[-1] = 1.0
     return np.asarray(largest * weight * (1 + 1e-12))

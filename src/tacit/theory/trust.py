@@ -68,7 +68,7 @@ def price_of_trust(question: Trial, most: int = MOST_KEEPERS_SHOWN) -> list[Trus
             solved = solve(replace(trial, epsilon=None, radius=radius))
         lost = None
         if solved is not None and solved.epsilon is not None:
-            lost = loss(solved.mechanism(solved.epsilon).parameters, question.adjacency, question.rounds)
+            lost = loss(solved.mechanism(solved.epsilon).law, question.adjacency, question.rounds)
         mechanism = trial.mechanism(question.epsilon)
         met = replace(trial, radius=None).met_by(mechanism)
         found.append(Trust(keepers, lost, trial.radius_of(mechanism) if met else None))

@@ -65,7 +65,7 @@ def witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
     if mechanism.shadowed:
         eta[:1, drawn] += delta  # the shadow starts at the same place; nothing else is ever said
     else:
-        sigma = float(np.broadcast_to(np.asarray(mechanism.parameters.sigma), (mechanism.n,))[agent])
+        sigma = float(np.broadcast_to(np.asarray(mechanism.law.sigma), (mechanism.n,))[agent])
         fading = (1 - sigma) ** np.arange(execution.rounds)  # η'_k(t) = η_k(t) + δ(1−σ)^t
         eta[:, drawn] += fading.reshape(-1, *(1,) * delta.ndim) * delta
     scales = mechanism.noise_law.scales(execution.rounds)

@@ -218,7 +218,7 @@ class Scenario:
     def _epsilon(self, rounds: int) -> float:
         from tacit.theory import privacy
 
-        return float(np.max(privacy.epsilon(self.session.mechanism.parameters, rounds)))
+        return float(np.max(privacy.epsilon(self.session.mechanism.law, rounds)))
 
     # ---- afterwards ---------------------------------------------------------------------------------
 

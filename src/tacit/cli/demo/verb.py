@@ -100,8 +100,8 @@ def _introduce(scenario: Scenario) -> None:
     from rich.text import Text
 
     session, made = scenario.session, scenario.promise
-    parameters = made.as_dict()
-    mixing, noise, decay = (output.each(parameters[name]) for name in ("mixing", "noise", "decay"))
+    law = made.as_dict()
+    mixing, noise, decay = (output.each(law[name]) for name in ("mixing", "noise", "decay"))
     where = "a coordinator" if session.edges is None else f"{len(session.edges):,} edges, no server"
     told = (
         f"\nNetwork   {session.n:,} agents and {where}, {len(scenario.processes.units):,} processes, mutual "

@@ -120,9 +120,7 @@ def _faults(session: Session, promise: SessionPromise) -> list[str]:
     theory, accounted = promise.theory, worst_loss(session)
     if accounted <= theory.loss * (1 + _COARSE):
         return []
-    finer = Lattice.fitting(
-        session.mechanism.parameters, session.rounds, session.lattice.low, session.lattice.high
-    )
+    finer = Lattice.fitting(session.mechanism.law, session.rounds, session.lattice.low, session.lattice.high)
     now = session.lattice
     return [
         f"The lattice is too coarse for {session.rounds} rounds: its whole numbers cost "

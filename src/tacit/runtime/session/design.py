@@ -53,16 +53,16 @@ def draft(
     if graph is None:
         question = replace(question, agents=n)
     promise = _promise(question)
-    parameters = promise.mechanism.parameters
+    law = promise.mechanism.law
     waits = deadlines or Deadlines()
     fixed: dict[str, Any] = {
         "name": name,
         "roster": roster.members,
         "coordinator": roster.coordinator if graph is None else None,
         "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
-        "noise_kind": parameters.name,
-        "mixing": _plain(parameters.sigma),
-        "decay": _plain(parameters.worded()["decay"]) if "decay" in parameters.words() else None,
+        "noise_kind": law.name,
+        "mixing": _plain(law.sigma),
+        "decay": _plain(law.worded()["decay"]) if "decay" in law.words() else None,
         "rounds": promise.rounds,
         "adjacency": promise.adjacency,
         "components": question.components,
@@ -73,11 +73,11 @@ def draft(
     }
 
     def session(c: float | FloatArray) -> Session:
-        noisy = replace(parameters, c=c)
+        noisy = replace(law, c=c)
         lattice = Lattice.fitting(noisy, promise.rounds, low, high)
         return Session(noise=_plain(c), lattice=lattice, **fixed)
 
-    return _within(session, parameters.c, promise.loss if question.loss is None else question.loss)
+    return _within(session, law.c, promise.loss if question.loss is None else question.loss)
 
 
 def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) -> int:
