@@ -146,10 +146,13 @@ def test_noise_and_forgeries_at_a_live_coordinator_and_a_live_agent(crew):
         made.run.signal("agent-2", signal.SIGSTOP)  # the session stays until its status has been read
         chance, heard = random.Random(2), list(tap.frames)
         frames = [broken(chance.choice(heard), chance) for _ in range(FRAMES)]
-        frames += [*forged(made, Codec(made.session)), *heard[:10], *[chance.randbytes(4000)] * 5]
-        chance.shuffle(frames)
-        for frame in frames:
-            up = chance.random() < 0.5  # to the coordinator as agent-1, or to agent-0 as the coordinator
+        frames += [*forged(made, Codec(made.session)), *[chance.randbytes(4000)] * 5]
+        # Up: to the coordinator as agent-1. Down: to agent-0 as the coordinator. Replays go both ways: which of
+        # the frames heard is a replay depends on who hears it.
+        sent = [(frame, chance.random() < 0.5) for frame in frames]
+        sent += [(frame, up) for frame in heard for up in (True, False)]
+        chance.shuffle(sent)
+        for frame, up in sent:
             tap.put("agent-1" if up else "agent-0", frame, up=up)
 
         def counted(unit):
