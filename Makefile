@@ -9,6 +9,8 @@ PEERS_READY := $(PEERS)/.ready
 # One thread of BLAS for each worker. Tests that share something expensive stay on one worker.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup
 TIMES ?= 20
+# Images often set this. The tests start hundreds of processes, and each would compile all of tacit again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run studio test test-long test-portable test-repeat lint bench docs clean
 

@@ -20,7 +20,7 @@ settings.register_profile("any load", deadline=None, derandomize="CI" in os.envi
 settings.load_profile("any load")
 
 HERE = Path(__file__).resolve().parent
-LONGEST = ("test_docs.py", "studio", "simulate", "end_to_end")
+LONGEST = ("test_docs.py", "studio", "simulation", "end_to_end")
 """Where most of the time goes: these begin first, so that no worker is left alone with one at the end."""
 
 STARTS = re.compile(

@@ -25,10 +25,12 @@ from numpy.polynomial.polynomial import polyval
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
+from tacit.theory.one_dimension import lowest_point, zero
 
 ComplexArray = npt.NDArray[np.complex128]
 
 _SERIES_TERMS = 28  # of −log(1 − u²) for |u| ≤ 1/2: the rest is below 4^−28
+_POWERS = np.arange(_SERIES_TERMS + 1)
 _MAX_NODES = 2**18
 _CHUNK = 2**21  # complex numbers held at once
 _RELATIVE = 1e-13  # aimed at for each error of the rule, relative to the tail
@@ -147,8 +149,7 @@ class LaplaceSum:
         square = z * z
         total = polyval(square * parts.largest**2, parts.series)
         if ulps is not None:
-            powers = np.arange(_SERIES_TERMS + 1)
-            ulps += polyval(np.abs(square) * parts.largest**2, (22 * powers + 60) * parts.series)
+            ulps += polyval(np.abs(square) * parts.largest**2, (22 * _POWERS + 60) * parts.series)
         size = max(1, _CHUNK // z.size)
         for i in range(0, parts.squares.size, size):
             counts, inner = parts.counts[i : i + size], parts.squares[i : i + size, None] * square
@@ -159,10 +160,17 @@ class LaplaceSum:
                 ulps += (counts * (8 + parts.squares.size)) @ np.abs(terms)
         return np.asarray(total, dtype=np.complex128)
 
+    @cached_property
+    def _logarithms(self) -> tuple[FloatArray, FloatArray]:
+        """The logarithms of 2·scale and of 1/ratio."""
+        with np.errstate(divide="ignore"):
+            return np.log(2 * self.scale), -np.log(self.ratio)
+
     def _parts(self, reach: float) -> _Parts:
         """Split the terms into those with w·reach > 1/2, one by one, and a series for the rest."""
-        with np.errstate(divide="ignore"):
-            rounds = np.ceil(np.log(2 * self.scale * reach) / -np.log(self.ratio)).clip(min=1)
+        start, fall = self._logarithms
+        with np.errstate(invalid="ignore"):  # −∞/∞ where a scale and its ratio are 0: no round is taken
+            rounds = np.ceil((start + math.log(reach)) / fall).clip(min=1)
         rounds[self.scale * reach <= 0.5] = 0
         if self.rounds is not None:
             rounds = rounds.clip(max=self.rounds)
@@ -177,10 +185,11 @@ class LaplaceSum:
         left = self.scale * self.ratio**rounds
         if self.rounds is not None:
             left[rounds == self.rounds] = 0.0
-        largest = float(np.max(left, initial=0.0)) or 1.0
+        largest = float(np.max(left, initial=0.0))
         series = np.zeros(_SERIES_TERMS + 1)
         for m in range(1, _SERIES_TERMS + 1):
-            series[m] = np.sum(self.count * (left / largest) ** (2 * m) * self._geometric(2 * m, rounds)) / m
+            powers = (left / (largest or 1.0)) ** (2 * m)
+            series[m] = np.sum(self.count * powers * self._geometric(2 * m, rounds)) / m
         squares = (self.scale[groups] * self.ratio[groups] ** t) ** 2
         return _Parts(squares, self.count[groups], largest, series)
 
@@ -195,7 +204,10 @@ class LaplaceSum:
             return np.where(left > 0, np.expm1(left * log_ratio) / np.expm1(log_ratio), 0.0)
 
     def _k(self, a: float) -> float:
-        return float(self.log_mgf(np.array([complex(a)]))[0].real)
+        """The logarithm of M(a) for a real a > 0: what `log_mgf` gives, several times faster."""
+        parts, square = self._parts(a), a * a
+        series = float(parts.series @ (square * parts.largest**2) ** _POWERS)
+        return series - float(parts.counts @ np.log1p(-square * parts.squares))
 
     @cached_property
     def _top(self) -> float:
@@ -219,12 +231,7 @@ class LaplaceSum:
         def place(v: float) -> float:  # as fine near the pole at `top` as near 0
             return top / (1 + math.exp(-v))
 
-        from scipy.optimize import minimize_scalar  # a third of a second that agents need not wait
-
-        found = minimize_scalar(
-            lambda v: objective(place(v)), bounds=(bottom, _POLE), method="bounded", options={"xatol": 0.01}
-        )
-        return place(float(found.x))
+        return place(lowest_point(lambda v: objective(place(v)), bottom, _POLE, 0.01))
 
     def _line(self, r: float) -> _Line:
         """Choose line, step and cut-off for tails near r."""
@@ -317,13 +324,13 @@ def _geometric_tail(exponent: float) -> float:
 
 def _root(falling: Callable[[float], float], floor: float, ceiling: float) -> float:
     """Return the zero of a falling function in [floor, ceiling]."""
-    if falling(floor) <= 0:
+    at_floor = falling(floor)
+    if at_floor <= 0:
         return floor
-    if falling(ceiling) >= 0:
+    at_ceiling = falling(ceiling)
+    if at_ceiling >= 0:
         return ceiling
-    from scipy.optimize import brentq
-
-    return float(brentq(falling, floor, ceiling, xtol=1e-300, rtol=4 * _EPS))
+    return zero(falling, (floor, at_floor), (ceiling, at_ceiling), 4 * _EPS)
 
 
 def _walk(r: float, direction: int, density: float, excess: Callable[[float], float]) -> float:

@@ -13,6 +13,7 @@ agents' noise.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -126,8 +127,12 @@ class _Round:
         """The columns, less their weighted average where that is to be left out."""
         if not self.off_consensus:
             return columns
+        return np.asarray(columns - self._weights @ columns)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
         gamma = 1 / step_sizes(self.mechanism)
-        return np.asarray(columns - (gamma / gamma.sum()) @ columns)
+        return np.asarray(gamma / gamma.sum())
 
     def moved(self, middle: FloatArray) -> FloatArray:
         """P X Pᵀ."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from tacit.arrays import FloatArray, IntArray
@@ -26,6 +25,7 @@ from tacit.errors import ParameterError
 from tacit.mechanism import Distributed, Mechanism
 from tacit.theory.influence import Happened, Value
 from tacit.theory.laplace_sum import require_probability
+from tacit.theory.one_dimension import lowest_point
 
 _SMALLEST = -200.0  # logarithm; below this the first bound is never the smaller one
 _BLOCKS = 512  # numbers of positive draws that are told apart
@@ -153,8 +153,7 @@ def _worst(scales: FloatArray, n: int, m: int, log_b: float) -> float:
         # a convex function is below its chords
         return (float(np.sum(np.interp(a * scales / m, places, logs))) + math.log(2) - log_b) / a
 
-    found = minimize_scalar(bound, bounds=(-_EDGE, _EDGE), method="bounded", options={"xatol": 0.01})
-    return bound(float(found.x)) * (1 + 1e-9)
+    return bound(lowest_point(bound, -_EDGE, _EDGE, 0.01)) * (1 + 1e-9)
 
 
 def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
