@@ -147,8 +147,8 @@ def test_noise_and_forgeries_at_a_live_coordinator_and_a_live_agent(crew):
         chance, heard = random.Random(2), list(tap.frames)
         frames = [broken(chance.choice(heard), chance) for _ in range(FRAMES)]
         frames += [*forged(made, Codec(made.session)), *[chance.randbytes(4000)] * 5]
-        # Up: to the coordinator as agent-1. Down: to agent-0 as the coordinator. Replays go both ways: which of
-        # the frames heard is a replay depends on who hears it.
+        # Up: to the coordinator as agent-1. Down: to agent-0 as the coordinator. Frames heard before go both
+        # ways: which of them is a replay depends on who hears it.
         sent = [(frame, chance.random() < 0.5) for frame in frames]
         sent += [(frame, up) for frame in heard for up in (True, False)]
         chance.shuffle(sent)

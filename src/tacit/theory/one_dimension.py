@@ -43,7 +43,7 @@ def zero(
             part = min(max(part, least), 1 - least)
         else:
             part = 0.5
-    raise ArithmeticError(f"no zero was found in {_MOST_STEPS} steps: the function is not a number somewhere.")
+    raise ArithmeticError(f"no zero was found in {_MOST_STEPS} steps: f is not a number somewhere.")
 
 
 def lowest_point(f: Callable[[float], float], low: float, high: float, precision: float) -> float:

@@ -168,8 +168,7 @@ def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
         a = 1 / (1 + math.exp(-v)) / top
         return (-keepers * float(np.sum(np.log1p(-a * scales))) - log_b) / a
 
-    found = minimize_scalar(bound, bounds=(-_EDGE, _EDGE), method="bounded", options={"xatol": 0.01})
-    return bound(float(found.x)) * (1 + 1e-9)
+    return bound(lowest_point(bound, -_EDGE, _EDGE, 0.01)) * (1 + 1e-9)
 
 
 def _log_mgf(n: int, m: int) -> tuple[FloatArray, FloatArray]:
