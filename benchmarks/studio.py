@@ -17,7 +17,7 @@ from playwright.sync_api import Page
 from benchmarks.browser import browser, studio
 from benchmarks.harness import Contestant, Goal, Question, ask
 from tacit.studio.form import Form
-from tacit.studio.plan import plan, sketch
+from tacit.studio.planning import plan, sketch
 
 GOAL = Contestant("100 ms, the goal", lambda: time.sleep(0.1))
 MOVE = """([slider, key]) => new Promise(done => {

@@ -13,7 +13,7 @@ from tacit.protocol.records import Ended
 from tacit.protocol.session import MOST_ROUNDS, Session
 from tacit.runtime.reading import header, line_of
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify.verify import verify
+from tacit.runtime.verify.verdict import verify
 
 
 def write(path, game, by=COORDINATOR, records=None, **how):

@@ -21,7 +21,7 @@ from tacit.protocol.codec import DOMAIN, combined
 from tacit.protocol.messages import COORDINATOR, Ask, Done, Feedback, Message, Present, Reason, Report, Stop
 from tacit.runtime.reading import encoded, header, line_of, merge
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify.verify import verify
+from tacit.runtime.verify.verdict import verify
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_independently.py"
 PATH = ((0, 1), (1, 2), (2, 3))

@@ -16,7 +16,7 @@ from tacit.noise import SimulatedNoise
 from tacit.noise.accounting import account
 from tacit.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
 from tacit.theory.privacy import epsilon, epsilons
-from tacit.theory.witness import witness
+from tacit.theory.witness import find_witness
 
 PATH = Graph.from_edges([(0, 1), (1, 2)])
 PER_AGENT = Fading([0.8, 0.7, 0.6], [10.0, 5.0, 4.0], [0.6, 0.5, 0.7])
@@ -43,7 +43,7 @@ def test_ratio_equals_the_witness_of_the_proof(name, components, agent):
     ]
     view = Transcripts.from_executions(executions).of(agent)
     ratio = log_likelihood_ratio(view, values[agent], values[agent] - shift)
-    expected = [witness(e, agent, shift).log_likelihood_ratio for e in executions]
+    expected = [find_witness(e, agent, shift).log_likelihood_ratio for e in executions]
     assert ratio == pytest.approx(expected, abs=1e-9)
     # the same from densities
     both = log_likelihood(view, values[agent]) - log_likelihood(view, values[agent] - shift)

@@ -20,8 +20,8 @@ from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.roster import Roster
 from tacit.runtime.session.design import draft
 from tacit.simulation.engine import simulate
+from tacit.simulation.oracle import reference
 from tacit.simulation.record import Record
-from tacit.simulation.reference import reference
 from tacit.testing import Harness, ScriptedNoise, known_session
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.promise import analyze

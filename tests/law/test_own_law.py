@@ -24,11 +24,11 @@ from tacit.runtime.identity.identity import provision
 from tacit.runtime.session.file import parse_session, session_text
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.runtime.verify.verify import verify
+from tacit.runtime.verify.verdict import verify
 from tacit.simulation import sample_average, sample_outcome
 from tacit.simulation.engine import simulate
+from tacit.simulation.oracle import reference
 from tacit.simulation.record import Record
-from tacit.simulation.reference import reference
 from tacit.theory import accuracy, convergence, moments, privacy
 from tacit.theory.answers import design
 from tacit.theory.promise import analyze

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.theory import accuracy
 from tacit.theory.privacy import epsilon
-from tacit.theory.witness import witness
+from tacit.theory.witness import find_witness
 
 GRAPH = Graph.from_edges([(0, 1), (0, 2), (0, 3), (3, 4)])
 SIGMA = np.array([0.9, 0.5, 0.6, 0.7, 0.8])
@@ -76,7 +76,7 @@ def test_lemma_5_the_least_mixing_decides():
 def test_privacy_against_channels_and_compromised_agents(seed, k, delta):
     """The intruder sees all channels and the internal states of C, not of the protected agent."""
     alpha = execution(seed)
-    found = witness(alpha, k, delta)
+    found = find_witness(alpha, k, delta)
     others = [i for i in range(N) if i != k]
     assert found.execution.compromised(others).matches(alpha.compromised(others), atol=1e-9)
     assert found.log_likelihood_ratio <= epsilon(MECHANISM.law) * abs(delta) + 1e-12

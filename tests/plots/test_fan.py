@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.plots.fan import fan
+from tacit.plots.fans import fan
 from tacit.theory import accuracy
 
 MECHANISMS = [

@@ -20,7 +20,7 @@ from tacit.plots import curves, runs, style
 from tacit.plots.belief import draw_belief
 from tacit.plots.chebyshev import draw_chebyshev
 from tacit.plots.convergence import draw_convergence
-from tacit.plots.fan import Fan, fan
+from tacit.plots.fans import Fan, fan
 from tacit.plots.graph import draw_graph, layout
 from tacit.plots.loss import draw_loss
 from tacit.plots.radius import draw_radius

@@ -16,7 +16,7 @@ from tacit.protocol.records import Closed, Ended, Evidence
 from tacit.runtime.reading import Reading, encoded, merge
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding
-from tacit.runtime.verify.verify import verify
+from tacit.runtime.verify.verdict import verify
 from tacit.theory import influence, selection
 
 PATH = ((0, 1), (1, 2), (2, 3))

@@ -17,7 +17,7 @@ from tacit.simulation import journal, load_sweep, sample_outcome, simulate, swee
 from tacit.simulation.sweep_plan import SweepPlan
 from tacit.theory import accuracy, privacy
 
-module = importlib.import_module("tacit.simulation.sweep")
+module = importlib.import_module("tacit.simulation.sweeps")
 
 GRID = {"agents": [5], "mixing": [0.3, 0.8], "noise": [1, 2.5], "decay": [0.9]}
 CALL = {"rounds": 12, "runs": 4, "seed": 3, "method": "outcome"}
@@ -519,15 +519,6 @@ def test_what_fails_on_a_worker_says_so_here(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(SweepPlan, "of", other)
     with pytest.raises(TacitError, match="Install it on every worker"):
         sweep(GRID, path=tmp_path / "s", cluster=cluster, **CALL)
-
-
-def test_the_package_has_the_function_whoever_imported_the_module():
-    import tacit.simulation
-
-    assert tacit.simulation.sweep is module.sweep
-    assert callable(tacit.simulation.reference)
-    importlib.import_module("tacit.simulation.reference")
-    assert callable(tacit.simulation.reference)
 
 
 def test_heavy_parts_are_not_loaded_before_they_are_used():

@@ -20,7 +20,7 @@ from tacit.studio import charts
 from tacit.studio.compare import differences
 from tacit.studio.form import Form
 from tacit.studio.graphs import graph
-from tacit.studio.plan import plan, sketch, steps
+from tacit.studio.planning import plan, sketch, steps
 from tacit.studio.words import near, percent, with_unit
 from tacit.testing import known_key
 

@@ -19,7 +19,7 @@ from tacit.errors import InputError
 from tacit.plots import style
 from tacit.studio import charts_watch, shell
 from tacit.studio.guard import Guard
-from tacit.studio.serve import bind, is_loopback, url
+from tacit.studio.server import bind, is_loopback, url
 
 
 def headers(host, origin=None):

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from tacit.audit.belief import ADVERSARIES as ALL
-from tacit.audit.belief import belief
+from tacit.audit.beliefs import ADVERSARIES as ALL
+from tacit.audit.beliefs import belief
 from tacit.cli.values import read_values
 from tacit.errors import InputError
 from tacit.noise import SimulatedNoise

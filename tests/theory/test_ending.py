@@ -7,7 +7,7 @@ from scipy import stats
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
 from tacit.theory import accuracy
-from tacit.theory.ending import ending, failure, shares
+from tacit.theory.endings import ending, failure, shares
 from tacit.theory.promise import analyze
 
 EACH = np.linspace(0.3, 0.9, 9)

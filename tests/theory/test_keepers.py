@@ -14,12 +14,12 @@ from tacit.theory import accuracy, agreement, influence, moments, privacy, selec
 from tacit.theory.advice import right_at_most
 from tacit.theory.answers import design
 from tacit.theory.choosing import solve
-from tacit.theory.ending import ending
+from tacit.theory.endings import ending
 from tacit.theory.optimum import best_fading
 from tacit.theory.question import Question
 from tacit.theory.trial import Trial
 from tacit.theory.trust import price_of_trust
-from tacit.theory.witness import witness
+from tacit.theory.witness import find_witness
 
 EACH = [0.2, 0.35, 0.5, 0.8]  # one mixing per agent
 MECHANISMS = {
@@ -232,7 +232,7 @@ def test_witness_looks_the_same_to_the_conspirators(mechanism):
     rng = np.random.default_rng(8)
     scales = mechanism.noise_law.scales(5)
     execution = mechanism.execute(rng.random(4), rng.laplace(size=(5, mechanism.keepers)) * scales[:, None])
-    other = witness(execution, agent=2, shift=0.75)
+    other = find_witness(execution, agent=2, shift=0.75)
     assert other.execution.conspirators(2, 0).matches(execution.conspirators(2, 0))
     assert other.execution.channels().matches(execution.channels())
     assert not other.execution.conspirators(1, 0).matches(execution.conspirators(1, 0))

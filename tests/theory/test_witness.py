@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import StateError
 from tacit.theory.privacy import epsilon, epsilons
-from tacit.theory.witness import witness
+from tacit.theory.witness import find_witness
 
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
 SIGMAS = [0.5, 0.6, 0.7, 0.8]
@@ -34,7 +34,7 @@ def run(mechanism, seed, rounds=12, components=()):
 def test_looks_the_same_and_costs_no_more_than_epsilon(name, seed, agent, shift):
     mechanism = MECHANISMS[name]
     execution = run(mechanism, seed)
-    found = witness(execution, agent, shift)
+    found = find_witness(execution, agent, shift)
     other = found.execution
     assert other.channels().matches(execution.channels(), atol=1e-9)
     assert execution.theta[0, agent] - other.theta[0, agent] == pytest.approx(shift, abs=1e-9)
@@ -45,7 +45,7 @@ def test_looks_the_same_and_costs_no_more_than_epsilon(name, seed, agent, shift)
 @given(st.integers(0, 2**32), st.integers(0, 3))
 def test_the_states_of_the_others_do_not_change(seed, agent):
     execution = run(MECHANISMS["distributed"], seed)
-    other = witness(execution, agent, 1.5).execution
+    other = find_witness(execution, agent, 1.5).execution
     rest = [i for i in range(4) if i != agent]
     assert other.compromised(rest).matches(execution.compromised(rest), atol=1e-9)
     fading = 1.5 * (1 - SIGMAS[agent]) ** np.arange(execution.rounds + 1)
@@ -56,14 +56,14 @@ def test_epsilon_is_reached_not_only_a_bound():
     # With noise on the far side of zero in every round each message costs all it can.
     mechanism = MECHANISMS["client-server"]
     execution = mechanism.execute(np.zeros(4), np.full((20, 4), 0.5))
-    found = witness(execution, 0, 1.0)
+    found = find_witness(execution, 0, 1.0)
     assert found.log_likelihood_ratio == pytest.approx(epsilon(mechanism.law, 20), rel=1e-12)
 
 
 def test_the_ratio_is_that_of_the_densities():
     mechanism = MECHANISMS["client-server, each its own"]
     execution = run(mechanism, 5)
-    found = witness(execution, 2, 0.7)
+    found = find_witness(execution, 2, 0.7)
     scales = mechanism.law.scales(execution.rounds)
 
     def log_density(eta):
@@ -78,7 +78,7 @@ def test_vectors_pay_for_the_l1_distance(seed):
     mechanism = MECHANISMS["client-server"]
     execution = run(mechanism, seed, components=(3,))
     shift = np.array([0.5, -0.25, 1.0])
-    found = witness(execution, 1, shift)
+    found = find_witness(execution, 1, shift)
     assert found.execution.channels().matches(execution.channels(), atol=1e-9)
     bound = epsilon(mechanism.law, execution.rounds) * np.abs(shift).sum()
     assert abs(found.log_likelihood_ratio) <= bound * (1 + 1e-9)
@@ -87,8 +87,8 @@ def test_vectors_pay_for_the_l1_distance(seed):
 def test_bad_requests_are_refused():
     execution = run(MECHANISMS["client-server"], 0)
     with pytest.raises(StateError, match="agent must be a number from 0 to 3"):
-        witness(execution, 4, 1.0)
+        find_witness(execution, 4, 1.0)
     with pytest.raises(StateError, match="shift must be a finite number"):
-        witness(execution, 0, [1.0, 2.0])
+        find_witness(execution, 0, [1.0, 2.0])
     with pytest.raises(StateError, match="shift must be a finite number"):
-        witness(execution, 0, np.inf)
+        find_witness(execution, 0, np.inf)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tacit.lazy import exports
 
 if TYPE_CHECKING:
-    from tacit.audit.belief import ADVERSARIES, Adversary, Belief, belief
-    from tacit.audit.broken import BROKEN, Broken, broken
+    from tacit.audit.beliefs import ADVERSARIES, Adversary, Belief, belief
+    from tacit.audit.broken_mechanisms import BROKEN, Broken, broken
     from tacit.audit.deployed import Deployed
     from tacit.audit.distinguisher import LossLaw, loss_law
     from tacit.audit.examination import examine
@@ -60,8 +60,8 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "belief": ("ADVERSARIES", "Adversary", "Belief", "belief"),
-        "broken": ("BROKEN", "Broken", "broken"),
+        "beliefs": ("ADVERSARIES", "Adversary", "Belief", "belief"),
+        "broken_mechanisms": ("BROKEN", "Broken", "broken"),
         "deployed": ("Deployed",),
         "examination": ("examine",),
         "files": ("read_folder", "read_transcript", "write_folder", "write_transcript"),

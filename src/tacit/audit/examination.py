@@ -36,7 +36,7 @@ from tacit.audit.likelihood import log_likelihood_ratios
 from tacit.audit.measure import learned_bound
 from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.audit.residual import join, noise_of
-from tacit.audit.rules import NO_LATTICE, rules
+from tacit.audit.rules import NO_LATTICE, rule_findings
 from tacit.audit.seeds import guessable
 from tacit.audit.subjects import Subject
 from tacit.audit.testers import LossBound, coin, judge, rule_from_law, tally
@@ -190,7 +190,7 @@ def judge_evidence(
     made = evidence.plan
     quarter = made.failure_probability / 4
     progress(0.8, "rules")
-    findings = [*rules(Transcripts.join([evidence.first, evidence.second]))]
+    findings = [*rule_findings(Transcripts.join([evidence.first, evidence.second]))]
     progress(0.82, "optimal distinguisher")
     optimal, curve = _optimal(evidence, quarter)
     findings.append(optimal)

@@ -15,7 +15,7 @@ from tacit.audit.goodness import oddities
 from tacit.audit.reconstruction import reconstruct
 from tacit.audit.report import AuditFinding, AuditReport
 from tacit.audit.residual import noise_of
-from tacit.audit.rules import rules
+from tacit.audit.rules import rule_findings
 from tacit.audit.seeds import guessable
 from tacit.audit.testers import coin_for
 from tacit.audit.transcript import Transcripts
@@ -91,7 +91,7 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
     tell: Progress,
 ) -> AuditReport:
     """Rules for everyone; the noise too where the values are known."""
-    findings = [*rules(transcripts)]
+    findings = [*rule_findings(transcripts)]
     notes = (_knowable(transcripts),)
     tell(0.3, "noise")
     if values is None:

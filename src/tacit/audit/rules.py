@@ -19,7 +19,7 @@ NO_LATTICE = "no lattice is declared"
 _ROUNDING = 1e-9  # relative: float messages are checked up to it
 
 
-def rules(transcripts: Transcripts) -> Iterator[AuditFinding]:
+def rule_findings(transcripts: Transcripts) -> Iterator[AuditFinding]:
     """Check every rule on every session."""
     views = [transcripts.of(agent) for agent in range(transcripts.mechanism.n)]
     yield _one_draw(views)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
-from tacit.cli.progress import progress
+from tacit.cli.progress_bar import progress
 from tacit.files import whole_file
 
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ def belief(
     an eavesdropper to whom compromised agents tell all. Insiders are compromised agents who hear no
     wire but their own. It shows one value: the agent's, made up unless a file is given.
     """
-    from tacit.audit.belief import belief as believed
+    from tacit.audit.beliefs import belief as believed
     from tacit.cli.values import made_up_range
 
     prior = made_up_range(asked["source"]) if known is None else known
@@ -256,7 +256,7 @@ def loss(
     seed: int,
 ) -> Drawing:
     """Measured against promised loss, for the mechanism as declared and with known bugs."""
-    from tacit.audit.broken import broken as with_bug
+    from tacit.audit.broken_mechanisms import broken as with_bug
     from tacit.audit.subjects import Simulated
     from tacit.law import Fading
     from tacit.mechanism import ClientServer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
-from tacit.cli.progress import progress
+from tacit.cli.progress_bar import progress
 from tacit.cli.values import made_up_spread, read_values, values_option
 from tacit.errors import ParameterError
 
@@ -169,7 +169,7 @@ def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: P
     import numpy as np
 
     from tacit.theory import accuracy
-    from tacit.theory.ending import ending
+    from tacit.theory.endings import ending
 
     b, runs = made.failure_probability, found.sizes["run"]
     whole = "theta" in found and found.sizes["agent"] == mechanism.n

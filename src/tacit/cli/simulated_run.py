@@ -13,7 +13,7 @@ from tacit.cli.values import made_up_spread, read_values
 from tacit.errors import StateError
 from tacit.graph import Graph
 from tacit.mechanism import Execution, Mechanism
-from tacit.plots.fan import Fan, fan
+from tacit.plots.fans import Fan, fan
 from tacit.simulation import Record, executions, simulate
 from tacit.theory import accuracy
 from tacit.theory.answers import Design, design

@@ -33,7 +33,7 @@ def command(ctx: click.Context, *, host: str, port: int, no_browser: bool, as_js
     """
     import nicegui  # noqa: F401  # before what comes with it: this is the name of what is missing
 
-    from tacit.studio.serve import bind, is_loopback, serve, url
+    from tacit.studio.server import bind, is_loopback, serve, url
 
     ctx.meta[failures.ON_STOP] = "The studio is closed."
     sock = bind(host, port)

@@ -12,7 +12,7 @@ from tacit.cli import options, output
 from tacit.files import whole_file
 
 if TYPE_CHECKING:
-    from tacit.runtime.verify.verify import Accuracy, Verdict
+    from tacit.runtime.verify.verdict import Accuracy, Verdict
 
 EXIT_CODES = {"sound": 0, "unsound": 1, "unchecked": 7}
 """One for each verdict."""
@@ -67,7 +67,7 @@ def command(
     2 the input cannot be read, 7 unchecked.
     """
     from tacit.runtime.session.file import read_session
-    from tacit.runtime.verify.verify import verify
+    from tacit.runtime.verify.verdict import verify
 
     if merge is not None:
         output.require_writable(merge, force)

@@ -16,7 +16,7 @@ _WORTH_COMPILING = 50_000
 """Edges from which compiling the loop takes less time than it saves."""
 
 
-def barabasi(agents: int, edges_each: int, seed: int = 0) -> Graph:
+def barabasi_graph(agents: int, edges_each: int, seed: int = 0) -> Graph:
     """Agents arrive one by one and join others in proportion to their degrees.
 
     It starts with agent 0 joined to agents 1 … m; every later agent picks m different earlier

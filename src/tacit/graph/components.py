@@ -18,7 +18,7 @@ _CHUNK = 2**24
 """How many edges' ends are looked at together at most, to bound the memory."""
 
 
-def components(indptr: IntArray, indices: IndexArray) -> IndexArray:
+def label_components(indptr: IntArray, indices: IndexArray) -> IndexArray:
     """Return for every agent the number of its part, in order of the parts' first agents."""
     n = len(indptr) - 1
     tree = np.arange(n, dtype=np.int32)

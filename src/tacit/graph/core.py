@@ -130,9 +130,9 @@ class Graph:
 
         Parts are numbered in the order of their first agents, so agent 0 is in part 0.
         """
-        from tacit.graph.components import components
+        from tacit.graph.components import label_components
 
-        part = components(self.indptr, self.indices)
+        part = label_components(self.indptr, self.indices)
         frozen(part)
         return part
 

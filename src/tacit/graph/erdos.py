@@ -13,7 +13,7 @@ _BATCH = 2**24
 """How many gaps are drawn together at most, to bound the memory."""
 
 
-def erdos(agents: int, probability: float, seed: int = 0) -> Graph:
+def erdos_graph(agents: int, probability: float, seed: int = 0) -> Graph:
     """Every pair of agents is joined with the same probability, independently.
 
     Pairs are counted off row by row, and the gaps between chosen pairs are geometric: the

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tacit.errors import GraphError
-from tacit.graph.barabasi import barabasi
+from tacit.graph.barabasi import barabasi_graph
 from tacit.graph.core import Graph
-from tacit.graph.erdos import erdos
-from tacit.graph.geometric import geometric
+from tacit.graph.erdos import erdos_graph
+from tacit.graph.geometric import geometric_graph
 from tacit.graph.lattices import complete, grid, hypercube, karate, path, ring, star, torus
-from tacit.graph.regular import regular
-from tacit.graph.smallworld import smallworld
+from tacit.graph.regular import regular_graph
+from tacit.graph.smallworld import smallworld_graph
 
 _SEED = "[:seed=S]"
 
@@ -44,31 +44,31 @@ FAMILIES: Final[dict[str, Family]] = {
         hypercube, "hypercube:DIMENSION", "hypercube:10", "2^DIMENSION agents, joined if one bit differs"
     ),
     "regular": Family(
-        regular,
+        regular_graph,
         f"regular:AGENTS:DEGREE{_SEED}",
         "regular:1000:8:seed=1",
         "random, everyone with DEGREE neighbours",
     ),
     "erdos": Family(
-        erdos,
+        erdos_graph,
         f"erdos:AGENTS:PROBABILITY{_SEED}",
         "erdos:1000:0.01:seed=1",
         "every pair joined with PROBABILITY",
     ),
     "barabasi": Family(
-        barabasi,
+        barabasi_graph,
         f"barabasi:AGENTS:EDGES{_SEED}",
         "barabasi:1000:3:seed=1",
         "each arriving agent joins EDGES others, the well-connected more often",
     ),
     "smallworld": Family(
-        smallworld,
+        smallworld_graph,
         f"smallworld:AGENTS:NEIGHBOURS:PROBABILITY{_SEED}",
         "smallworld:1000:6:0.1:seed=1",
         "a ring of the NEIGHBOURS nearest, edges led far away with PROBABILITY",
     ),
     "geometric": Family(
-        geometric,
+        geometric_graph,
         f"geometric:AGENTS:RADIUS{_SEED}",
         "geometric:1000:0.1:seed=1",
         "random places in the unit square, joined within RADIUS",

@@ -11,7 +11,7 @@ from tacit.graph.build import from_pairs, require_room
 from tacit.graph.core import Graph
 
 
-def geometric(agents: int, radius: float, seed: int = 0) -> Graph:
+def geometric_graph(agents: int, radius: float, seed: int = 0) -> Graph:
     """Agents at random places in the unit square, joined within a radius.
 
     The graph keeps the places as `positions`. It may come out in parts.

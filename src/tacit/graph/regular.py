@@ -14,7 +14,7 @@ _PATIENCE = 100
 """Rounds of switches in a row without progress after which all is paired anew."""
 
 
-def regular(agents: int, degree: int, seed: int = 0) -> Graph:
+def regular_graph(agents: int, degree: int, seed: int = 0) -> Graph:
     """Every agent has exactly `degree` neighbours, drawn at random.
 
     The ends of all edges are paired at random; the few pairs that are a self-loop or an edge

@@ -12,7 +12,7 @@ _DRAWS = 64
 """Ends drawn for an edge before it is left where it is."""
 
 
-def smallworld(agents: int, neighbours: int, probability: float, seed: int = 0) -> Graph:
+def smallworld_graph(agents: int, neighbours: int, probability: float, seed: int = 0) -> Graph:
     """A ring where everyone knows the k nearest, and some edges lead far away.
 
     Each edge is rewired with the given probability: it keeps its first agent and gets a

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tacit.plots.convergence import draw_convergence
     from tacit.plots.graph import draw_graph
     from tacit.plots.loss import draw_loss
+    from tacit.plots.notebook import show
     from tacit.plots.radius import draw_radius
-    from tacit.plots.show import show
     from tacit.plots.smoothness import draw_smoothness
     from tacit.plots.style import save
     from tacit.plots.tradeoff import draw_tradeoff
@@ -49,5 +49,5 @@ _FIGURES = (
 )  # fmt: skip
 
 __getattr__, __dir__ = exports(
-    __name__, {"show": ("show",), "style": ("save",), **{name: (f"draw_{name}",) for name in _FIGURES}}
+    __name__, {"notebook": ("show",), "style": ("save",), **{name: (f"draw_{name}",) for name in _FIGURES}}
 )

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from tacit.audit.belief import Belief
+from tacit.audit.beliefs import Belief
 from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, canvas, counted, label_line, styled
 from tacit.rounding import shown_up
 

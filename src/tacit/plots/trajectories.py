@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from tacit.arrays import FloatArray
 from tacit.errors import StateError
 from tacit.mechanism import Execution
-from tacit.plots.fan import Fan
+from tacit.plots.fans import Fan
 from tacit.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, styled
 from tacit.rounding import shown_up
 from tacit.theory import accuracy

@@ -23,7 +23,7 @@ from tacit.law import Fading, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice, LatticeAgent
 from tacit.protocol.canonical import decode_session, encode_session, session_id
-from tacit.protocol.exact import exact
+from tacit.protocol.exact_loss import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.question import diameter

@@ -21,7 +21,7 @@ import numpy as np
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism.whole import as_whole
 from tacit.protocol.codec import Codec, Sign, as_array, as_numbers, digest
-from tacit.protocol.exact import exact, up, within
+from tacit.protocol.exact_loss import exact, up, within
 from tacit.protocol.messages import Message, Refusal, Report
 from tacit.protocol.records import Began, Moved, Record, Silenced, Spoke
 

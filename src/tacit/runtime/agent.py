@@ -23,7 +23,7 @@ from tacit.errors import CapExceeded, Disputed, InputError, SessionOver
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
-from tacit.protocol.exact import up
+from tacit.protocol.exact_loss import up
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Ended
 from tacit.protocol.voice import start_state

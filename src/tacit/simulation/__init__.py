@@ -11,13 +11,13 @@ from tacit.lazy import exports
 if TYPE_CHECKING:
     from tacit.simulation.engine import simulate
     from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
+    from tacit.simulation.oracle import reference
     from tacit.simulation.outcome import sample_agent, sample_average, sample_outcome
     from tacit.simulation.partition import simulate_partitioned
     from tacit.simulation.record import Record
     from tacit.simulation.recorder import executions
-    from tacit.simulation.reference import reference
     from tacit.simulation.results import load, save
-    from tacit.simulation.sweep import load_sweep, sweep
+    from tacit.simulation.sweeps import load_sweep, sweep
 
 __all__ = [
     "Record",
@@ -46,8 +46,8 @@ __getattr__, __dir__ = exports(
         "outcome": ("sample_agent", "sample_average", "sample_outcome"),
         "partition": ("simulate_partitioned",),
         "record": ("Record",),
-        "reference": ("reference",),
+        "oracle": ("reference",),
         "results": ("load", "save"),
-        "sweep": ("load_sweep", "sweep"),
+        "sweeps": ("load_sweep", "sweep"),
     },
 )

@@ -19,7 +19,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.law import Law
 from tacit.mechanism import ClientServer, Mechanism
-from tacit.theory.agent_classes import AgentClasses, agent_classes
+from tacit.theory.agent_classes import AgentClasses, classes_of
 
 _DRAWS = 2**20  # how many draws to hold in memory; results do not depend on it
 _SEGMENT = 2**16  # draws of one run that are added up together; fixes the order of additions
@@ -142,7 +142,7 @@ class _Groups:
     @classmethod
     def of(cls, mechanism: Mechanism, rounds: int | None) -> _Groups:
         """Group the agents; noise drawn once counts as the noise of a single round."""
-        classes = agent_classes(mechanism)
+        classes = classes_of(mechanism)
         if mechanism.shadowed:
             scale = _shadow_scales(classes)
             if rounds is not None:
@@ -199,7 +199,7 @@ def _shadow_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
     # θ_i trails its shadow by (1 − σ_i)^t η_i, and the shadows' average never moves after round 0
-    classes = agent_classes(mechanism)
+    classes = classes_of(mechanism)
     count, scale = classes.agents, _shadow_scales(classes)
     path = np.zeros((runs, rounds + 1))
     step = max(1, _DRAWS // count.size)

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from tacit.rounding import shown_up
-from tacit.studio.plan import TradeoffCurve, steps
+from tacit.studio.planning import TradeoffCurve, steps
 from tacit.studio.words import with_unit
 
 Options = dict[str, Any]

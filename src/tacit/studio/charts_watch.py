@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.audit.belief import Belief
+from tacit.audit.beliefs import Belief
 from tacit.studio.charts import ACCENT, INK, LINE, MUTED, SECOND, WASH, Options, frame, line
 from tacit.studio.watched_run import WatchedRun, edges
 from tacit.studio.words import percent, with_unit

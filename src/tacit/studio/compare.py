@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.rounding import shown_up
-from tacit.studio.plan import PlanAnswer
+from tacit.studio.planning import PlanAnswer
 from tacit.studio.words import near, percent
 
 

@@ -13,7 +13,7 @@ from tacit.studio.compare import differences
 from tacit.studio.form import Form, whole
 from tacit.studio.page_plan import Answer
 from tacit.studio.panel import Panel
-from tacit.studio.plan import PlanAnswer, TradeoffCurve
+from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import card, chart, page, redraw
 
 NAMES = ("A", "B")

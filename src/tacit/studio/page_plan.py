@@ -10,7 +10,7 @@ from nicegui import ui
 from tacit.studio import charts
 from tacit.studio.form import Form
 from tacit.studio.panel import Panel
-from tacit.studio.plan import PlanAnswer, Quantity, TradeoffCurve
+from tacit.studio.planning import PlanAnswer, Quantity, TradeoffCurve
 from tacit.studio.shell import card, chart, code, page, paragraph, redraw
 
 

@@ -8,13 +8,13 @@ from typing import cast
 
 from nicegui import background_tasks, events, ui
 
-from tacit.audit.belief import Adversary
+from tacit.audit.beliefs import Adversary
 from tacit.rounding import shown_up
 from tacit.studio import charts, charts_watch
 from tacit.studio.form import Form
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
-from tacit.studio.plan import PlanAnswer, TradeoffCurve
+from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import Slider, card, chart, page, paragraph, redraw
 from tacit.studio.watched_run import ADVERSARIES, NAMED, Scene, WatchedRun, Watching, scene
 from tacit.studio.words import near, percent, with_unit

@@ -13,7 +13,7 @@ from nicegui import events, ui
 from tacit.errors import InputError
 from tacit.studio.form import FINDS, Form, number
 from tacit.studio.latest import Latest
-from tacit.studio.plan import PlanAnswer, TradeoffCurve, plan, sketch
+from tacit.studio.planning import PlanAnswer, TradeoffCurve, plan, sketch
 from tacit.studio.scales import STEP, STEPS, Scale
 from tacit.studio.shell import Slider
 from tacit.theory import advice

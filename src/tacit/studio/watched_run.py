@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.audit.belief import Adversary, Belief, belief
+from tacit.audit.beliefs import Adversary, Belief, belief
 from tacit.errors import InputError, StateError, TacitError
 from tacit.mechanism import Execution
 from tacit.noise import SimulatedNoise
-from tacit.plots.fan import Fan, fan
+from tacit.plots.fans import Fan, fan
 from tacit.rounding import product_up
 from tacit.studio.form import Form, whole
 from tacit.studio.graphs import graph
-from tacit.studio.plan import PlanAnswer, plan
+from tacit.studio.planning import PlanAnswer, plan
 from tacit.theory import accuracy, privacy
 
 MOST_AGENTS = 2000

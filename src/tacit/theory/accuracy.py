@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Mechanism
-from tacit.theory.agent_classes import agent_classes, noise_classes
+from tacit.theory.agent_classes import classes_of, noise_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
 from tacit.theory.rates import closed_sums
 from tacit.theory.vectors import per_component
@@ -38,7 +38,7 @@ def target(mechanism: Mechanism, values: npt.ArrayLike) -> FloatArray:
 
 def reaches_average(mechanism: Mechanism) -> bool:
     """Whether the target is the plain average: all γ_i are equal, up to rounding."""
-    gamma = agent_classes(mechanism).gamma
+    gamma = classes_of(mechanism).gamma
     return bool(np.ptp(gamma) <= 1e-12 * np.max(gamma))
 
 

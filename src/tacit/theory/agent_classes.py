@@ -39,7 +39,7 @@ class AgentClasses(NamedTuple):
         return self.closed / self.sigma
 
 
-def agent_classes(mechanism: Mechanism) -> AgentClasses:
+def classes_of(mechanism: Mechanism) -> AgentClasses:
     """Group the agents of a mechanism; costs nothing for a server with equal agents."""
     law = mechanism.law
     own = list(law.values().values())
@@ -62,7 +62,7 @@ def noise_classes(mechanism: Mechanism) -> AgentClasses:
     A keeper's draw goes into the mean of all agents, as that of one agent does, so that everything which is
     known of m agents' noise in the average holds for m keepers'.
     """
-    classes = agent_classes(mechanism)
+    classes = classes_of(mechanism)
     if not mechanism.keepers:
         return classes
     shared = mechanism.noise_law

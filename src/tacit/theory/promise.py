@@ -11,7 +11,7 @@ from tacit.errors import LawError, ParameterError
 from tacit.mechanism import Mechanism
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, privacy
-from tacit.theory.ending import ending, shares
+from tacit.theory.endings import ending, shares
 from tacit.theory.question import scope
 from tacit.theory.tables import html_table, shown_near
 

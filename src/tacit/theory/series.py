@@ -147,7 +147,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 # ---- mechanisms -----------------------------------------------------------------------------------------
 
 
-class Noise(NamedTuple):
+class DrawnNoise(NamedTuple):
     """What one mechanism needs: the noise of each draw, and what of it is in the worst mean.
 
     `draw` is the standard deviation of one draw (τ), `times` the factor from it to a published sum,
@@ -166,7 +166,9 @@ def _levels(slots: int) -> tuple[int, int]:
     return levels, ones
 
 
-def noise_for(kind: Kind, slots: int, hides: Hides, *, span: float, epsilon: float, delta: float) -> Noise:
+def noise_for(
+    kind: Kind, slots: int, hides: Hides, *, span: float, epsilon: float, delta: float
+) -> DrawnNoise:
     """Return the least noise with which a mechanism keeps (ε, δ) for the whole series."""
     if kind == "square-root":
         _require(hides, "step", kind)
@@ -175,20 +177,20 @@ def noise_for(kind: Kind, slots: int, hides: Hides, *, span: float, epsilon: flo
         mu = mu_of(epsilon - _discreteness(slots), delta)
         moved = hides.size * math.sqrt(whole)
         draw = moved / (mu - math.sqrt(slots) * 2.0**-GRID_BITS)
-        return Noise(draw, math.sqrt(whole), moved)
+        return DrawnNoise(draw, math.sqrt(whole), moved)
     if kind in ("tree", "pure tree"):
         _require(hides, "step", kind)
         levels, ones = _levels(slots)
         if kind == "pure tree":
             scale = hides.size * levels / epsilon
-            return Noise(math.sqrt(2) * scale, math.sqrt(ones), hides.size * levels)
+            return DrawnNoise(math.sqrt(2) * scale, math.sqrt(ones), hides.size * levels)
         moved = hides.size * math.sqrt(levels)
-        return Noise(moved / mu_of(epsilon, delta), math.sqrt(ones), moved)
+        return DrawnNoise(moved / mu_of(epsilon, delta), math.sqrt(ones), moved)
     count, size = _moved(slots, hides, span)
     if kind == "independent laplace":
-        return Noise(math.sqrt(2) * size * count / epsilon, 1.0, size * count)
+        return DrawnNoise(math.sqrt(2) * size * count / epsilon, 1.0, size * count)
     moved = size * math.sqrt(count)
-    return Noise(moved / mu_of(epsilon, delta), 1.0, moved)
+    return DrawnNoise(moved / mu_of(epsilon, delta), 1.0, moved)
 
 
 def _discreteness(slots: int) -> float:

@@ -16,7 +16,7 @@ from tacit.mechanism import Mechanism
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence
 from tacit.theory.agreement import apart
-from tacit.theory.ending import Ending, ending, failure, shares
+from tacit.theory.endings import Ending, ending, failure, shares
 from tacit.theory.optimum import averaging_mixing
 from tacit.theory.promise import Promise, analyze
 from tacit.theory.question import Question

@@ -39,7 +39,7 @@ class Witness:
         return float(np.sum(self.log_ratios))
 
 
-def witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
+def find_witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
     """Return f(α) for θ'_agent(0) = θ_agent(0) − shift (proof of Lemma 1, lem:pri).
 
     Parameters

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.arrays import FloatArray
     from tacit.graph import Graph
     from tacit.mechanism import Execution
-    from tacit.runtime.verify.verify import Verdict
+    from tacit.runtime.verify.verdict import Verdict
     from tacit.theory.promise import Promise
 
 _BACK_AFTER = 0.5  # seconds a killed process stays dead
@@ -230,7 +230,7 @@ class Scenario:
     @cached_property
     def verdict(self) -> Verdict:
         """What the transcripts prove."""
-        from tacit.runtime.verify.verify import verify
+        from tacit.runtime.verify.verdict import verify
 
         return verify(self._transcripts(), failure_probability=self.promise.failure_probability)
 
@@ -287,7 +287,7 @@ class Scenario:
         return files
 
     def _draw(self, out: Path) -> dict[str, Path]:
-        from tacit.plots.fan import fan
+        from tacit.plots.fans import fan
         from tacit.plots.style import save
         from tacit.plots.trajectories import draw_trajectories
 

@@ -21,7 +21,7 @@ from typing import final
 import msgspec
 
 from tacit.errors import CapExceeded, InputError
-from tacit.protocol.exact import as_fraction, exact, up, within
+from tacit.protocol.exact_loss import as_fraction, exact, up, within
 from tacit.protocol.roster import require_name
 from tacit.protocol.voice import Budget
 from tacit.rounding import fraction_up, shown_up

@@ -6,7 +6,7 @@ from functools import singledispatch
 
 from matplotlib.figure import Figure
 
-from tacit.audit.belief import Belief
+from tacit.audit.beliefs import Belief
 from tacit.audit.report import AuditReport
 from tacit.comparison.comparison import Comparison
 from tacit.errors import ParameterError
@@ -17,7 +17,7 @@ from tacit.plots.belief import draw_belief
 from tacit.plots.chebyshev import draw_chebyshev
 from tacit.plots.compare import draw_compare
 from tacit.plots.convergence import draw_convergence
-from tacit.plots.fan import fan
+from tacit.plots.fans import fan
 from tacit.plots.loss import draw_loss
 from tacit.plots.radius import draw_radius
 from tacit.plots.smoothness import draw_smoothness

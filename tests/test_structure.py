@@ -1,0 +1,82 @@
+"""The package as a reader finds it: one name for one thing, and a root that costs nothing to import."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import tacit
+
+SOURCE = Path(tacit.__file__).parent
+TREES = {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+PACKAGES = ["tacit", *(m.name for m in pkgutil.walk_packages(tacit.__path__, "tacit.") if m.ispkg)]
+
+
+def functions(tree):
+    return {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_a_module_and_a_function_in_it_never_share_a_name():
+    assert [str(path) for path, tree in TREES.items() if path.stem in functions(tree)] == []
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_public_name_of_a_package_is_no_module_of_it(name):
+    """`import tacit.audit.beliefs` would put the module in the place of a function of that name."""
+    package = importlib.import_module(name)
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert not modules & set(getattr(package, "__all__", ()))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_public_name_of_a_package_is_there(name):
+    package = importlib.import_module(name)
+    for public in getattr(package, "__all__", ()):
+        assert getattr(package, public) is getattr(package, public)
+
+
+def test_a_class_name_is_used_once():
+    names = Counter(
+        node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_the_package_asks_its_root_only_for_the_version():
+    """The layers would not see what went through the root."""
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "tacit" and node.level == 0:
+                assert [alias.name for alias in node.names] == ["__version__"], path
+
+
+def test_the_root_is_light():
+    """Neither the import nor the list of names loads numpy, or any module of the package but one."""
+    code = (
+        "import sys, tacit; dir(tacit); loaded = {m for m in sys.modules if m.startswith('tacit.')};"
+        "assert loaded == {'tacit.lazy'}, loaded; assert not {'numpy', 'scipy', 'click'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_verbs_and_nouns_of_the_root():
+    verbs = {"analyze", "compare", "design", "examine", "simulate"}
+    nouns = {
+        "ClientServer",
+        "Constant",
+        "Design",
+        "Distributed",
+        "Fading",
+        "Graph",
+        "OneShot",
+        "Promise",
+        "Question",
+    }
+    assert verbs | nouns <= set(tacit.__all__) == set(dir(tacit)) | {"__version__"}
+    made = tacit.design(agents=50, epsilon=1.0, mixing=0.5)
+    assert tacit.analyze(made.mechanism).radius == made.promise.radius
