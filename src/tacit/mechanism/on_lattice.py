@@ -15,7 +15,7 @@ from tacit.mechanism.base import Mechanism
 from tacit.mechanism.distributed import Distributed
 from tacit.mechanism.execution import Execution
 from tacit.mechanism.lattice import Lattice, LatticeAgent
-from tacit.mechanism.whole import Whole, WholeArray, as_whole, nearest
+from tacit.mechanism.whole import Whole, WholeArray, as_whole, cut, nearest
 
 
 @final
@@ -37,7 +37,7 @@ class LatticeExecution:
     theta : array of whole numbers, shape (rounds + 1, n) or (rounds + 1, n, k)
         Internal states, in state steps. Private.
     draws, x : array of whole numbers, shape (rounds, n) or (rounds, n, k)
-        Noise (private) and messages, in message steps.
+        Noise (private) and messages, in message steps. With keepers as in `Execution`.
     y : array of whole numbers
         Feedback in state steps: shape (rounds,) or (rounds, k) from a server, like x on a graph.
     exponents : array, shape (rounds, n)
@@ -77,7 +77,7 @@ class LatticeExecution:
         return Execution(
             self.on.mechanism,
             theta=np.asarray(lattice.value(self.theta)),
-            eta=np.asarray(lattice.value(self.draws, steps)),
+            eta=np.asarray(lattice.value(self.draws, steps[:, :1] if self.on.mechanism.keepers else steps)),
             x=np.asarray(lattice.value(self.x, steps)),
             y=np.asarray(lattice.value(self.y)),
         )
@@ -111,7 +111,8 @@ class OnLattice:
 
     def draw_scales(self, u: int) -> tuple[float, ...]:
         """Return the scale of update u's whole-number draws, per agent or one for all."""
-        return tuple(agent.draw_scale(u) if agent.speaks(u) else 0.0 for agent in self.agents)
+        drawing = self.agents[:1] if self.mechanism.keepers else self.agents
+        return tuple(agent.draw_scale(u) if agent.speaks(u) else 0.0 for agent in drawing)
 
     def exponents(self, u: int) -> IntArray:
         """Return the exponent of each agent's message step."""
@@ -131,6 +132,8 @@ class OnLattice:
 
     def step(self, state: WholeState, u: int, draw: WholeArray) -> tuple[WholeState, WholeArray, Whole]:
         """Run round u on the given draws; returns the state, the messages and the feedback."""
+        if self.mechanism.keepers:
+            return self._step_with_keepers(state, u, draw)
         x = self._each(lambda agent, basis, noise: agent.report(basis, u, noise), state.basis, draw)
         lifted = self._lift(x, u)
         y = self.aggregate(lifted)
@@ -138,6 +141,24 @@ class OnLattice:
         theta = self._each(LatticeAgent.update, state.theta, heard)
         basis = self._each(LatticeAgent.update, lifted, heard) if self.mechanism.shadowed else theta
         return WholeState(theta, basis), x, y
+
+    def _step_with_keepers(
+        self, state: WholeState, u: int, draw: WholeArray
+    ) -> tuple[WholeState, WholeArray, Whole]:
+        """Run a round in which keepers add `draw` to the sum of messages that agents send under masks.
+
+        Masked messages cannot be cut one by one, so the feedback is cut to the reach.
+        """
+        x = self._each(lambda agent, basis: agent.report(basis, u, 0), state.basis)
+        if not self.agents[0].speaks(u) and np.any(draw != 0):
+            raise StateError("keepers open one sum only: draws after the first round must be zero.")
+        total = self._lift(x, u).sum(axis=0) + (
+            draw.sum(axis=0) << (int(self.exponents(u)[0]) - self.lattice.state_exponent)
+        )
+        y = cut(nearest(total, self.mechanism.n), self.lattice.limit)
+        heard = np.broadcast_to(np.asarray(y, dtype=object), x.shape)
+        theta = self._each(LatticeAgent.update, state.theta, heard)
+        return WholeState(theta, heard if self.mechanism.shadowed else theta), x, y
 
     def aggregate(self, lifted: WholeArray) -> Whole:
         """Phase (ii): the mean of the messages, given in state steps, to the nearest state step."""
@@ -157,18 +178,21 @@ class OnLattice:
         ----------
         values : one number or vector per agent
             θ(0), private.
-        draws : array_like of whole numbers, shape (rounds, n) or (rounds, n, k)
-            Noise, in message steps. Where the law draws once, zero after the first round.
+        draws : array_like of whole numbers, shape (rounds, sources) or (rounds, sources, k)
+            Noise, in message steps: one per agent, or one per keeper. Where the law draws once, zero
+            after the first round.
         """
         return self.run(self.start(values), draws)
 
     def run(self, state: WholeState, draws: Any) -> LatticeExecution:
         """Run as many rounds as there are draws for, from a state that `start` made."""
         noise = np.asarray(as_whole(draws, "draws"), dtype=object)
-        if noise.shape[1:] != state.theta.shape:
+        shape = (self.mechanism.sources, *state.theta.shape[1:])
+        if noise.shape[1:] != shape:
+            whose = "keeper" if self.mechanism.keepers else "agent"
             raise StateError(
-                f"draws must have shape (rounds, {', '.join(map(str, state.theta.shape))}), "
-                f"got {noise.shape}: one per round, agent and component."
+                f"draws must have shape (rounds, {', '.join(map(str, shape))}), "
+                f"got {noise.shape}: one per round, {whose} and component."
             )
         theta, x, y = [state.theta], [], []
         for u, draw in enumerate(noise):
@@ -181,7 +205,7 @@ class OnLattice:
             self,
             theta=_stacked(theta),
             draws=noise.copy(),
-            x=_stacked(x) if x else noise,
+            x=_stacked(x) if x else np.empty((0, *state.theta.shape), dtype=object),
             y=_stacked(y) if y else np.empty((0, *y_shape), dtype=object),
             exponents=np.array([self.exponents(u) for u in range(len(noise))], dtype=np.int64).reshape(
                 len(noise), self.mechanism.n

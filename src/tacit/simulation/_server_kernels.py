@@ -137,6 +137,46 @@ def column_sums(
 
 
 @compiled
+def open_on(
+    n: int,
+    sigma: FloatArray,
+    drawn: FloatArray,
+    theta: FloatArray,
+    x: FloatArray,
+    y: FloatArray,
+    first: int,
+    last: int,
+    once: bool,
+    weights: FloatArray,
+    weight_sum: float,
+    slots: IntArray,
+    averages: FloatArray,
+) -> None:
+    """Rounds first ≤ t < last where keepers add the noise: `drawn` is what they add to the mean.
+
+    With `once` they open one sum only, and everyone moves on towards its feedback. `x` keeps what agents
+    sent, if it has room.
+    """
+    blocks = (n + AGENTS - 1) // AGENTS
+    parts, result, one = np.empty(blocks), np.empty(1), np.ones(1)
+    for c in range(len(y)):
+        at = c * n
+        for t in range(first, last):
+            if len(x):
+                for i in range(at, at + n):
+                    x[i] = y[c] if once and t > 0 else theta[i]
+            if t == 0 or not once:
+                column_sums(theta, one, at, n, parts, 0, blocks)
+                sum_of_blocks(parts, np.float64(n), result)
+                y[c] = result[0] + drawn[t - first, c]
+            settle(theta, sigma, y[c], at, n, 0, blocks)
+            if slots[t - first] >= 0:
+                column_sums(theta, weights, at, n, parts, 0, blocks)
+                sum_of_blocks(parts, weight_sum, result)
+                averages[slots[t - first], c] = result[0]
+
+
+@compiled
 def serve_on(
     n: int,
     sigma: FloatArray,

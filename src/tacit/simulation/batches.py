@@ -17,6 +17,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.law import Law
 from tacit.mechanism import Distributed, Mechanism
+from tacit.noise import SimulatedNoise
 from tacit.noise._kernels import stream
 from tacit.simulation import _graph_kernels, _kernels, _server_kernels
 from tacit.simulation._layout import WIDEST
@@ -286,6 +287,42 @@ class ClientServerTile(Tile):
             sums = partial(_server_kernels.column_sums, self._theta, weights, c * self.n, self.n)
             self._sum_blocks(sums, weight_sum, average[c : c + 1])
         return average
+
+
+class KeeperTile(ClientServerTile):
+    """A tile of the client-server mechanism whose noise keepers add: one number per round and column."""
+
+    def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
+        super().__init__(setup, first, width, team)
+        if not setup.keeps_messages:
+            self._x = np.empty(0)
+        law, m, k = setup.mechanism.noise_law, setup.mechanism.keepers, setup.components
+        noise = SimulatedNoise(setup.seed)
+        sums = {r: noise.draw(law, setup.rounds, m, k, r).sum(axis=1) for r in set(self.run.tolist())}
+        columns = [sums[r][:, i] for r, i in zip(self.run.tolist(), self.component.tolist(), strict=True)]
+        self._drawn = np.ascontiguousarray(np.array(columns).reshape(width, -1).T / self.n)
+
+    def _serve_on(self, to: int, slots: IntArray, averages: FloatArray) -> None:
+        """Several rounds, this thread."""
+        t = self.t
+        _server_kernels.open_on(
+            self.n, self._sigma, self._drawn[t:to], self._theta, self._x, self.y, t, to, self._shadowed,
+            *self._weights, slots[t:to], averages,
+        )  # fmt: skip
+        self.t = to
+
+    def _serve(self) -> None:
+        """One round, all threads, one column after the other."""
+        self._settle()
+        opens = self.t == 0 or not self._shadowed
+        if self._x.size:
+            self._x[:] = self._theta if opens else np.repeat(self.y, self.n)
+        for c in range(self.width) if opens else ():
+            sums = partial(_server_kernels.column_sums, self._theta, np.ones(1), c * self.n, self.n)
+            self._sum_blocks(sums, float(self.n), self.y[c : c + 1])
+        if opens:
+            self.y += self._drawn[self.t]
+        self._pending, self.t = True, self.t + 1
 
 
 def _aligned(size: int) -> FloatArray:

@@ -168,9 +168,11 @@ def _side_by_side(setup: Setup, plan: Layout, kept: Kept, team: ThreadTeam, prog
 
 
 def _tile(setup: Setup, first: int, width: int, team: ThreadTeam | None) -> Tile:
-    from tacit.simulation.batches import ClientServerTile, DistributedTile
+    from tacit.simulation.batches import ClientServerTile, DistributedTile, KeeperTile
 
-    kind = DistributedTile if isinstance(setup.mechanism, Distributed) else ClientServerTile
+    if isinstance(setup.mechanism, Distributed):
+        return DistributedTile(setup, first, width, team)
+    kind = KeeperTile if setup.mechanism.keepers else ClientServerTile
     return kind(setup, first, width, team)
 
 

@@ -118,16 +118,16 @@ def simulate_on_lattice(
         raise ParameterError(f"rounds must be at least 0 and runs at least 1, got {rounds} and {runs}.")
     on = OnLattice(mechanism, lattice)
     theta = on.start(values).theta
-    n, vector = mechanism.n, theta.shape[1:]
+    n, sources, vector = mechanism.n, mechanism.sources, theta.shape[1:]
     # Runs are components: they are independent, so one execution computes all of them.
     side_by_side = np.repeat(theta[:, None], runs, axis=1).reshape(n, -1)
     scales = _scales(on, rounds)
-    shape = (rounds, n, runs, *vector)
+    shape = (rounds, sources, runs, *vector)
     if isinstance(noise, SimulatedWholeNoise):
         draws = _simulated(noise, scales, shape)
     else:
         draws = _drawn(noise, scales, shape)
-    together = on.run(WholeState(side_by_side, side_by_side), draws.reshape(rounds, n, -1))
+    together = on.run(WholeState(side_by_side, side_by_side), draws.reshape(rounds, sources, -1))
     return LatticeRuns(together, runs, vector)
 
 
@@ -139,9 +139,14 @@ def rounding_bound(on: OnLattice, rounds: int) -> FloatArray:
     """
     s = on.lattice.state_step
     sigma = np.array([agent.sigma for agent in on.agents])
-    theta = basis = np.full(len(sigma), s / 2)
+    theta = basis = heard = np.full(len(sigma), s / 2)
     bounds = [float(theta.max())]
+    opens_once = bool(on.mechanism.keepers) and on.mechanism.shadowed
     for u in range(rounds):
+        if opens_once and u > 0:  # towards the one feedback there was
+            theta = (1 - sigma) * theta + sigma * heard + s / 2
+            bounds.append(float(theta.max()))
+            continue
         steps = np.ldexp(1.0, np.array([agent.message_exponent(u) for agent in on.agents]))
         said = basis + np.where(steps > s, steps / 2, 0)
         heard = said.max() + s / 2

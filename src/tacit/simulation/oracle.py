@@ -25,21 +25,28 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
     mechanism : ClientServer or Distributed
     values : array_like, shape (n,) or (n, k)
         θ(0).
-    noise : array_like, shape (rounds, n) or (rounds, n, k)
-        η(t), as `SimulatedNoise.draw` returns it. Where the law draws once, zero after round 0.
+    noise : array_like, shape (rounds, sources) or (rounds, sources, k)
+        η(t), as `SimulatedNoise.draw` returns it: one per agent, or one per keeper. Where the law
+        draws once, zero after round 0.
     """
     start = as_states(values, mechanism.n)
-    eta = mechanism._as_noise(noise, start.shape)
+    eta = mechanism._as_noise(noise, start.shape[1:])
     k = 1 if start.ndim == 1 else start.shape[1]
     sigma = np.broadcast_to(mechanism.law.sigma, (mechanism.n,)).tolist()
     theta: Rows = start.reshape(-1, k).tolist()
     basis = theta  # what messages start from: the states, or the shadows
     thetas, xs, ys = [theta], [], []
-    for eta_t in eta.reshape(len(eta), mechanism.n, k).tolist():
-        x = [[b + e for b, e in zip(*rows, strict=True)] for rows in zip(basis, eta_t, strict=True)]
-        heard = [_mean(x, senders) for senders in _senders(mechanism)]
+    for eta_t in eta.reshape(len(eta), mechanism.sources, k).tolist():
+        if mechanism.keepers:
+            x = basis
+            heard = [_opened(x, eta_t)] * mechanism.n
+        else:
+            x = [[b + e for b, e in zip(*rows, strict=True)] for rows in zip(basis, eta_t, strict=True)]
+            heard = [_mean(x, senders) for senders in _senders(mechanism)]
         theta = _moved(theta, sigma, heard)
-        basis = _moved(x, sigma, heard) if mechanism.shadowed else theta
+        basis = theta
+        if mechanism.shadowed:
+            basis = heard if mechanism.keepers else _moved(x, sigma, heard)
         thetas.append(theta)
         xs.append(x)
         ys.append(heard[0] if isinstance(mechanism, ClientServer) else heard)
@@ -67,6 +74,17 @@ def _mean(x: Rows, senders: list[int]) -> list[float]:
         for j in senders:
             total += x[j][component]
         means.append(total / len(senders))
+    return means
+
+
+def _opened(x: Rows, draws: Rows) -> list[float]:
+    """Return the mean of the messages, each keeper's draw added to their sum."""
+    means = []
+    for component in range(len(x[0])):
+        total = 0.0
+        for row in [*x, *draws]:
+            total += row[component]
+        means.append(total / len(x))
     return means
 
 

@@ -19,7 +19,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.law import Law
 from tacit.mechanism import ClientServer, Mechanism
-from tacit.theory.agent_classes import AgentClasses, classes_of
+from tacit.theory.agent_classes import AgentClasses, noise_classes
 
 _DRAWS = 2**20  # how many draws to hold in memory; results do not depend on it
 _SEGMENT = 2**16  # draws of one run that are added up together; fixes the order of additions
@@ -133,7 +133,7 @@ def sample_agent(
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Agents that share what their noise adds to the average: Lap(scale) in round 0, then as the law says."""
+    """Agents, or keepers, whose noise adds alike to the average: Lap(scale) in round 0, then by the law."""
 
     count: FloatArray
     scale: FloatArray
@@ -141,8 +141,8 @@ class _Groups:
 
     @classmethod
     def of(cls, mechanism: Mechanism, rounds: int | None) -> _Groups:
-        """Group the agents; noise drawn once counts as the noise of a single round."""
-        classes = classes_of(mechanism)
+        """Group who draws noise; noise drawn once counts as the noise of a single round."""
+        classes = noise_classes(mechanism)
         if mechanism.shadowed:
             scale = _shadow_scales(classes)
             if rounds is not None:
@@ -199,7 +199,7 @@ def _shadow_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
     # θ_i trails its shadow by (1 − σ_i)^t η_i, and the shadows' average never moves after round 0
-    classes = classes_of(mechanism)
+    classes = noise_classes(mechanism)
     count, scale = classes.agents, _shadow_scales(classes)
     path = np.zeros((runs, rounds + 1))
     step = max(1, _DRAWS // count.size)

@@ -104,7 +104,7 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
     if kept.record.everything:
         served = not isinstance(setup.mechanism, Distributed)
         eta, y = _rest(kept, finished)
-        add("eta", ("said", "agent"), eta)
+        add("eta", ("said", "keeper" if setup.mechanism.keepers else "agent"), eta)
         add("x", ("said", "agent"), kept.x)
         add("y", ("said",) if served else ("said", "agent"), y)
         coords["said"] = np.arange(setup.rounds)
@@ -116,6 +116,7 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
         setup.mechanism.kind,
         law=setup.mechanism.law,
         agents=setup.mechanism.n,
+        keepers=setup.mechanism.keepers,
         rounds=setup.rounds,
         seed=setup.seed,
         interrupted=interrupted,
@@ -127,11 +128,10 @@ def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None
     """η, which only the seed is needed for, and the feedback on a graph, which follows from x."""
     setup, x = kept.setup, kept.x
     assert x is not None
-    noise, eta = SimulatedNoise(setup.seed), np.empty_like(x)
+    law, sources = setup.mechanism.noise_law, setup.mechanism.sources
+    noise, eta = SimulatedNoise(setup.seed), np.empty((*x.shape[:2], sources, x.shape[3]))
     for run in finished:
-        eta[run] = noise.draw(
-            setup.mechanism.law, setup.rounds, setup.mechanism.n, setup.components, int(run)
-        )
+        eta[run] = noise.draw(law, setup.rounds, sources, setup.components, int(run))
     if not isinstance(setup.mechanism, Distributed):
         return eta, kept.y
     y = np.empty_like(x)
@@ -157,13 +157,21 @@ def labelled_parameters(parameters: Law, agents: IntArray | None = None) -> dict
 
 
 def attributes(
-    kind: str, *, law: Law, agents: int, rounds: int, seed: int, interrupted: bool = False
+    kind: str,
+    *,
+    law: Law,
+    agents: int,
+    rounds: int,
+    seed: int,
+    keepers: int = 0,
+    interrupted: bool = False,
 ) -> dict[str, Any]:
     """What was run."""
     return {
         "mechanism": kind,
         "noise_kind": law.name,
         "agents": agents,
+        "keepers": keepers,
         "rounds": rounds,
         "seed": seed,
         "interrupted": int(interrupted),
@@ -189,7 +197,8 @@ def executions(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> Execu
             "an execution needs the states, noise, messages and feedback of every round: simulate with "
             "Record(everything=True)."
         )
-    if (dataset.attrs.get("mechanism"), dataset.attrs.get("agents")) != (mechanism.kind, mechanism.n):
+    was = tuple(dataset.attrs.get(name, 0) for name in ("mechanism", "agents", "keepers"))
+    if was != (mechanism.kind, mechanism.n, mechanism.keepers):
         raise StateError("the mechanism must be the one that was simulated: its kind or size differs.")
     if run not in dataset.run:
         raise StateError(f"run must be one of the {dataset.sizes['run']} runs that were kept, got {run}.")

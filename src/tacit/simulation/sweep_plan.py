@@ -25,12 +25,13 @@ from tacit.graph import Graph
 from tacit.law import Fading, Law, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.simulation.outcome import whole
+from tacit.theory.question import NO_KEEPERS
 
 Setting: TypeAlias = int | float | str
 Grid: TypeAlias = Mapping[str, Any]
 
 # Slowest first: cells that share a graph follow each other, so it is built once.
-AXES = ("agents", "graph", "noise_kind", "mixing", "noise", "decay", "epsilon")
+AXES = ("agents", "graph", "keepers", "noise_kind", "mixing", "noise", "decay", "epsilon")
 METHODS = ("engine", "outcome")
 _CHUNK = 2**20
 
@@ -123,7 +124,8 @@ class SweepPlan:
         parameters = _parameters(settings)
         if "graph" in settings:
             return Distributed(parameters, _graph(str(settings["graph"])))
-        return ClientServer(parameters, agents=int(settings["agents"]))
+        keepers = int(settings.get("keepers", 0))
+        return ClientServer(parameters, agents=int(settings["agents"]), keepers=keepers)
 
     def initial_values(self, n: int) -> FloatArray:
         """θ(0) of n agents."""
@@ -148,7 +150,7 @@ class SweepPlan:
                 as_states(self.given, n)
 
     def _require_parameters(self) -> None:
-        names = [name for name in self.grid if name not in ("agents", "graph")]
+        names = [name for name in self.grid if name not in ("agents", "graph", "keepers")]
         for row in itertools.product(*(self.grid[name] for name in names)):
             _parameters(dict(zip(names, row, strict=True)))
 
@@ -182,6 +184,8 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
     decays = ["decay" in named(str(kind)).words() for kind in axes["noise_kind"]]
     if ("agents" in axes) == ("graph" in axes):
         raise ParameterError("a sweep needs either agents (with a server) or graph among its axes, not both.")
+    if "keepers" in axes and "graph" in axes:
+        raise ParameterError(NO_KEEPERS)
     if "mixing" not in axes or ("noise" in axes) == ("epsilon" in axes):
         raise ParameterError("a sweep needs mixing and either noise or epsilon among its axes.")
     if ("decay" in axes) != ("noise" in axes and any(decays)):
@@ -205,8 +209,8 @@ def _checked_setting(name: str, value: object) -> Setting:
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be a name, got {value!r}.")
         return value
-    if name == "agents":
-        return whole("agents", value, 1)
+    if name in ("agents", "keepers"):
+        return whole(name, value, 1 if name == "agents" else 0)
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ParameterError(f"{name} must be a number, got {value!r}.")
     if name == "epsilon" and not (math.isfinite(value) and value > 0):
