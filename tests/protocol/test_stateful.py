@@ -141,7 +141,9 @@ class Faulty(RuleBasedStateMachine):
         for i in range(self.session.n):
             assert harness.speaker(i).update == self.session.rounds
             assert sum(isinstance(r, Spoke) for r in harness.ledgers[i].records()) <= self.session.rounds
-        assert {read_kind(f) for _, _, f in harness.network.tap} >= {Kind.REPORT, Kind.DONE}
+        said = Kind.MASKED if self.session.keepers else Kind.REPORT
+        assert {read_kind(f) for _, _, f in harness.network.tap} >= {said, Kind.DONE}
+        assert not harness.ephemeral
 
 
 def read_kind(frame):
@@ -156,6 +158,14 @@ class WithServerOneShot(Faulty):
     session = known_session(3, 4, deadlines=DEADLINES, quorum=1, start=2, noise_kind="one-shot")
 
 
+class WithKeepers(Faulty):
+    session = known_session(3, 4, deadlines=DEADLINES, quorum=2, start=2, keepers=2)
+
+
+class WithKeepersOneShot(Faulty):
+    session = known_session(3, 4, deadlines=DEADLINES, quorum=1, start=2, keepers=2, noise_kind="one-shot")
+
+
 class OnGraph(Faulty):
     session = known_session(graph="path:3", rounds=4, deadlines=DEADLINES, start=2)
 
@@ -164,7 +174,10 @@ class OnRingOneShot(Faulty):
     session = known_session(graph="ring:4", rounds=3, deadlines=DEADLINES, noise_kind="one-shot")
 
 
-@pytest.mark.parametrize("faulty", [WithServer, WithServerOneShot, OnGraph, OnRingOneShot])
+SESSIONS = [WithServer, WithServerOneShot, WithKeepers, WithKeepersOneShot, OnGraph, OnRingOneShot]
+
+
+@pytest.mark.parametrize("faulty", SESSIONS)
 def test_faults_in_any_order(faulty, play):
     faulty.watched = staticmethod(play)
     case = faulty.TestCase

@@ -8,11 +8,30 @@ from tacit.errors import TacitError
 from tacit.protocol import diagrams
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
+from tacit.protocol.keeper import KeeperMachine
+from tacit.protocol.masked_agent import MaskedAgentMachine
+from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.peer import PeerMachine
-from tacit.protocol.tables import AgentPhase, CoordinatorPhase, On, PeerPhase, Transition, table
+from tacit.protocol.tables import (
+    AgentPhase,
+    CoordinatorPhase,
+    KeeperPhase,
+    On,
+    OpeningPhase,
+    PeerPhase,
+    Transition,
+    table,
+)
 from tacit.testing import known_key, known_session
 
-MACHINES = [(AgentMachine, AgentPhase), (CoordinatorMachine, CoordinatorPhase), (PeerMachine, PeerPhase)]
+MACHINES = [
+    (AgentMachine, AgentPhase),
+    (CoordinatorMachine, CoordinatorPhase),
+    (PeerMachine, PeerPhase),
+    (KeeperMachine, KeeperPhase),
+    (MaskedAgentMachine, AgentPhase),
+    (MaskedCoordinatorMachine, (*CoordinatorPhase, OpeningPhase.OPENING)),
+]
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"
 
 
@@ -70,7 +89,7 @@ def test_the_page_is_current():
     assert diagrams.renewed(page) == page, (
         "stale: python -m tacit.protocol.diagrams < docs/explanation/protocol.md > new.md"
     )
-    for name in ("agent", "coordinator", "peer"):
+    for name in ("agent", "coordinator", "peer", "keeper", "masked_agent", "masked_coordinator"):
         assert f"<!-- made from: {name} -->" in page
 
 

@@ -8,7 +8,7 @@ the agent's loss is the account of the messages it made, and stays within the ca
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar
 
 from tacit.errors import ParameterError
 from tacit.protocol.codec import Sign, digest
@@ -45,15 +45,17 @@ from tacit.protocol.voice import Voice
 from tacit.theory.accuracy import weights
 
 
-@final
 class AgentMachine(Speaker):
     """One agent of a session with a coordinator; holds its private state. Parameters: `Speaker`."""
 
     table: ClassVar[Table] = AGENT
+    _masks: ClassVar[bool] = False  # whether messages are masked; they carry no noise then
 
     def _set_up(self, session: Session, number: int, sign: Sign, voice: Voice) -> None:
         if session.coordinator is None:
             raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
+        if session.keepers and not self._masks:
+            raise ParameterError(f"session {session.name} has keepers: its agents are masked.")
         super()._set_up(session, number, sign, voice)
         self._parting: bytes | None = None
         self._open = -1  # the newest round known to be open

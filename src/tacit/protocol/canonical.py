@@ -11,6 +11,8 @@ MessagePack, all maps written as arrays in this order, no nil but where a thing 
     [round, start, repeat] in seconds, quorum, start,
     expires in whole seconds since 1970-01-01 00:00 UTC
 
+A session with keepers has format 3 and two fields more: [[keeper's name, key], …], bytes of a masked number.
+
 Every real number is written as its IEEE 754 double (9 bytes), exactly; zero is never negative; whole
 numbers take the shortest form. The id is SHA-256 of "tacit session id\0" and these bytes.
 """
@@ -18,7 +20,7 @@ numbers take the shortest form. The id is SHA-256 of "tacit session id\0" and th
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
 
 FORMAT: Literal[2] = 2
+FORMAT_WITH_KEEPERS: Literal[3] = 3
 _DOMAIN = b"tacit session id\0"
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     what: Literal["tacit session"]
-    format: Literal[2]
+    format: Literal[2, 3]
     name: str
     roster: tuple[tuple[str, bytes], ...]
     coordinator: bytes | None
@@ -52,6 +55,11 @@ class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     expires: int
 
 
+class _WrittenWithKeepers(_Written, frozen=True, array_like=True, forbid_unknown_fields=True):
+    keepers: Annotated[tuple[tuple[str, bytes], ...], msgspec.Meta(min_length=1)]
+    mask_bytes: int
+
+
 def session_id(encoded: bytes) -> bytes:
     """Return the id of the session with this encoding."""
     return hashlib.sha256(_DOMAIN + encoded).digest()
@@ -62,34 +70,40 @@ def encode_session(session: Session) -> bytes:
     lattice, deadlines = session.lattice, session.deadlines
     reach = lattice.reach_exponent
     assert reach is not None  # Lattice fills it in
-    return msgspec.msgpack.encode(
-        _Written(
-            what="tacit session",
-            format=FORMAT,
-            name=session.name,
-            roster=tuple((member.name, member.key) for member in session.roster),
-            coordinator=session.coordinator,
-            edges=session.edges,
-            noise_kind=session.noise_kind,
-            mixing=session.mixing,
-            noise=session.noise,
-            decay=session.decay,
-            rounds=session.rounds,
-            lattice=(
-                float(lattice.low) + 0.0,
-                float(lattice.high) + 0.0,
-                lattice.state_exponent,
-                lattice.bits,
-                reach,
-            ),
-            adjacency=session.adjacency,
-            components=session.components,
-            deadlines=(deadlines.round, deadlines.start, deadlines.repeat),
-            quorum=session.least_quorum,
-            start=session.least_start,
-            expires=session.expires,
-        )
-    )
+    fields: dict[str, Any] = {
+        "what": "tacit session",
+        "format": FORMAT,
+        "name": session.name,
+        "roster": tuple((member.name, member.key) for member in session.roster),
+        "coordinator": session.coordinator,
+        "edges": session.edges,
+        "noise_kind": session.noise_kind,
+        "mixing": session.mixing,
+        "noise": session.noise,
+        "decay": session.decay,
+        "rounds": session.rounds,
+        "lattice": (
+            float(lattice.low) + 0.0,
+            float(lattice.high) + 0.0,
+            lattice.state_exponent,
+            lattice.bits,
+            reach,
+        ),
+        "adjacency": session.adjacency,
+        "components": session.components,
+        "deadlines": (deadlines.round, deadlines.start, deadlines.repeat),
+        "quorum": session.least_quorum,
+        "start": session.least_start,
+        "expires": session.expires,
+    }
+    if not session.keepers:
+        return msgspec.msgpack.encode(_Written(**fields))
+    fields |= {
+        "format": FORMAT_WITH_KEEPERS,
+        "keepers": tuple((keeper.name, keeper.key) for keeper in session.keepers),
+        "mask_bytes": session.mask_bytes,
+    }
+    return msgspec.msgpack.encode(_WrittenWithKeepers(**fields))
 
 
 def decode_session(data: bytes) -> Session:
@@ -99,7 +113,7 @@ def decode_session(data: bytes) -> Session:
     from tacit.protocol.session import Deadlines, Session
 
     try:
-        w = msgspec.msgpack.decode(data, type=_Written)
+        w = msgspec.msgpack.decode(data, type=_WrittenWithKeepers if _has_keepers(data) else _Written)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
         raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
     session = Session(
@@ -119,7 +133,22 @@ def decode_session(data: bytes) -> Session:
         quorum=w.quorum,
         start=w.start,
         expires=w.expires,
+        **_keepers(w),
     )
     if session.encode() != data:
         raise FileError("a session must be written in its one canonical form, and this one is not.")
     return session
+
+
+def _has_keepers(data: bytes) -> bool:
+    """Whether the second field, after an array's head and "tacit session", is the format with keepers."""
+    return data[:1] == b"\xdc" and data[17:18] == bytes([FORMAT_WITH_KEEPERS])
+
+
+def _keepers(written: _Written) -> dict[str, Any]:
+    from tacit.protocol.roster import Member
+
+    if not isinstance(written, _WrittenWithKeepers):
+        return {}
+    members = tuple(Member(name, key) for name, key in written.keepers)
+    return {"keepers": members, "mask_bytes": written.mask_bytes}

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from tacit.mechanism.whole import Whole
 from tacit.protocol.effects import Refused
+from tacit.protocol.masks import is_usable
 from tacit.protocol.messages import (
     BODIES,
     COORDINATOR,
@@ -26,10 +27,14 @@ from tacit.protocol.messages import (
     VERSION,
     Ask,
     Body,
+    Closing,
     Done,
     Feedback,
+    Key,
     Kind,
+    Masked,
     Message,
+    Opening,
     Present,
     Refusal,
     Report,
@@ -60,7 +65,10 @@ _HEAD = msgspec.msgpack.Decoder(_Head)
 _BODY = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
 _UNREADABLE = msgspec.DecodeError, UnicodeDecodeError, RecursionError
 _FROM_COORDINATOR = {Kind.FEEDBACK, Kind.ASK, Kind.STOP}
-_FROM_AGENTS = set(Kind) - {Kind.FEEDBACK}
+_FROM_AGENTS = {Kind.PRESENT, Kind.REPORT, Kind.ASK, Kind.DONE, Kind.STOP}
+_FROM_MASKED_AGENTS = _FROM_AGENTS - {Kind.REPORT} | {Kind.KEY, Kind.MASKED}
+_FROM_KEPT_COORDINATOR = _FROM_COORDINATOR | {Kind.CLOSING}
+_FROM_KEEPERS = {Kind.KEY, Kind.OPENING, Kind.ASK, Kind.STOP}
 
 
 def digest(frame: bytes) -> bytes:
@@ -130,6 +138,10 @@ class Codec:
         report = _ENCODE(Report(longest, -2048, b"", nothing))
         feedback = _ENCODE(Feedback(longest, b"", b"", longest, nothing, nothing))
         body = max(len(report), len(feedback) + self._bitmap + 3) + self._length + 3
+        if self.session.keepers:
+            masked = _ENCODE(Masked(longest, -2048, b"", nothing, nothing))
+            closing = _ENCODE(Closing(longest, b"", longest, nothing, nothing, nothing))
+            body = max(body, len(masked) + 3 + self.session.masked_bytes, len(closing) + 3 + self._bitmap)
         return len(_ENCODE(_Head(VERSION, bytes(32), longest, 1, b""))) + 3 + body + SIGNATURE_BYTES
 
     def pack(self, numbers: Sequence[int]) -> bytes:
@@ -184,7 +196,8 @@ class Codec:
         body = self._read_body(head, frame)
         if isinstance(body, Refusal):
             return Refused(body, head.sender)
-        numbers = self.unpack(body.numbers) if isinstance(body, Report | Feedback) else ()
+        plain = isinstance(body, Report | Feedback) and not isinstance(body, Masked)
+        numbers = self.unpack(body.numbers) if plain else ()  # type: ignore[union-attr]
         return Message(head.sender, body, numbers, digest(frame), frame)
 
     def _read_body(self, head: _Head, frame: bytes) -> Body | Refusal:
@@ -196,9 +209,16 @@ class Codec:
             return Refusal.MALFORMED
         if self._head(head.sender, body) != frame[:-SIGNATURE_BYTES]:
             return Refusal.NOT_CANONICAL
-        if kind not in (_FROM_COORDINATOR if head.sender == COORDINATOR else _FROM_AGENTS):
+        if kind not in self._may_say(head.sender):
             return Refusal.WRONG_ROLE
         return self._wrong(head.sender, body) or body
+
+    def _may_say(self, sender: int) -> set[Kind]:
+        if not self.session.keepers:
+            return _FROM_COORDINATOR if sender == COORDINATOR else _FROM_AGENTS
+        if sender == COORDINATOR:
+            return _FROM_KEPT_COORDINATOR
+        return _FROM_MASKED_AGENTS if sender < self.session.n else _FROM_KEEPERS
 
     def _read_head(self, frame: bytes, *, own: bool) -> _Head | Refusal:
         """Read as little as is needed to check who signed."""
@@ -218,7 +238,8 @@ class Codec:
         """Return why this is not from a member of this session."""
         if head.session != self.session.id:
             return Refusal.WRONG_SESSION
-        if head.sender >= self.session.n or (head.sender == COORDINATOR and self.session.coordinator is None):
+        members = self.session.n + len(self.session.keepers)
+        if head.sender >= members or (head.sender == COORDINATOR and self.session.coordinator is None):
             return Refusal.UNKNOWN_SENDER
         if head.kind not in BODIES:
             return Refusal.UNKNOWN_KIND
@@ -236,12 +257,28 @@ class Codec:
 
     def _wrong(self, sender: int, body: Body) -> Refusal | None:
         """Return what is wrong with a message's content, whatever was said before."""
-        rounds = self.session.rounds
         match body:
+            case Key() | Masked() | Closing() | Opening():
+                return self._wrong_with_keepers(sender, body)
             case Report():
                 return self._wrong_report(sender, body)
             case Feedback():
                 return self._wrong_feedback(body)
+        return self._wrong_place(body)
+
+    def _wrong_with_keepers(self, sender: int, body: Key | Masked | Closing | Opening) -> Refusal | None:
+        match body:
+            case Key():
+                return None if is_usable(body.public) else Refusal.NOT_CANONICAL
+            case Masked():
+                return self._wrong_masked(sender, body)
+            case Closing():
+                return self._wrong_used(body)
+        return self._wrong_length(body.round, body.numbers)
+
+    def _wrong_place(self, body: Ask | Done | Present | Stop) -> Refusal | None:
+        rounds = self.session.rounds
+        match body:
             case Ask():
                 right = body.round < rounds
             case Done():
@@ -261,17 +298,33 @@ class Codec:
             return Refusal.OFF_LATTICE
         return self._beyond(body.numbers, body.exponent)
 
-    def _wrong_feedback(self, body: Feedback) -> Refusal | None:
-        if body.round >= self.session.rounds:
+    def _wrong_length(self, t: int, masked: bytes) -> Refusal | None:
+        if t >= self.session.exchanges:
             return Refusal.WRONG_ROUND
-        if len(body.numbers) != self._length or len(body.used) != self._bitmap:
+        return None if len(masked) == self.session.masked_bytes else Refusal.WRONG_LENGTH
+
+    def _wrong_masked(self, sender: int, body: Masked) -> Refusal | None:
+        if (wrong := self._wrong_length(body.update, body.numbers)) is not None:
+            return wrong
+        right = body.exponent == self.session.exponent(sender, body.update)
+        return None if right else Refusal.OFF_LATTICE
+
+    def _wrong_feedback(self, body: Feedback) -> Refusal | None:
+        if len(body.numbers) != self._length:
+            return Refusal.WRONG_LENGTH
+        return self._wrong_used(body) or self._beyond(body.numbers, self.session.lattice.state_exponent)
+
+    def _wrong_used(self, body: Feedback | Closing) -> Refusal | None:
+        if body.round >= self.session.exchanges:
+            return Refusal.WRONG_ROUND
+        if len(body.used) != self._bitmap:
             return Refusal.WRONG_LENGTH
         used = int.from_bytes(body.used, "little")
         if used.bit_length() > self.session.n:
             return Refusal.UNKNOWN_SENDER
         if used.bit_count() != body.count or body.count < self.session.least_quorum:
             return Refusal.WRONG_COUNT
-        return self._beyond(body.numbers, self.session.lattice.state_exponent)
+        return None
 
     def _beyond(self, numbers: bytes, exponent: int) -> Refusal | None:
         lattice = self.session.lattice

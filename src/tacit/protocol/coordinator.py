@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, as_numbers, combined, digest
@@ -28,6 +28,7 @@ from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     Ask,
+    Body,
     Done,
     Feedback,
     Message,
@@ -43,7 +44,6 @@ from tacit.protocol.table_coordinator import COORDINATOR as COORDINATOR_TABLE
 from tacit.protocol.tables import CoordinatorPhase, On, Table
 
 
-@final
 class CoordinatorMachine(Machine):
     """The server. Holds nothing private.
 
@@ -128,7 +128,7 @@ class CoordinatorMachine(Machine):
         return On.START if self._stop is None else On.ENDED
 
     def _sorted_expiry(self) -> On:
-        if self.phase is CoordinatorPhase.IDLE and self.round == self.session.rounds:
+        if self.phase is CoordinatorPhase.IDLE and self.round == self.session.exchanges:
             return On.COMPLETE
         return On.EXPIRED
 
@@ -149,10 +149,15 @@ class CoordinatorMachine(Machine):
         body, t = message.body, self.round
         if isinstance(body, Report):
             return self._sorted_report(message, body)
-        if (body.round if isinstance(body, Ask) else getattr(body, "update", 0)) > t:
+        if self._place(body) > t:
             return On.LOST, message
         kind = {Present: On.PRESENT, Ask: On.ASKED, Done: On.DONE, Stop: On.QUIET}[type(body)]
         return kind, message
+
+    def _place(self, body: Body) -> int:
+        """Return the round a member is at, or asks for. After the last message all are at the end."""
+        u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
+        return min(u, self.session.exchanges)
 
     def _sorted_report(self, message: Message, body: Report) -> tuple[On, Any]:
         u, sender = body.update, message.sender
@@ -192,7 +197,7 @@ class CoordinatorMachine(Machine):
 
     def _due_to_open(self) -> On | None:
         if self._opened:
-            return On.COMPLETE if self.round == self.session.rounds else On.RESUMED
+            return On.COMPLETE if self.round == self.session.exchanges else On.RESUMED
         here, n = len(self.present), self.session.n
         enough = here == n or (self._expired and here >= self.session.least_start)
         return On.ENOUGH if enough else None
@@ -200,7 +205,11 @@ class CoordinatorMachine(Machine):
     def _due_to_close(self) -> On | None:
         if len(self._reports) < self.session.least_quorum or (self._awaited and not self._expired):
             return None
-        return On.LAST if self.round + 1 == self.session.rounds else On.MOVE
+        return self._next
+
+    @property
+    def _next(self) -> On:
+        return On.LAST if self.round + 1 == self.session.exchanges else On.MOVE
 
     # ---- gathering ----------------------------------------------------------------------------------
 
@@ -275,8 +284,7 @@ class CoordinatorMachine(Machine):
 
     def _bring_up(self, message: Message) -> None:
         """Send what an agent at its update needs to come to the open round."""
-        body, who = message.body, message.sender
-        u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
+        who, u = message.sender, self._place(message.body)
         if self.phase is CoordinatorPhase.GATHERING or not self._may_answer(who):
             return
         if self._hasty:
@@ -285,7 +293,7 @@ class CoordinatorMachine(Machine):
         if u == self.round:
             if who in self._reports:  # whoever does not know this message uses another's key
                 self._send(who, self._reports[who].frame)
-            elif u < self.session.rounds:
+            elif u < self.session.exchanges:
                 self._say(who, Ask(u))
             return
         if u + BATCH < self.round:  # first how far it is: it need not speak on the way there
@@ -325,10 +333,8 @@ class CoordinatorMachine(Machine):
         self.done.add(message.sender)
 
     def _lost(self, message: Message) -> None:
-        body = message.body
-        update = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
         self._refuse(Refused(Refusal.AHEAD, message.sender))
-        self._notices.append(LostHistory(message.sender, update))
+        self._notices.append(LostHistory(message.sender, self._place(message.body)))
         if self._may_answer(message.sender):
             self._say(message.sender, Ask(self.round))  # it answers with what this key has signed, if it can
 
@@ -339,25 +345,27 @@ class CoordinatorMachine(Machine):
         used = tuple(sorted(self._reports))
         reports = [self._reports[i] for i in used]
         y = as_numbers(self.session.lattice.mean([self.codec.lifted(report) for report in reports]))
-        body = Feedback(
-            self.round,
-            self.codec.pack(y),
-            self.codec.bitmap(used),
-            len(used),
-            combined(report.digest for report in reports),
-            self._before,
-        )
-        frame = self.codec.seal(COORDINATOR, body, self._sign)
+        frame = self._feedback_frame(y, used, combined(report.digest for report in reports))
         self._records.append(Closed(self.round, frame, used, tuple(report.frame for report in reports)))
+        self._end_round(frame, used)
+
+    def _feedback_frame(self, y: tuple[int, ...], used: tuple[int, ...], basis: bytes) -> bytes:
+        numbers, bits = self.codec.pack(y), self.codec.bitmap(used)
+        body = Feedback(self.round, numbers, bits, len(used), basis, self._before)
+        return self.codec.seal(COORDINATOR, body, self._sign)
+
+    def _end_round(self, frame: bytes, used: tuple[int, ...]) -> None:
+        """Send the feedback, which is recorded, and open the next round."""
         self._send(None, frame)
         without = (i for i in range(self.session.n) if i not in self._reports and i not in self.silent)
         self._notices.append(RoundClosed(self.round, used, tuple(without)))
         self.present -= self._awaited
+        reports = self._reports.values()
         self._past.append({report.sender: report.digest for report in reports})
         self._last = {(report.sender, self.round): report.frame for report in reports}
         self._keep(frame)
         self.round += 1
-        if self.round < self.session.rounds:
+        if self.round < self.session.exchanges:
             self._open_round()
         else:
             self._serve(None)

@@ -12,10 +12,13 @@ from itertools import groupby
 
 from tacit.protocol.table_agent import AGENT
 from tacit.protocol.table_coordinator import COORDINATOR
+from tacit.protocol.table_keeper import KEEPER
+from tacit.protocol.table_masked import MASKED_AGENT, MASKED_COORDINATOR
 from tacit.protocol.table_peer import PEER
 from tacit.protocol.tables import Phase, Table
 
-TABLES = {table.name: table for table in (AGENT, COORDINATOR, PEER)}
+_EVERY = AGENT, COORDINATOR, PEER, KEEPER, MASKED_AGENT, MASKED_COORDINATOR
+TABLES = {table.name: table for table in _EVERY}
 _NOTHING = {"refuse", "misplaced", "impossible", "ignore", "tick"}
 _MARKED = re.compile(r"(<!-- made from: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

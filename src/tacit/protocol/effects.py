@@ -157,6 +157,23 @@ class Spoken:
 
 @final
 @dataclass(frozen=True)
+class Answered:
+    """A keeper opened the sum of update `update`, of `count` messages; recorded, and leaves now."""
+
+    update: int
+    count: int
+
+
+@final
+@dataclass(frozen=True)
+class Nonsense:
+    """The sum of round `round` is beyond what honest agents and keepers can say; the session stops."""
+
+    round: int
+
+
+@final
+@dataclass(frozen=True)
 class Updated:
     """An agent made its update of round `round`; `count` messages were used."""
 
@@ -286,6 +303,8 @@ Notice: TypeAlias = (
     | OverCap
     | FellSilent
     | Spoken
+    | Answered
+    | Nonsense
     | Updated
     | RoundOpened
     | RoundClosed

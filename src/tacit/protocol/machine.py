@@ -1,4 +1,4 @@
-"""What all three machines share: events in, a table that decides, one step out."""
+"""What all machines share: events in, a table that decides, one step out."""
 
 from __future__ import annotations
 
@@ -200,7 +200,8 @@ class Machine(ABC):
             self._records.append(evidence)
             self._notices.append(Equivocated(evidence.sender, evidence.round))
         first = evidence.first or self._last.get(place)
-        if first and evidence.sender != COORDINATOR and self._may_answer(evidence.sender):
+        listens = evidence.sender != COORDINATOR and evidence.sender in self.session.neighbours(self.number)
+        if first and listens and self._may_answer(evidence.sender):
             self._send(evidence.sender, first)
 
     # ---- time ---------------------------------------------------------------------------------------

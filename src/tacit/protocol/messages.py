@@ -1,11 +1,11 @@
-"""What is said: six kinds of message, and a name for every way of being wrong.
+"""What is said: ten kinds of message, and a name for every way of being wrong.
 
 A frame on the wire is a head and a signature of 64 bytes over all of it. The head is the MessagePack
 array [version, session id, sender, kind, body]; the body is itself an array, of the fields below in
 their order. `codec` reads and writes frames; nothing else does.
 
 Numbers travel as fixed-length two's complement, big-endian, one after the other: `Session.number_bytes`
-for each component.
+for each component. Masked numbers have `Session.mask_bytes` each, and count modulo 2^(8·mask_bytes).
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ __all__ = [
     "VERSION",
     "Ask",
     "Body",
+    "Closing",
     "Done",
     "Feedback",
+    "Key",
     "Kind",
+    "Masked",
     "Message",
+    "Opening",
     "Present",
     "Reason",
     "Refusal",
@@ -56,6 +60,10 @@ class Kind(IntEnum):
     ASK = 4
     DONE = 5
     STOP = 6
+    KEY = 7
+    MASKED = 8
+    CLOSING = 9
+    OPENING = 10
 
 
 class Reason(IntEnum):
@@ -67,6 +75,10 @@ class Reason(IntEnum):
     """The next message would pass the owner's cap on the loss; the agent goes on listening."""
     EXPIRED = 2
     """The session has expired."""
+    NONSENSE = 3
+    """A sum is beyond anything that honest agents and keepers can say: someone lied."""
+    KEEPER = 4
+    """A keeper has left for good, and nobody can take its place."""
 
 
 class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -80,7 +92,6 @@ class Present(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     update: Count
 
 
-@final
 class Report(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Message u of an agent: x_u, in steps of 2^exponent.
 
@@ -96,12 +107,23 @@ class Report(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 @final
+class Masked(Report, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Message u of an agent whose session has keepers: round(θ/g_u) plus a mask for each keeper.
+
+    `keys` is the digest of the digests of the keys used: the agent's own, then each keeper's in order.
+    """
+
+    keys: Digest
+
+
+@final
 class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The coordinator's y of one round, in state steps, and what it is the mean of.
 
     `used` has a bit for each agent (agent i: bit i % 8 of byte i // 8), `count` of them are set;
-    `reports` is the digest of their reports' digests, in order. `before` is the digest of the last
-    round's feedback: there is one history.
+    `reports` is the digest of their reports' digests, in order. With keepers it is the digest of the
+    digests of the round's closing, which names the reports, and of every keeper's opening. `before` is the
+    digest of the last round's feedback: there is one history.
     """
 
     round: Count
@@ -135,7 +157,43 @@ class Stop(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     reason: Reason
 
 
-Body: TypeAlias = Present | Report | Feedback | Ask | Done | Stop
+@final
+class Key(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An agent's or keeper's ephemeral X25519 public key for this session. The first one counts, ever."""
+
+    public: Digest
+
+
+@final
+class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The coordinator adds up the messages of these agents and no others; it asks keepers to open the sum.
+
+    `used`, `count` and `reports` are as in feedback without keepers. `heard` is what those reports have
+    heard; it is in every mask. `keys` is the digest of the digests of those agents' keys, in order.
+    """
+
+    round: Count
+    used: bytes
+    count: Count
+    reports: Digest
+    heard: Digest
+    keys: Digest
+
+
+@final
+class Opening(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A keeper's T: the sum of its masks of the agents that a closing names, plus its noise.
+
+    `closing` is the digest of the closing it answers, and `key` that of the keeper's own key.
+    """
+
+    round: Count
+    numbers: bytes
+    closing: Digest
+    key: Digest
+
+
+Body: TypeAlias = Present | Report | Feedback | Ask | Done | Stop | Key | Masked | Closing | Opening
 
 BODIES: dict[Kind, type[Body]] = {
     Kind.PRESENT: Present,
@@ -144,6 +202,10 @@ BODIES: dict[Kind, type[Body]] = {
     Kind.ASK: Ask,
     Kind.DONE: Done,
     Kind.STOP: Stop,
+    Kind.KEY: Key,
+    Kind.MASKED: Masked,
+    Kind.CLOSING: Closing,
+    Kind.OPENING: Opening,
 }
 KINDS: dict[type[Body], Kind] = {body: kind for kind, body in BODIES.items()}
 
@@ -156,9 +218,9 @@ class Message:
     Attributes
     ----------
     sender : int
-        The agent's number, or `COORDINATOR`.
+        The agent's or keeper's number, or `COORDINATOR`.
     numbers : tuple of int
-        The numbers of a report or feedback; empty otherwise.
+        The numbers of a report or feedback; empty otherwise, and where they are masked.
     digest : bytes
         SHA-256 of all that is signed. Two messages are the same if it is.
     frame : bytes
@@ -195,6 +257,7 @@ class Refusal(Enum):
     REPLAY = "heard before"
     EQUIVOCATION = "contradicts what the same sender signed before"
     OTHER_HISTORY = "continues a history that is not the one known here"
+    OTHER_KEY = "made with another ephemeral key than the first one that is known here"
     TOO_OFTEN = "asked too often; asked again later it is answered"
     SECOND_DRAW = "a second draw for one update, or one that was not wanted"
     OUT_OF_PLACE = "means nothing in this phase"

@@ -79,6 +79,55 @@ class Silenced(_Record, frozen=True, tag="silenced"):
 
 
 @final
+class Keyed(_Record, frozen=True, tag="keyed"):
+    """The first ephemeral key of a member, in its signed frame. There is one per member, ever."""
+
+    member: int
+    frame: bytes
+
+
+@final
+class Erasing(_Record, frozen=True, tag="erasing"):
+    """The own private ephemeral key is not needed any more, from update `update` on: its file must go.
+
+    Written first; the file is removed after it, and at every later start again. So a file that is missing
+    without this record was lost, and the session cannot go on.
+    """
+
+    update: int
+
+
+@final
+class Disclosed(_Record, frozen=True, tag="disclosed"):
+    """A keeper's opening of one update, its very bytes, and the closing it answers. One per update, ever.
+
+    The noise in it is nowhere else: whoever finds it could take it away again.
+    """
+
+    update: int
+    frame: bytes
+    closing: bytes
+
+
+@final
+class Shut(_Record, frozen=True, tag="shut"):
+    """The coordinator has closed a round to further reports: its closing, its very bytes, and the reports."""
+
+    round: int
+    frame: bytes
+    used: tuple[int, ...]
+    reports: tuple[bytes, ...]
+
+
+@final
+class Unopened(_Record, frozen=True, tag="unopened"):
+    """What the keepers opened in round `round` is nonsense: their openings, kept to show who said what."""
+
+    round: int
+    openings: tuple[bytes, ...]
+
+
+@final
 class Opened(_Record, frozen=True, tag="opened"):
     """The coordinator opened round 0 with these agents present."""
 
@@ -88,12 +137,16 @@ class Opened(_Record, frozen=True, tag="opened"):
 
 @final
 class Closed(_Record, frozen=True, tag="closed"):
-    """A round is over: the coordinator's feedback, its very bytes, and the reports it is the mean of."""
+    """A round is over: the coordinator's feedback, its very bytes, and the reports it is the mean of.
+
+    With keepers the reports are in the round's `Shut`, and here are the keepers' `openings`.
+    """
 
     round: int
     frame: bytes
     used: tuple[int, ...]
     reports: tuple[bytes, ...]
+    openings: tuple[bytes, ...] = ()
 
 
 @final
@@ -126,7 +179,21 @@ class Ended(_Record, frozen=True, tag="ended"):
     reason: Reason | None
 
 
-Record: TypeAlias = Began | Spoke | Moved | Silenced | Opened | Closed | Evidence | Ended
+Record: TypeAlias = (
+    Began
+    | Spoke
+    | Moved
+    | Silenced
+    | Opened
+    | Closed
+    | Evidence
+    | Ended
+    | Keyed
+    | Erasing
+    | Disclosed
+    | Shut
+    | Unopened
+)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)

@@ -58,16 +58,16 @@ def require_key(key: object, what: str) -> None:
         raise ParameterError(f"{what} has small order: anyone could sign under it. Make a new key.")
 
 
-def require_distinct(roster: Sequence[Member], coordinator: bytes | None) -> None:
-    """Refuse two agents of one name (in any case) and one key for two."""
+def require_distinct(members: Sequence[Member], coordinator: bytes | None) -> None:
+    """Refuse two members of one name (in any case) and one key for two. Keepers are members, too."""
     names: set[str] = set()
     owners: dict[bytes, str] = {} if coordinator is None else {coordinator: "the coordinator"}
-    for member in roster:
+    for member in members:
         if member.name.lower() in names:
             raise ParameterError(f"names must differ, also in lower case, and {member.name!r} does not.")
         names.add(member.name.lower())
         if member.key in owners:
             raise ParameterError(
-                f"each agent must have its own key, but {member.name} has the key of {owners[member.key]}."
+                f"each member must have its own key, but {member.name} has the key of {owners[member.key]}."
             )
         owners[member.key] = member.name

@@ -34,12 +34,16 @@ if TYPE_CHECKING:
 
 MOST_AGENTS = 100_000
 MOST_ROUNDS = 100_000
+MOST_KEEPERS = 16
 MOST_COMPONENTS = 1_000_000
 MOST_NUMBER_BYTES = 16 * 2**20
 """All numbers of one message together."""
 MOST_SECONDS = 366 * 86_400.0
 LAST_EXPIRY = 253_402_300_799
 """The last second of the year 9999: no session expires later."""
+
+_NOISE_ROOM = 64
+_SPARE_BITS = 40
 
 PerMember = float | tuple[float, ...]
 """One number for all agents, or one for each in the order of the roster."""
@@ -103,6 +107,11 @@ class Session:
     quorum : int, optional
         The least number of messages a round may close with; half the roster and one unless given. On a graph
         of an agent's own and its neighbours' messages, as far as there are so many; 2 unless given.
+    keepers : sequence of Member, optional
+        Who holds masks and adds the noise; with a server only. Agents then send masked numbers without noise,
+        `noise` and `decay` are the keepers', and one keeper that keeps its secrets protects everyone.
+    mask_bytes : int, optional
+        How many bytes a masked number has; `least_mask_bytes` unless given.
     start : int, optional
         The least number of agents present before round 0, once the start deadline has passed; the quorum
         unless given. Before the deadline the start waits for all.
@@ -127,12 +136,15 @@ class Session:
     quorum: int | None = None
     start: int | None = None
     expires: int
+    keepers: tuple[Member, ...] = ()
+    mask_bytes: int | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name, "a session's name")
         self._check_members()
         self._check_counts()
         self._check_parameters()
+        self._check_masks()
 
     def _check_members(self) -> None:
         self._set("roster", tuple(self.roster))
@@ -146,7 +158,15 @@ class Session:
             )
         if self.coordinator is not None:
             require_key(self.coordinator, "the coordinator's key")
-        require_distinct(self.roster, self.coordinator)
+        self._set("keepers", tuple(self.keepers))
+        if len(self.keepers) > MOST_KEEPERS:
+            raise ParameterError(f"there must be at most {MOST_KEEPERS} keepers, got {len(self.keepers)}.")
+        if self.keepers and self.edges is not None:
+            raise ParameterError(
+                "keepers need a coordinator: on a graph an agent is in as many sums as it has neighbours, "
+                "and keepers would not make them more accurate at the same loss. Leave the keepers out."
+            )
+        require_distinct((*self.roster, *self.keepers), self.coordinator)
         if self.edges is not None:
             self._set("edges", _edges(self.edges))
             self.graph.require_connected()
@@ -190,6 +210,30 @@ class Session:
                 f"{self.number_bytes} bytes do not. Use fewer components or a coarser lattice."
             )
 
+    def _check_masks(self) -> None:
+        if not self.keepers:
+            if self.mask_bytes is not None:
+                raise ParameterError("mask_bytes must be left out of a session without keepers.")
+            return
+        for what in ("noise", "decay"):
+            if isinstance(getattr(self, what), tuple):
+                raise ParameterError(
+                    f"{what} must be one number in a session with keepers, because keepers add one noise for "
+                    "all agents. Only mixing may differ."
+                )
+        least = self.least_mask_bytes
+        self._set("mask_bytes", least if self.mask_bytes is None else self.mask_bytes)
+        if type(self.mask_bytes) is not int or not least <= self.mask_bytes <= 4 * least:
+            raise ParameterError(
+                f"mask_bytes must be from {least} to {4 * least}, got {self.mask_bytes!r}: shorter masked "
+                "numbers could wrap around, or hide nonsense."
+            )
+        if self.mask_bytes * self.components > MOST_NUMBER_BYTES:
+            raise ParameterError(
+                f"a message must fit in {MOST_NUMBER_BYTES} bytes, but {self.components} masked components "
+                f"of {self.mask_bytes} bytes do not. Use fewer components or a coarser lattice."
+            )
+
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
@@ -197,6 +241,43 @@ class Session:
     def n(self) -> int:
         """Number of agents N."""
         return len(self.roster)
+
+    @property
+    def exchanges(self) -> int:
+        """How many rounds have messages: all, or the first alone where keepers add noise once.
+
+        Everyone then moves towards the feedback of round 0 without a further word.
+        """
+        return 1 if self.keepers and self.mechanism.shadowed else self.rounds
+
+    @property
+    def keeper_numbers(self) -> range:
+        """The keepers' numbers: they follow the agents'."""
+        return range(self.n, self.n + len(self.keepers))
+
+    @cached_property
+    def sum_limits(self) -> tuple[int, ...]:
+        """The largest sum of each exchange, noise included, in its message steps: beyond it is nonsense.
+
+        Honest noise passes it less than once in e^60 rounds.
+        """
+        agent, found = self._agents[0], []
+        for u in range(self.exchanges):
+            reach = self.lattice.limit >> (agent.message_exponent(u) - self.lattice.state_exponent)
+            tail = len(self.keepers) * _NOISE_ROOM * math.ceil(agent.draw_scale(u))
+            found.append(self.n * reach + tail)
+        return tuple(found)
+
+    @property
+    def least_mask_bytes(self) -> int:
+        """How many bytes hold every honest sum, its sign, and 40 bits in which nonsense shows."""
+        return -(-(max(self.sum_limits).bit_length() + 1 + _SPARE_BITS) // 8)
+
+    @property
+    def masked_bytes(self) -> int:
+        """How many bytes all masked numbers of one message have."""
+        assert self.mask_bytes is not None
+        return self.mask_bytes * self.components
 
     @property
     def topology(self) -> Literal["server", "graph"]:
@@ -257,21 +338,25 @@ class Session:
         """Whom agent i exchanges messages with: N(i), or with a server the coordinator."""
         if self.edges is None:
             if i == COORDINATOR:
-                return tuple(range(self.n))
-            self.require_agent(i)
+                return tuple(range(self.n + len(self.keepers)))
+            self.require_member(i)
             return (COORDINATOR,)
         return tuple(self.graph.neighbours(i).tolist())
 
     def key(self, i: int) -> bytes:
-        """Return the public key of an agent or, for `COORDINATOR`, of the coordinator."""
+        """Return the public key of an agent, a keeper or, for `COORDINATOR`, of the coordinator."""
         if i == COORDINATOR and self.coordinator is not None:
             return self.coordinator
-        self.require_agent(i)
-        return self.roster[i].key
+        return self.member(i).key
+
+    def member(self, i: int) -> Member:
+        """Return an agent or a keeper by its number."""
+        self.require_member(i)
+        return self.roster[i] if i < self.n else self.keepers[i - self.n]
 
     def member_name(self, i: int) -> str:
-        """Return what agent i (or the coordinator) is called."""
-        return "coordinator" if i == COORDINATOR else self.roster[i].name
+        """Return what agent or keeper i (or the coordinator) is called."""
+        return "coordinator" if i == COORDINATOR else self.member(i).name
 
     def index(self, name: str) -> int:
         """Return the number of the agent of this name."""
@@ -308,6 +393,12 @@ class Session:
         """Refuse a number that is not an agent's."""
         if not 0 <= i < self.n:
             raise ParameterError(f"agents are numbered 0 to {self.n - 1}, got {i}.")
+
+    def require_member(self, i: int) -> None:
+        """Refuse a number that is neither an agent's nor a keeper's."""
+        if not 0 <= i < self.n + len(self.keepers):
+            last = self.n + len(self.keepers) - 1
+            raise ParameterError(f"members are numbered 0 to {last}, keepers after agents, got {i}.")
 
     @cached_property
     def id(self) -> bytes:

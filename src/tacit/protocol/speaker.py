@@ -13,7 +13,7 @@ from tacit.protocol.messages import Message, Present, Reason, Report
 from tacit.protocol.records import Ended, Evidence, Record, Silenced, Spoke
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, On, PeerPhase
-from tacit.protocol.voice import Budget, Voice, resumed_voice, start_state
+from tacit.protocol.voice import Budget, Cover, Voice, resumed_voice, start_state
 
 
 class Speaker(Machine):
@@ -63,6 +63,11 @@ class Speaker(Machine):
             self._stopped = record.reason is not None
         elif isinstance(record, Evidence):
             self._evidence[record.sender, record.round] = record.second
+
+    @property
+    def _covers(self) -> tuple[Cover, ...]:
+        """What is put on a message before it is signed, if anything is."""
+        return ()
 
     @property
     def update(self) -> int:
@@ -119,7 +124,7 @@ class Speaker(Machine):
             self._refuse(Refused(refusal))
 
     def _make_message(self, heard: bytes) -> Spoke:
-        spoke = self.voice.speak(heard)
+        spoke = self.voice.speak(heard, *self._covers)
         self._records.append(spoke)
         self._notices.append(Spoken(spoke.update, self.voice.spent))
         return spoke

@@ -1,4 +1,4 @@
-"""The transitions of the three machines, as data.
+"""The transitions of the machines, as data.
 
 A table says for every phase and everything that can happen in it what is done and which phase comes
 next. `machine` runs tables; docs/explanation/protocol.md draws them; a test holds them complete.
@@ -44,6 +44,11 @@ class On(_Name):
     LOST = "someone is ahead"
     FORGOTTEN = "asked for a past round"
     REFUSED = "refused"
+    KEY = "ephemeral key"
+    CLOSING = "closing for now"
+    LACKING = "closing that needs more keys"
+    OPENING = "opening for now"
+    WITHOUT_KEEPER = "a keeper leaves for good"
     # What follows from the state alone, at once.
     ENOUGH = "enough are present"
     RESUMED = "was open before"
@@ -58,6 +63,8 @@ class On(_Name):
     MISNAMED = "named without having spoken"
     LAST = "last round is over"
     ALL_DONE = "all are done"
+    SHUT = "was shut before"
+    NONSENSE = "sum is nonsense"
 
 
 class AgentPhase(_Name):
@@ -99,7 +106,24 @@ class PeerPhase(_Name):
     DECLINED = "declined"
 
 
-Phase: TypeAlias = AgentPhase | CoordinatorPhase | PeerPhase
+class OpeningPhase(_Name):
+    """Where a coordinator with keepers is, besides: it waits for their openings."""
+
+    OPENING = "opening"
+
+
+class KeeperPhase(_Name):
+    """Where a keeper is."""
+
+    IDLE = "idle"
+    WAITING = "waiting"
+    DRAWING = "drawing"
+    SERVING = "serving"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+
+
+Phase: TypeAlias = AgentPhase | CoordinatorPhase | PeerPhase | OpeningPhase | KeeperPhase
 
 
 class Transition(NamedTuple):

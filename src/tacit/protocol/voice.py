@@ -12,9 +12,9 @@ else of the agent's own, or two states would not come together as fast as the ac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -22,11 +22,18 @@ from tacit.errors import ParameterError, StateError
 from tacit.mechanism.whole import as_whole
 from tacit.protocol.codec import Codec, Sign, as_array, as_numbers, digest
 from tacit.protocol.exact_loss import exact, up, within
-from tacit.protocol.messages import Message, Refusal, Report
+from tacit.protocol.messages import Masked, Message, Refusal, Report
 from tacit.protocol.records import Began, Moved, Record, Silenced, Spoke
+
+Cover: TypeAlias = Callable[[tuple[int, ...], Report], Report]
+"""Takes the numbers of a message and the message; returns what is signed and sent."""
 
 DRAWS_AHEAD = 4
 """A draw is kept for at most this many updates ahead."""
+
+
+def _as_it_is(_: tuple[int, ...], report: Report) -> Report:
+    return report
 
 
 @final
@@ -95,7 +102,7 @@ class Voice:
         self.clamped = clamped
         self._state = state
         self._shadow: tuple[int, ...] | None = None
-        self._shadowed = session.mechanism.shadowed
+        self._shadowed = session.mechanism.shadowed and not session.keepers
         self._draws: dict[int, tuple[int, ...]] = {}
         self._losses = session.account(number).per_message
         self._planned = session.planned(number)
@@ -137,7 +144,11 @@ class Voice:
     @property
     def draws_for(self) -> bool:
         """Whether message `update` carries noise of its own."""
-        return self._agent.speaks(self.update)
+        return self._draws_own(self.update)
+
+    def _draws_own(self, u: int) -> bool:
+        # Where there are keepers they draw, and the message is masked instead.
+        return not self._codec.session.keepers and self._agent.speaks(u)
 
     @property
     def has_draw(self) -> bool:
@@ -148,7 +159,7 @@ class Voice:
         """Keep a draw for an update that has none; the first is the only one."""
         wanted = self.update <= update < self.update + DRAWS_AHEAD and not self.silent
         taken = update in self._draws or (update == self.update and self.said is not None)
-        if not wanted or taken or not self._agent.speaks(update):
+        if not wanted or taken or not self._draws_own(update):
             return Refusal.SECOND_DRAW
         numbers = as_numbers(as_whole(draw, "noise"))
         if len(numbers) != len(self._state):
@@ -163,15 +174,17 @@ class Voice:
         """Whether noise that is drawn once must still be drawn before the agent can move and speak."""
         return self._shadowed and self._shadow is None and not self.silent
 
-    def speak(self, heard: bytes) -> Spoke:
-        """Make message `update`. Once: whoever needs it again has `said`."""
+    def speak(self, heard: bytes, cover: Cover = _as_it_is) -> Spoke:
+        """Make message `update`. Once: whoever needs it again has `said`. `cover` puts masks on it."""
         if self.said is not None or self.silent or not self.affords_next:
             raise StateError("one message is made for each update, and none beyond the cap.")
         u = self.update
         draw = self._draws.pop(u) if self.draws_for else (0,) * len(self._state)
         basis = self._state if self._shadow is None else self._shadow
         x = as_numbers(self._agent.report(as_array(basis), u, as_array(draw)))
-        body = Report(u, self._codec.session.exponent(self.number, u), self._codec.pack(x), heard)
+        body = cover(x, Report(u, self._codec.session.exponent(self.number, u), self._codec.pack(x), heard))
+        if self._codec.session.keepers and not isinstance(body, Masked):
+            raise StateError("a message to keepers must be masked: it carries no noise of its own.")
         self.said = self._codec.seal(self.number, body, self._sign)
         self.digests[u] = digest(self.said)
         loss = float(self._losses[u])

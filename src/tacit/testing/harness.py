@@ -15,21 +15,25 @@ from tacit.errors import StateError, TacitError
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Event, Heard, Joined, Left, NoiseReady, Notice, Send, Start, Tick
+from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
+from tacit.protocol.masked_agent import MaskedAgentMachine
+from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.records import Erasing, Keyed, Record
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Session
 from tacit.protocol.speaker import Speaker
-from tacit.protocol.tables import AgentPhase, CoordinatorPhase, PeerPhase
+from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
 from tacit.protocol.voice import Budget
 from tacit.testing.clock import ManualClock
 from tacit.testing.ledger import ListLedger, SaveFailed
 from tacit.testing.network import Faults, FaultyNetwork
 from tacit.testing.noise import ScriptedNoise
-from tacit.testing.sessions import known_key
+from tacit.testing.sessions import known_ephemeral, known_key
 
-FINISHED = {AgentPhase.FINISHED, CoordinatorPhase.FINISHED, PeerPhase.FINISHED}
-MADE = FINISHED | {CoordinatorPhase.SERVING, PeerPhase.SERVING}
+FINISHED = {AgentPhase.FINISHED, CoordinatorPhase.FINISHED, PeerPhase.FINISHED, KeeperPhase.FINISHED}
+MADE = FINISHED | {CoordinatorPhase.SERVING, PeerPhase.SERVING, KeeperPhase.SERVING}
 """Phases in which all rounds are made."""
 
 
@@ -73,6 +77,8 @@ class Harness:
         By number, `COORDINATOR` included; None while a node is down.
     ledgers, notices : dict
         What each node saved, and what it told its owner over all its lives.
+    ephemeral : dict
+        The private keys of agents and keepers that are on their disks; removed as they must be.
     """
 
     def __init__(
@@ -93,10 +99,11 @@ class Harness:
         self.crash, self.liveliness = crash, liveliness
         self._budgets = budgets if budgets is not None else Budget(math.inf)
         server = () if session.coordinator is None else (COORDINATOR,)
-        self.numbers: tuple[int, ...] = (*server, *range(session.n))
+        self.numbers: tuple[int, ...] = (*server, *range(session.n), *session.keeper_numbers)
         self.machines: dict[int, Machine | None] = dict.fromkeys(self.numbers)
         self.ledgers = {number: ListLedger() for number in self.numbers}
         self.notices: dict[int, list[Notice]] = {number: [] for number in self.numbers}
+        self.ephemeral: dict[int, bytes] = {}
 
     # ---- nodes --------------------------------------------------------------------------------------
 
@@ -114,12 +121,29 @@ class Harness:
     def _made(self, number: int) -> Machine:
         session, sign, records = self.session, known_key(number).sign, self.ledgers[number].records()
         if number == COORDINATOR:
-            return CoordinatorMachine.resume(session, records, sign=sign)
+            server = MaskedCoordinatorMachine if session.keepers else CoordinatorMachine
+            return server.resume(session, records, sign=sign)
+        if session.keepers:
+            return self._made_with_keepers(number, records)
         kind: type[Speaker] = AgentMachine if session.edges is None else PeerMachine
         budget = self.budget(number)
         if records:
             return kind.resume(session, number, records, sign=sign, budget=budget)
         return kind(session, number, self.values[number], sign=sign, budget=budget)
+
+    def _made_with_keepers(self, number: int, records: tuple[Record, ...]) -> Machine:
+        session, sign = self.session, known_key(number).sign
+        if any(isinstance(record, Erasing) for record in records):
+            self.ephemeral.pop(number, None)
+        elif not any(isinstance(record, Keyed) for record in records):
+            self.ephemeral[number] = known_ephemeral(number)
+        private = self.ephemeral.get(number)
+        if number in session.keeper_numbers:
+            return KeeperMachine.resume(session, number, records, sign=sign, private=private)
+        kind, budget, value = MaskedAgentMachine, self.budget(number), self.values[number]
+        if records:
+            return kind.resume(session, number, records, sign=sign, budget=budget, private=private)
+        return kind(session, number, value, sign=sign, budget=budget, private=private)
 
     def stop(self, number: int) -> None:
         """Kill a node: only its ledger is left."""
@@ -156,8 +180,9 @@ class Harness:
         try:
             self._process(number, event)
             machine = self.machines[number]
-            while isinstance(machine, Speaker) and (u := machine.wants_noise) is not None:
-                self._process(number, NoiseReady(u, self.noise.draw(number, u)))
+            while isinstance(machine, Speaker | KeeperMachine) and (u := machine.wants_noise) is not None:
+                drawer = number % self.session.n if self.session.keepers else number
+                self._process(number, NoiseReady(u, self.noise.draw(drawer, u)))
         except (Crashed, SaveFailed):
             self.stop(number)
 
@@ -170,6 +195,8 @@ class Harness:
         self._pass(number, Point.HANDLED)
         self.ledgers[number].save(step.records)
         self._pass(number, Point.SAVED)
+        if any(isinstance(record, Erasing) for record in step.records):
+            self.ephemeral.pop(number, None)
         for message in step.messages:
             self._send(number, message)
             self._pass(number, Point.SENT)

@@ -20,6 +20,11 @@ def known_key(number: int, salt: str = "tacit") -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"{salt} {number}".encode()).digest())
 
 
+def known_ephemeral(number: int) -> bytes:
+    """Return the private ephemeral key of an agent or keeper that everyone knows."""
+    return hashlib.sha256(f"tacit ephemeral {number}".encode()).digest()
+
+
 def known_session(
     agents: int = 3,
     rounds: int = 4,
@@ -31,6 +36,7 @@ def known_session(
     decay: float | tuple[float, ...] = 0.75,
     low: float = 0.0,
     high: float = 1.0,
+    keepers: int = 0,
     **more: Any,
 ) -> Session:
     """Return a session with known keys: with a server, or on a graph (a `Graph` or the name of one)."""
@@ -45,6 +51,7 @@ def known_session(
         name="known",
         roster=tuple(Member(f"agent-{i}", _public(i)) for i in range(n)),
         coordinator=_public(COORDINATOR) if on is None else None,
+        keepers=tuple(Member(f"keeper-{j}", _public(n + j)) for j in range(keepers)),
         edges=None if on is None else tuple((int(i), int(j)) for i, j in on.edges()),
         noise_kind=noise_kind,
         mixing=mixing,

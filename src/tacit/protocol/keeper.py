@@ -1,0 +1,355 @@
+"""A keeper: holds masks, adds noise, and opens the sum of each update once. Ever.
+
+It never gets the agents' messages. In a closing the coordinator names the agents whose messages it adds up.
+The keeper answers with the sum of its masks of these agents, plus noise: an opening. Together with the
+messages that opens their sum and nothing else. A second answer to the same update would open the difference
+of two sums, so there is none. One closing is answered for each update, whatever it says, and asked again the
+keeper repeats the very same bytes.
+
+The noise is in the answer alone, and nowhere else: whoever finds it can undo this keeper's protection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, final
+
+from tacit.errors import LedgerError, ParameterError, StateError
+from tacit.mechanism.whole import as_whole
+from tacit.protocol.codec import Sign, as_numbers, digest
+from tacit.protocol.effects import (
+    Answered,
+    Finished,
+    LostHistory,
+    NoiseReady,
+    Refused,
+    Stopped,
+    Waiting,
+)
+from tacit.protocol.keyring import Keyring
+from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND, Machine
+from tacit.protocol.masks import mask, packed, total
+from tacit.protocol.messages import (
+    COORDINATOR,
+    Ask,
+    Closing,
+    Feedback,
+    Key,
+    Message,
+    Opening,
+    Reason,
+    Refusal,
+    Stop,
+)
+from tacit.protocol.records import Disclosed, Ended, Erasing, Evidence, Keyed, Record
+from tacit.protocol.session import Session
+from tacit.protocol.table_keeper import KEEPER
+from tacit.protocol.tables import KeeperPhase, On, Table
+
+
+@final
+class KeeperMachine(Machine):
+    """One keeper of a session.
+
+    Parameters
+    ----------
+    session : Session
+        What all agreed on; it has keepers.
+    number : int
+        Which one this is: keepers are numbered after the agents.
+    sign : callable
+        Signs with the keeper's own identity.
+    private : bytes
+        Its ephemeral X25519 key, which must be on the disk already. None if it was erased.
+
+    Attributes
+    ----------
+    update : int
+        How many updates it has opened: the next one it will open.
+    """
+
+    table: ClassVar[Table] = KEEPER
+
+    def __init__(self, session: Session, number: int, *, sign: Sign, private: bytes | None) -> None:
+        self._set_up(session, number, sign)
+        self._begun: Keyed | None = self.keyring.unlock(private, sign)
+
+    def _set_up(self, session: Session, number: int, sign: Sign) -> None:
+        if number not in session.keeper_numbers:
+            raise ParameterError(f"number {number} is not a keeper's of session {session.name}.")
+        super().__init__(session, number, sign)
+        self.keyring = Keyring(self.codec, number)
+        self.update = 0
+        self._answers: list[Disclosed] = []
+        self._closing: Message | None = None  # the one that is to be answered now
+        self._draw: tuple[int, ...] | None = None
+        self._stopped = False
+        self._parting: bytes | None = None
+
+    @classmethod
+    def resume(
+        cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, private: bytes | None
+    ) -> Self:
+        """Rebuild a keeper from its records; what it has answered it repeats."""
+        keeper = cls.__new__(cls)
+        keeper._set_up(session, number, sign)
+        for record in records:
+            keeper._replay(record)
+        keeper._begun = keeper.keyring.unlock(private, sign)
+        return keeper
+
+    def _replay(self, record: Record) -> None:
+        match record:
+            case Keyed():
+                self.keyring.replay(record)
+            case Disclosed():
+                opening = self.codec.read(record.frame, own=True)
+                follows = isinstance(opening, Message) and opening.sender == self.number
+                if not follows or record.update != self.update:
+                    raise StateError("the ledger's records must follow one another, and these do not.")
+                self._answers.append(record)
+                self.update += 1
+            case Erasing():
+                self.keyring.erase()
+            case Ended():
+                self._ended, self._stopped = True, record.reason is not None
+                if record.reason is Reason.OPERATOR:
+                    self._part()
+            case Evidence():
+                self._evidence[record.sender, record.round] = record.second
+            case _:
+                raise StateError("these are not a keeper's records.")
+
+    @property
+    def _others(self) -> range:
+        return range(COORDINATOR, self.session.n)
+
+    @property
+    def wants_noise(self) -> int | None:
+        """The update a draw is needed for now, if any."""
+        return self.update if self.phase is KeeperPhase.DRAWING and self._draw is None else None
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_start(self) -> On:
+        if self._stopped:
+            return On.ENDED
+        if self._ended:
+            return On.DONE
+        if self.update == self.session.exchanges:
+            return On.COMPLETE
+        return On.START
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        """Go no further where this key has opened what the ledger does not have."""
+        body = message.body
+        if isinstance(body, Opening) and not self._has_said(body.round, message.digest):
+            raise self._opened_elsewhere(body.round)
+        if isinstance(body, Key) and self.keyring.digest(self.number) != message.digest:
+            raise self._opened_elsewhere(0)
+        return super()._sorted_own(message)
+
+    def _has_said(self, t: int, said: bytes) -> bool:
+        return t < self.update and digest(self._answers[t].frame) == said
+
+    def _opened_elsewhere(self, t: int) -> LedgerError:
+        return LedgerError(
+            f"{self.session.member_name(self.number)} has opened update {t} or made a key, but not from this "
+            "ledger: another process uses the same identity, or an old ledger was put back. A second answer "
+            "would undo the protection of every agent, so nothing more is said here."
+        )
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        body = message.body
+        match body:
+            case Key():
+                return self._sorted_key(message)
+            case Closing():
+                return self._sorted_closing(message, body)
+            case Feedback():
+                last = body.round + 1 == self.session.exchanges == self.update
+                return (On.FEEDBACK if last else On.ASKED), message
+            case Stop() if message.sender == COORDINATOR:
+                return On.STOP, body
+            case Ask() if message.sender == COORDINATOR:
+                return On.ASKED, message
+        return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
+
+    def _sorted_key(self, message: Message) -> tuple[On, Any]:
+        known = self.keyring.digest(message.sender)
+        if known is None:
+            return On.KEY, message
+        if known == message.digest:
+            return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
+        first = self.keyring.frames[message.sender]
+        return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
+
+    def _sorted_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
+        t = body.round
+        if t < self.update or self._closing is not None:
+            first = self._answers[t].closing if t < self.update else self._pending_frame
+            known = digest(first)
+            if known != message.digest and t <= self.update:
+                # By the update alone: a second set of agents, or another history, would open a difference.
+                return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
+        if t > self.update:
+            return On.LOST, message
+        if t < self.update:
+            return On.PAST, t
+        used = self.codec.members(body.used)
+        if not self.keyring.knows(used):
+            return On.LACKING, message
+        if self.keyring.named(used) != body.keys:
+            return On.REFUSED, Refused(Refusal.OTHER_KEY, COORDINATOR)
+        return On.CLOSING, message
+
+    @property
+    def _pending_frame(self) -> bytes:
+        assert self._closing is not None
+        return self._closing.frame
+
+    def _due(self) -> On | None:
+        if self.phase is KeeperPhase.DRAWING and self._draw is not None:
+            return On.READY
+        if self.phase is KeeperPhase.WAITING and self.update == self.session.exchanges:
+            return On.LAST
+        return None
+
+    # ---- what is done -------------------------------------------------------------------------------
+
+    def _enter(self, _: Any) -> None:
+        if self._begun is not None:
+            self._records.append(self._begun)
+            self._begun = None
+        self._say_again(None)
+        self._tell_missing(TELL_FIRST)
+
+    def _say_again(self, _: Any) -> None:
+        self._send(COORDINATOR, self.keyring.frames[self.number])
+        self._again(fresh=True)
+
+    def _take_key(self, message: Message) -> None:
+        self._records.append(self.keyring.take(message))
+
+    def _ask_for_keys(self, _: Any) -> None:
+        if self._may_answer(COORDINATOR):
+            self._say(COORDINATOR, Ask(self.update))
+
+    def _take_closing(self, message: Message) -> None:
+        self._closing = message
+
+    def _take_noise(self, event: NoiseReady) -> None:
+        if event.update != self.wants_noise:
+            self._refuse(Refused(Refusal.SECOND_DRAW))
+            return
+        numbers = as_numbers(as_whole(event.draw, "noise"))
+        if len(numbers) != self.session.components:
+            raise StateError(f"noise must have {self.session.components} components.")
+        self._draw = numbers
+
+    def _disclose(self, _: Any) -> None:
+        """T: the masks of the agents in the closing, plus the noise, which is forgotten here."""
+        session, closing, draw = self.session, self._closing, self._draw
+        assert closing is not None
+        assert draw is not None
+        assert session.mask_bytes is not None
+        body = closing.body
+        assert isinstance(body, Closing)
+        u, width, length = self.update, session.mask_bytes, session.masked_bytes
+        parts = [mask(self.keyring.secret(i), u, body.heard, length) for i in self.codec.members(body.used)]
+        numbers = total([*parts, packed(draw, width)], width)
+        own = self.keyring.digest(self.number)
+        assert own is not None
+        frame = self.codec.seal(self.number, Opening(u, numbers, closing.digest, own), self._sign)
+        answer = Disclosed(u, frame, closing.frame)
+        self._answers.append(answer)
+        self._records.append(answer)
+        self._closing = self._draw = None
+        self.update += 1
+        self._send(COORDINATOR, frame)
+        self._notices.append(Answered(u, body.count))
+        self._again(fresh=True)
+        self._tell_missing(TELL_IN_ROUND)
+
+    def _repeat(self, t: int) -> None:
+        if self._may_answer(COORDINATOR):
+            self._send(COORDINATOR, self._answers[t].frame)
+
+    def _accuse(self, evidence: Evidence) -> None:
+        """Keep the contradiction, and show the coordinator what its own key has signed first."""
+        super()._accuse(evidence)
+        if evidence.sender == COORDINATOR and self._may_answer(COORDINATOR):
+            self._send(COORDINATOR, evidence.first)
+
+    def _lost(self, message: Message) -> None:
+        body = message.body
+        assert isinstance(body, Closing)
+        self._refuse(Refused(Refusal.AHEAD, COORDINATOR))
+        self._notices.append(LostHistory(COORDINATOR, body.round))
+        if self._may_answer(COORDINATOR):
+            self._say(COORDINATOR, Ask(self.update))  # it answers with what this key has signed, if it can
+
+    def _repeat_is_due(self) -> None:
+        if self.phase in (KeeperPhase.WAITING, KeeperPhase.DRAWING):
+            self._send(COORDINATOR, self.keyring.frames[self.number])
+            self._again(fresh=False)
+        elif self.phase is KeeperPhase.SERVING:
+            self._send(COORDINATOR, self._answers[-1].frame)
+            self._again(fresh=False)
+
+    def _waiting(self) -> Waiting | None:
+        running = self.phase in (KeeperPhase.WAITING, KeeperPhase.DRAWING, KeeperPhase.SERVING)
+        return Waiting(self.update, (COORDINATOR,), 1) if running else None
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    def _erase(self) -> None:
+        if not self.keyring.erased:
+            self.keyring.erase()
+            self._records.append(Erasing(self.update))
+
+    def _serve(self, _: Any) -> None:
+        """All updates are opened: the key goes at once. Stay until the coordinator has the last answer."""
+        self._erase()
+
+    def _serve_again(self, _: Any) -> None:
+        self._erase()
+        self._send(COORDINATOR, self._answers[-1].frame)
+        self._again(fresh=True)
+        self._tell_missing(TELL_FIRST)
+
+    def _finish(self, _: Any) -> None:
+        self._rest()
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.update, None))
+        self._notices.append(Finished(self.session.rounds))
+
+    def _end(self, stop: Stop) -> None:
+        self._record_stop(stop.reason)
+
+    def _leave(self, _: Any) -> None:
+        self._record_stop(Reason.OPERATOR)
+        self._send(COORDINATOR, self._part())
+
+    def _part(self) -> bytes:
+        self._parting = self.codec.seal(self.number, Stop(self.update, Reason.OPERATOR), self._sign)
+        return self._parting
+
+    def _say_stopped(self, _: Any) -> None:
+        if self._parting is not None and self._may_answer(COORDINATOR):
+            self._send(COORDINATOR, self._parting)
+
+    def _expire(self, _: Any) -> None:
+        if self._begun is not None:  # it has not said anything, and never will
+            self._notices.append(Stopped(self.update, Reason.EXPIRED))
+        elif not self._ended:
+            self._record_stop(Reason.EXPIRED)
+
+    def _record_stop(self, reason: Reason) -> None:
+        self._rest()
+        self._closing = self._draw = None
+        self._erase()
+        self._ended = self._stopped = True
+        self._records.append(Ended(self.update, reason))
+        self._notices.append(Stopped(self.update, reason))

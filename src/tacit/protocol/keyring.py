@@ -1,0 +1,122 @@
+"""The ephemeral keys of one session as one member knows them: the first of each, ever.
+
+A second key of the same member is refused. It would cost that member its place in the sum, because its masks
+would not cancel, and nobody's privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+from tacit.errors import LedgerError, StateError
+from tacit.protocol.codec import Codec, Sign, combined
+from tacit.protocol.masks import Party, agree, public_key
+from tacit.protocol.messages import Key, Message
+from tacit.protocol.records import Keyed
+
+
+@final
+class Keyring:
+    """Keys by member, and the secrets that follow from the own one.
+
+    Attributes
+    ----------
+    frames : dict of bytes
+        The signed frame of each member's first key.
+    erased : bool
+        Whether the own private key is not needed any more.
+    """
+
+    def __init__(self, codec: Codec, number: int) -> None:
+        self._codec, self._number = codec, number
+        self.frames: dict[int, bytes] = {}
+        self.erased = False
+        self._digests: dict[int, bytes] = {}
+        self._public: dict[int, bytes] = {}
+        self._private: bytes | None = None
+        self._agreed: dict[int, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"<Keyring of {self._codec.session.member_name(self._number)}, {len(self.frames)} keys>"
+
+    def knows(self, members: Iterable[int]) -> bool:
+        """Whether the keys of all these members are known."""
+        return all(i in self._digests for i in members)
+
+    def digest(self, member: int) -> bytes | None:
+        """Return the digest of a member's key, if it is known."""
+        return self._digests.get(member)
+
+    def named(self, members: Iterable[int]) -> bytes:
+        """Return what a frame says of the keys it was made with: one digest for them all, in this order."""
+        return combined(self._digests[i] for i in members)
+
+    def take(self, message: Message) -> Keyed:
+        """Keep a member's first key; return the record of it."""
+        member, body = message.sender, message.body
+        if member in self._digests or not isinstance(body, Key):
+            raise StateError("the first key of a member is the only one.")
+        self.frames[member], self._digests[member] = message.frame, message.digest
+        self._public[member] = body.public
+        return Keyed(member, message.frame)
+
+    def replay(self, record: Keyed) -> None:
+        """Take over a key from a ledger."""
+        message = self._codec.read(record.frame, own=True)
+        if not isinstance(message, Message) or message.sender != record.member:
+            raise StateError("the ledger's keys must be of this session, and one is not.")
+        self.take(message)
+
+    # ---- the own key ----------------------------------------------------------------------------------
+
+    def unlock(self, private: bytes | None, sign: Sign) -> Keyed | None:
+        """Take the own private key. For a new member returns the record of its public key.
+
+        A key that is missing though it is still needed is refused. One made anew would not fit what others
+        have masked, and would hide that the old one was lost.
+        """
+        if self.erased:
+            return None
+        name = self._codec.session.member_name(self._number)
+        if private is None:
+            raise LedgerError(
+                f"the private ephemeral key of {name} for session {self._codec.session.name} is gone, and "
+                "the ledger does not say that it was erased. Masks cannot be made without it, and another "
+                "key would not fit. Put the file back; without it the session is lost."
+            )
+        public = public_key(private)
+        if self._number not in self._public:
+            frame = self._codec.seal(self._number, Key(public), sign)
+            message = self._codec.read(frame, own=True)
+            assert isinstance(message, Message)
+            self._private = private
+            return self.take(message)
+        if self._public[self._number] != public:
+            raise LedgerError(
+                f"the private ephemeral key of {name} does not fit the public one in the ledger: it is of "
+                "another session or another ledger. Put the right file back."
+            )
+        self._private = private
+        return None
+
+    def secret(self, other: int) -> bytes:
+        """Return the secret that the owner of this ring shares with an agent or keeper."""
+        found = self._agreed.get(other)
+        if found is None:
+            if self._private is None:
+                raise StateError("a mask needs the private ephemeral key, and it was erased.")
+            agent, keeper = map(self._party, sorted((self._number, other)))  # keepers follow agents
+            session = self._codec.session.id
+            found = agree(self._private, self._public[other], session=session, agent=agent, keeper=keeper)
+            self._agreed[other] = found
+        return found
+
+    def _party(self, i: int) -> Party:
+        member = self._codec.session.member(i)
+        return Party(member.name, member.key, self._public[i])
+
+    def erase(self) -> None:
+        """Forget the own private key and all that follows from it."""
+        self.erased, self._private = True, None
+        self._agreed.clear()

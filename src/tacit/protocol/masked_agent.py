@@ -1,0 +1,210 @@
+"""An agent whose session has keepers: it adds masks where it would add noise.
+
+Its message is its rounded state plus one mask for each keeper. Whoever lacks one of these masks learns
+nothing from it. So all that is learned of the agent in an update is what the openings add to it, once: its
+state plus an honest keeper's noise. Losses, caps and updates are those of every agent.
+
+Where noise is drawn once there is one exchange. From then on the agent moves towards its feedback by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, final
+
+from tacit.errors import ParameterError
+from tacit.protocol.agent import AgentMachine
+from tacit.protocol.codec import Sign
+from tacit.protocol.effects import Refused, Updated
+from tacit.protocol.keyring import Keyring
+from tacit.protocol.masks import mask, packed, total
+from tacit.protocol.messages import COORDINATOR, Feedback, Key, Masked, Message, Reason, Refusal, Report
+from tacit.protocol.records import Erasing, Evidence, Keyed, Moved, Record, Spoke
+from tacit.protocol.session import Session
+from tacit.protocol.table_masked import MASKED_AGENT
+from tacit.protocol.tables import AgentPhase, On, Table
+from tacit.protocol.voice import Budget, Cover, Voice
+
+_LISTENING = (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT)
+
+
+@final
+class MaskedAgentMachine(AgentMachine):
+    """One agent of a session with keepers.
+
+    Parameters
+    ----------
+    session, number, value, sign, budget
+        As for every agent: `Speaker`.
+    private : bytes, optional
+        Its ephemeral X25519 key, which must be on the disk already. None if it was erased.
+    """
+
+    table: ClassVar[Table] = MASKED_AGENT
+    _masks = True
+
+    def __init__(
+        self,
+        session: Session,
+        number: int,
+        value: Any,
+        *,
+        sign: Sign,
+        budget: Budget,
+        private: bytes | None = None,
+    ) -> None:
+        super().__init__(session, number, value, sign=sign, budget=budget)
+        self._begun: Keyed | None = self.keyring.unlock(private, sign)
+
+    @classmethod
+    def resume(
+        cls,
+        session: Session,
+        number: int,
+        records: Iterable[Record],
+        *,
+        sign: Sign,
+        budget: Budget,
+        private: bytes | None = None,
+    ) -> Self:
+        """Rebuild it from its records."""
+        agent = super().resume(session, number, records, sign=sign, budget=budget)
+        agent._begun = agent.keyring.unlock(private, sign)
+        return agent
+
+    def _set_up(self, session: Session, number: int, sign: Sign, voice: Voice) -> None:
+        if not session.keepers:
+            raise ParameterError(f"session {session.name} has no keepers: its agents add their own noise.")
+        super()._set_up(session, number, sign, voice)
+        self.keyring = Keyring(self.codec, number)
+
+    def _replay(self, record: Record) -> None:
+        match record:
+            case Keyed():
+                self.keyring.replay(record)
+            case Erasing():
+                self.keyring.erase()
+            case Moved() if not record.heard:
+                return  # by itself, towards the last feedback
+        super()._replay(record)
+
+    @property
+    def _others(self) -> tuple[int, ...]:
+        return (COORDINATOR, *self.session.keeper_numbers)
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        if message.sender == COORDINATOR:
+            return super()._sorted_message(message)
+        if not isinstance(message.body, Key):
+            return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
+        known = self.keyring.digest(message.sender)
+        if known is None:
+            return On.KEY, message
+        if known == message.digest:
+            return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
+        first = self.keyring.frames[message.sender]
+        return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        if isinstance(message.body, Key) and self.keyring.digest(self.number) != message.digest:
+            raise self._spoken_elsewhere(0)
+        return super()._sorted_own(message)
+
+    def _due(self) -> On | None:
+        if self._moves_alone:
+            return On.MOVE
+        return super()._due()
+
+    @property
+    def _moves_alone(self) -> bool:
+        """Whether no feedback is left to come, though not all updates are made."""
+        made = self.voice.update
+        return self.phase in _LISTENING and self.session.exchanges <= made < self.session.rounds
+
+    def _turn(self) -> On | None:
+        turn = super()._turn()
+        if turn is On.TURN and not self.keyring.knows(self.session.keeper_numbers):
+            return None  # it cannot mask yet; keys come with the answer to its own
+        return turn
+
+    # ---- what is done -------------------------------------------------------------------------------
+
+    def _announce(self, to: int | None) -> None:
+        super()._announce(to)
+        if self._begun is not None:
+            self._records.append(self._begun)
+            self._begun = None
+        self._say_key()
+
+    def _say_key(self) -> None:
+        self._send(COORDINATOR, self.keyring.frames[self.number])
+
+    def _take_key(self, message: Message) -> None:
+        self._records.append(self.keyring.take(message))
+
+    @property
+    def _covers(self) -> tuple[Cover, ...]:
+        return (self._masked,)
+
+    def _masked(self, x: tuple[int, ...], report: Report) -> Masked:
+        """X = round(θ/g_u) + Σ_j mask_j, for the keepers j."""
+        session, u, heard = self.session, report.update, report.heard
+        assert session.mask_bytes is not None
+        keepers, width, length = session.keeper_numbers, session.mask_bytes, session.masked_bytes
+        masks = [mask(self.keyring.secret(j), u, heard, length) for j in keepers]
+        keys = self.keyring.named((self.number, *keepers))
+        return Masked(u, report.exponent, total([packed(x, width), *masks], width), heard, keys)
+
+    def _make_message(self, heard: bytes) -> Spoke:
+        spoke = super()._make_message(heard)
+        if spoke.update + 1 == self.session.exchanges:
+            self._erase()
+        return spoke
+
+    def _move(self, subject: Any) -> None:
+        if not self._moves_alone:
+            super()._move(subject)
+            if self.voice.update == self.session.exchanges:
+                self._erase()
+            return
+        t = self.voice.update
+        towards = self.voice.feedback
+        assert towards is not None
+        self._records.append(self.voice.move(towards, (), ()))
+        self._notices.append(Updated(t, self._last_count))
+
+    def _apply(self, feedback: Message) -> None:
+        super()._apply(feedback)
+        assert isinstance(feedback.body, Feedback)
+        self._last_count = feedback.body.count
+
+    def _repeat_is_due(self) -> None:
+        if self.phase in (AgentPhase.WAITING, AgentPhase.SPOKEN):
+            self._say_key()
+        super()._repeat_is_due()
+
+    # ---- the end of the key ---------------------------------------------------------------------------
+
+    def _erase(self) -> None:
+        """Say that the private key is not needed any more, once; whoever drives this machine removes it."""
+        if not self.keyring.erased:
+            self.keyring.erase()
+            self._records.append(Erasing(self.voice.update))
+
+    def _silence(self) -> bool:
+        self._erase()
+        return super()._silence()
+
+    def _dispute(self, subject: Any) -> None:
+        self._erase()
+        super()._dispute(subject)
+
+    def _record_end(self) -> None:
+        self._erase()
+        super()._record_end()
+
+    def _record_stop(self, reason: Reason) -> None:
+        self._erase()
+        super()._record_stop(reason)

@@ -1,0 +1,341 @@
+"""A coordinator whose session has keepers: it adds up what it cannot read, and asks them to open the sum.
+
+A round has two halves. First it collects masked reports and shuts the round: the closing says whose messages
+are added up, and is recorded before it is sent, so that nobody can choose a message after seeing an opening.
+Then it waits for every keeper's opening, and only then computes the feedback. A keeper that is away stops the
+session, and nothing is lost: the closing stands, and the keeper answers it when it is back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+import msgspec
+
+from tacit.errors import LedgerError, ParameterError, StateError
+from tacit.protocol.codec import Sign, combined, digest
+from tacit.protocol.coordinator import CoordinatorMachine
+from tacit.protocol.effects import Nonsense, Refused, Waiting
+from tacit.protocol.keyring import Keyring
+from tacit.protocol.machine import TELL_IN_ROUND
+from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
+from tacit.protocol.messages import (
+    COORDINATOR,
+    Closing,
+    Key,
+    Masked,
+    Message,
+    Opening,
+    Reason,
+    Refusal,
+    Report,
+    Stop,
+)
+from tacit.protocol.records import Closed, Evidence, Keyed, Record, Shut, Unopened
+from tacit.protocol.session import Session
+from tacit.protocol.table_masked import MASKED_COORDINATOR
+from tacit.protocol.tables import CoordinatorPhase, On, OpeningPhase, Table
+
+_DONE = (CoordinatorPhase.SERVING, CoordinatorPhase.FINISHED)
+
+
+@final
+class MaskedCoordinatorMachine(CoordinatorMachine):
+    """The server of a session with keepers. Holds nothing private."""
+
+    table: ClassVar[Table] = MASKED_COORDINATOR
+
+    def __init__(self, session: Session, *, sign: Sign) -> None:
+        if not session.keepers:
+            raise ParameterError(f"session {session.name} has no keepers: agents add their own noise.")
+        super().__init__(session, sign=sign)
+        self.keyring = Keyring(self.codec, COORDINATOR)
+        self._closing: bytes | None = None  # of the round whose openings are waited for
+        self._shut_reports: tuple[bytes, ...] = ()
+        self._openings: dict[int, Message] = {}
+        self._past_openings: dict[int, Message] = {}  # of the last round
+        self._sum: tuple[int, ...] | None = None
+
+    def _replay(self, record: Record) -> None:
+        match record:
+            case Keyed():
+                self.keyring.replay(record)
+            case Shut():
+                if not self._opened or record.round != self.round:
+                    raise StateError("the ledger's records must follow one another, and these do not.")
+                self._closing, self._shut_reports = record.frame, record.reports
+                found = zip(record.used, record.reports, strict=True)
+                self._reports = {i: self._own_copy(frame) for i, frame in found}
+            case Unopened():
+                pass
+            case Closed():
+                super()._replay(msgspec.structs.replace(record, reports=self._shut_reports))
+                openings = map(self._own_copy, record.openings)
+                self._past_openings = {message.sender: message for message in openings}
+                self._closing, self._reports = None, {}
+            case _:
+                super()._replay(record)
+
+    def _own_copy(self, frame: bytes) -> Message:
+        message = self.codec.read(frame, own=True)
+        if not isinstance(message, Message):
+            raise StateError("the ledger's records must be of this session, and these are not.")
+        return message
+
+    @property
+    def _others(self) -> range:
+        return range(self.session.n + len(self.session.keepers))
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        body = message.body
+        if isinstance(body, Closing) and not self._has_signed(body.round, message.digest):
+            raise LedgerError(
+                f"the coordinator's key has signed a closing of round {body.round} of session "
+                f"{self.session.name}, and this ledger does not have it: it is not the newest, or another "
+                "process uses the key. Go on with the right ledger; without it the session is lost."
+            )
+        return super()._sorted_own(message)
+
+    def _has_signed(self, t: int, said: bytes) -> bool:
+        if t == self.round:
+            return self._closing is not None and digest(self._closing) == said
+        return t < self.round  # an older one: its feedback names it
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        body, keeper = message.body, message.sender >= self.session.n
+        if isinstance(body, Key):
+            return self._sorted_key(message)
+        if isinstance(body, Opening):
+            return self._sorted_opening(message, body)
+        if keeper and isinstance(body, Stop):
+            return On.WITHOUT_KEEPER, message
+        return super()._sorted_message(message)
+
+    def _sorted_key(self, message: Message) -> tuple[On, Any]:
+        known = self.keyring.digest(message.sender)
+        if known is not None and known != message.digest:
+            first = self.keyring.frames[message.sender]
+            return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
+        return On.KEY, message
+
+    def _sorted_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
+        t, who = body.round, message.sender
+        known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
+        if known is not None and known.digest != message.digest:
+            return On.CONTRADICTED, Evidence(who, t, known.digest, known.frame, message.frame)
+        if known is not None:
+            return On.REFUSED, Refused(Refusal.REPLAY, who)
+        wrong = self._wrong_opening(body, who)
+        return (On.OPENING, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
+
+    def _wrong_opening(self, body: Opening, who: int) -> Refusal | None:
+        if body.round < self.round:
+            return Refusal.LATE
+        if self._closing is None or body.round > self.round or body.closing != digest(self._closing):
+            return Refusal.OTHER_HISTORY
+        if body.key != self.keyring.digest(who):
+            return Refusal.OTHER_KEY
+        return None if self.phase is OpeningPhase.OPENING else Refusal.OUT_OF_PLACE
+
+    def _sorted_report(self, message: Message, body: Report) -> tuple[On, Any]:
+        kind, subject = super()._sorted_report(message, body)
+        if kind is not On.REPORT:
+            return kind, subject
+        assert isinstance(body, Masked)
+        members = (message.sender, *self.session.keeper_numbers)
+        if not self.keyring.knows(members) or self.keyring.named(members) != body.keys:
+            return On.REFUSED, Refused(Refusal.OTHER_KEY, message.sender)
+        return kind, subject
+
+    def _due(self) -> On | None:
+        if self.phase is OpeningPhase.OPENING:
+            return self._due_to_unmask()
+        return super()._due()
+
+    def _due_to_open(self) -> On | None:
+        due = super()._due_to_open()
+        if due is On.ENOUGH and not self.keyring.knows(self.session.keeper_numbers):
+            return None
+        return due
+
+    def _due_to_close(self) -> On | None:
+        if self._closing is not None:
+            return On.SHUT
+        return On.MOVE if super()._due_to_close() is not None else None
+
+    def _due_to_unmask(self) -> On | None:
+        if len(self._openings) < len(self.session.keepers):
+            return None
+        if self._sum is None:
+            bodies = (message.body for message in self._openings.values())
+            self._sum = opened_sum(
+                self.session,
+                [report.body.numbers for report in self._reports.values()],  # type: ignore[union-attr]
+                [body.numbers for body in bodies],  # type: ignore[union-attr]
+            )
+        return On.NONSENSE if is_nonsense(self.session, self.round, self._sum) else self._next
+
+    # ---- keys -----------------------------------------------------------------------------------------
+
+    def _take_key(self, message: Message) -> None:
+        """Keep a member's first key and pass it on; to one who says it again, give what it may lack."""
+        who, keepers = message.sender, self.session.keeper_numbers
+        new = self.keyring.digest(who) is None
+        if new:
+            self._records.append(self.keyring.take(message))
+        if who in keepers:
+            if new:
+                self._pass_on(message.frame, (i for i in self.keyring.frames if i not in keepers))
+                for i, frame in self.keyring.frames.items():
+                    if i not in keepers:
+                        self._send(who, frame)
+            else:
+                self._attend(who)
+            return
+        self._see(who)
+        if new:
+            self._pass_on(message.frame, (j for j in keepers if self.keyring.knows((j,))))
+        if new or self._may_answer(who):
+            self._give_keys(who)
+
+    def _pass_on(self, frame: bytes, members: Any) -> None:
+        for i in members:
+            self._send(i, frame)
+
+    def _give_keys(self, who: int) -> None:
+        for j in self.session.keeper_numbers:
+            if j in self.keyring.frames:
+                self._send(who, self.keyring.frames[j])
+
+    def _see(self, who: int) -> None:
+        # Who has not shown its key cannot be in a sum, so it is not waited for.
+        if self.keyring.knows((who,)):
+            super()._see(who)
+
+    # ---- keepers come, ask and go ---------------------------------------------------------------------
+
+    def _attend(self, who: int) -> None:
+        """Tell a keeper what it may have missed."""
+        if self.phase in _DONE:
+            if self._may_answer(who):
+                self._send(who, self._feedback[-1])
+        elif self._closing is not None and who not in self._openings and self._may_answer(who):
+            self._send(who, self._closing)
+
+    def _nudge(self, who: int) -> None:
+        if who in self.session.keeper_numbers:
+            self._attend(who)
+        else:
+            super()._nudge(who)
+
+    def _answer(self, message: Message) -> None:
+        if message.sender not in self.session.keeper_numbers:
+            super()._answer(message)
+            return
+        who = message.sender
+        if not self._may_answer(who):
+            return
+        if self._place(message.body) < self.round and who in self._past_openings:
+            self._send(who, self._past_openings[who].frame)  # its own: whoever does not know it has lost it
+        elif self._closing is not None:
+            for i in self._reports:
+                self._send(who, self.keyring.frames[i])
+            self._send(who, self._closing)
+
+    def _arrived(self, message: Message) -> None:
+        if message.sender in self.session.keeper_numbers:
+            return  # it asks before round 0
+        super()._arrived(message)
+
+    def _lose_keeper(self, _: Any) -> None:
+        self._stop_all(Reason.KEEPER)
+
+    # ---- rounds ---------------------------------------------------------------------------------------
+
+    def _open_round(self) -> None:
+        kept = self._reports if self._closing is not None else {}
+        super()._open_round()
+        self._reports = kept
+
+    def _shut(self, _: Any) -> None:
+        """Decide whose messages are added up. Recorded, then told to the keepers."""
+        used = tuple(sorted(self._reports))
+        self._reports = {i: self._reports[i] for i in used}
+        reports = self._reports.values()
+        body = Closing(
+            self.round,
+            self.codec.bitmap(used),
+            len(used),
+            combined(report.digest for report in reports),
+            self._before,
+            self.keyring.named(used),
+        )
+        self._closing = self.codec.seal(COORDINATOR, body, self._sign)
+        self._shut_reports = tuple(report.frame for report in reports)
+        self._records.append(Shut(self.round, self._closing, used, self._shut_reports))
+        self._shut_again(None)
+
+    def _shut_again(self, _: Any) -> None:
+        """Ask the keepers for their openings: for the first time, or after a restart."""
+        assert self._closing is not None
+        self._openings, self._sum = {}, None
+        self._timers.off("deadline")
+        self._pass_on(self._closing, self.session.keeper_numbers)
+        self._again(fresh=True)
+        self._tell_missing(TELL_IN_ROUND)
+
+    def _too_late(self, message: Message) -> None:
+        """A report that came after the round was shut: it is in no sum, and stays masked for ever."""
+        self._refuse(Refused(Refusal.LATE, message.sender))
+        self._see(message.sender)
+
+    def _take_opening(self, message: Message) -> None:
+        self._openings[message.sender] = message
+
+    def _unmask(self, _: Any) -> None:
+        """S and y: recorded, then sent to all."""
+        assert self._sum is not None
+        assert self._closing is not None
+        used = tuple(self._reports)
+        y = opened_mean(self.session, self.round, self._sum, len(used))
+        openings = [self._openings[j] for j in self.session.keeper_numbers]
+        basis = combined((digest(self._closing), *(opening.digest for opening in openings)))
+        frame = self._feedback_frame(y, used, basis)
+        kept = tuple(opening.frame for opening in openings)
+        self._records.append(Closed(self.round, frame, used, (), kept))
+        self._past_openings = self._openings
+        self._closing, self._openings, self._sum = None, {}, None
+        self._timers.off("repeat")
+        self._end_round(frame, used)
+
+    def _reject(self, _: Any) -> None:
+        frames = tuple(self._openings[j].frame for j in self.session.keeper_numbers)
+        self._records.append(Unopened(self.round, frames))
+        self._notices.append(Nonsense(self.round))
+        self._stop_all(Reason.NONSENSE)
+
+    def _repeat_is_due(self) -> None:
+        if self.phase is OpeningPhase.OPENING:
+            assert self._closing is not None
+            self._pass_on(self._closing, self.missing)
+            self._again(fresh=False)
+        elif self.phase in _DONE:
+            super()._repeat_is_due()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Whose message of the open round is waited for: an agent's report, or a keeper's opening."""
+        if self.phase is not OpeningPhase.OPENING:
+            return super().missing
+        return tuple(j for j in self.session.keeper_numbers if j not in self._openings)
+
+    def _waiting(self) -> Waiting | None:
+        if self.phase is OpeningPhase.OPENING:
+            return Waiting(self.round, self.missing, len(self.missing)) if self.missing else None
+        waiting = super()._waiting()
+        if waiting is None or self.phase is not CoordinatorPhase.GATHERING:
+            return waiting
+        away = tuple(j for j in self.session.keeper_numbers if not self.keyring.knows((j,)))
+        return Waiting(waiting.round, (*waiting.missing, *away), waiting.needed + len(away))

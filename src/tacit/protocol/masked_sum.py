@@ -1,0 +1,35 @@
+"""From masked reports and openings to feedback: whole numbers that anyone can compute again.
+
+    S = Σ X_i − Σ T_j  modulo 2^(8·mask_bytes), nearest to zero;   y = S·g_u/|U|, cut to the reach
+
+Masked numbers cannot be cut one by one, so the mean is. A sum that no honest session can have is nonsense:
+`Session.mask_bytes` has 40 bits to spare, so that random numbers look like a sum once in 2^40.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from tacit.mechanism.whole import cut, nearest
+from tacit.protocol.masks import centred, total
+from tacit.protocol.session import Session
+
+
+def opened_sum(session: Session, reports: Iterable[bytes], openings: Iterable[bytes]) -> tuple[int, ...]:
+    """Return S from the masked numbers of the reports and of all keepers' openings."""
+    assert session.mask_bytes is not None
+    return centred(total(reports, session.mask_bytes, minus=openings), session.mask_bytes)
+
+
+def is_nonsense(session: Session, u: int, found: Iterable[int]) -> bool:
+    """Whether a sum is beyond what honest agents and keepers can say."""
+    limit = session.sum_limits[u]
+    return not all(-limit <= number <= limit for number in found)
+
+
+def opened_mean(session: Session, u: int, found: Iterable[int], count: int) -> tuple[int, ...]:
+    """Return the feedback y in state steps: the mean of `count` messages, to the nearest, ties up."""
+    lattice = session.lattice
+    shift = session.exponent(0, u) - lattice.state_exponent
+    return tuple(cast(int, cut(nearest(number << shift, count), lattice.limit)) for number in found)
