@@ -15,7 +15,7 @@ from tacit.testing import Harness, ScriptedNoise
 
 NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
 SAID = Spoke | Closed | Disclosed | Shut | Keyed
-NOT_STATE |= {"_notices", "budget", "voice", "_timers"}
+NOT_STATE |= {"keyring", "_notices", "budget", "voice", "_timers"}
 
 
 def draws_for(session, seed=1):
@@ -129,6 +129,8 @@ def everything(machine):
     """All that a machine holds, but for counters and what its last step said."""
     found = {k: copy.deepcopy(v) for k, v in vars(machine).items() if k not in NOT_STATE}
     found["timers"] = copy.deepcopy(vars(machine._timers))
+    if hasattr(machine, "keyring"):
+        found["keys"] = dict(machine.keyring.frames), machine.keyring.erased
     if hasattr(machine, "voice"):
         found["voice"] = {k: copy.deepcopy(v) for k, v in vars(machine.voice).items() if k not in NOT_STATE}
     return found

@@ -10,17 +10,21 @@ from tacit.protocol.codec import DOMAIN, Codec
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Heard, NoiseReady, Refused, Start, Tick
 from tacit.protocol.machine import ANSWERS_PER_TICK
+from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
+from tacit.protocol.masks import public_key
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     Ask,
     Feedback,
+    Key,
+    Masked,
     Present,
     Refusal,
     Report,
 )
 from tacit.protocol.voice import Budget
-from tacit.testing import known_key, known_session
+from tacit.testing import known_ephemeral, known_key, known_session
 
 SESSION = known_session(3, 6)
 CODEC = Codec(SESSION)
@@ -45,6 +49,28 @@ def feedback(t=1, y=0, count=3, before=None, numbers=None):
 def report(sender=0, u=0, x=0, heard=NOTHING_HEARD, exponent=None):
     exponent = SESSION.exponent(sender, u) if exponent is None else exponent
     return frame(sender, Report(u, exponent, CODEC.pack([x]), heard))
+
+
+KEPT = known_session(2, 2, keepers=1)
+
+
+def kept_frame(sender, body):
+    return Codec(KEPT).seal(sender, body, known_key(sender).sign)
+
+
+def masked_coordinator():
+    """A coordinator with keepers in round 0."""
+    machine = MaskedCoordinatorMachine(KEPT, sign=known_key(COORDINATOR).sign)
+    keys = [kept_frame(i, Key(public_key(known_ephemeral(i)))) for i in range(3)]
+    for event in (Start(), Tick(0), *map(Heard, keys)):
+        machine.handle(event)
+    return machine, None
+
+
+def masked_report():
+    """A masked message made with keys that nobody has shown."""
+    numbers = bytes(KEPT.masked_bytes)
+    return kept_frame(0, Masked(0, KEPT.exponent(0, 0), numbers, NOTHING_HEARD, bytes(32)))
 
 
 FIRST = frame(COORDINATOR, Feedback(0, CODEC.pack([5]), b"\x07", 3, bytes(32), NOTHING_HEARD))
@@ -90,7 +116,7 @@ CASES = {
     Refusal.UNKNOWN_VERSION: (agent, lambda _: Heard(raw(2, "whatever"))),
     Refusal.WRONG_SESSION: (agent, lambda _: Heard(raw(1, bytes(32), COORDINATOR, 4, ASK))),
     Refusal.UNKNOWN_SENDER: (agent, lambda _: Heard(raw(1, SESSION.id, 3, 4, ASK))),
-    Refusal.UNKNOWN_KIND: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 9, ASK))),
+    Refusal.UNKNOWN_KIND: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 11, ASK))),
     Refusal.BAD_SIGNATURE: (
         agent,
         lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 4, ASK, sender=1)),
@@ -108,6 +134,7 @@ CASES = {
     Refusal.REPLAY: (agent, lambda _: Heard(FIRST)),
     Refusal.EQUIVOCATION: (agent, lambda _: Heard(feedback(t=0, before=NOTHING_HEARD, y=6))),
     Refusal.OTHER_HISTORY: (coordinator, lambda _: Heard(report(1, 1, heard=bytes(range(32))))),
+    Refusal.OTHER_KEY: (masked_coordinator, lambda _: Heard(masked_report())),
     Refusal.TOO_OFTEN: (agent_asked_often, lambda _: Heard(frame(COORDINATOR, Ask(1)))),
     Refusal.SECOND_DRAW: (agent, lambda _: NoiseReady(1, 9)),
     Refusal.OUT_OF_PLACE: (agent, lambda _: Start()),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tacit.cli import output
 from tacit.protocol.effects import (
+    Answered,
     Behind,
     Cost,
     DisputeFound,
@@ -14,6 +15,7 @@ from tacit.protocol.effects import (
     FellSilent,
     Forgotten,
     LostHistory,
+    Nonsense,
     Notice,
     Quiet,
     RoundClosed,
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
 
 _MOST_NAMES = 5
+_ENDS = {
+    Reason.NONSENSE: ": what was said does not add up",
+    Reason.KEEPER: ": a keeper has left, and nobody can take its place",
+}
 _HARDLY = 0.1  # of its share: below this an agent is told that it hardly counts
 
 
@@ -37,6 +43,8 @@ def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
     match notice:
         case RoundClosed():
             return notice.round + 1, f"{len(notice.used)} of {session.n} messages used"
+        case Answered():
+            return notice.update + 1, f"sum of {notice.count} messages opened"
         case Updated():
             return notice.round + 1, f"{notice.count} of {session.n} messages used"
         case Spoken():
@@ -84,12 +92,18 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
                 f"The feedback of round {notice.round} names a message that was not made here: the "
                 "coordinator may lie, or the key is used elsewhere. Nothing more is said."
             )
+        case Nonsense():
+            return (
+                f"The sum of round {notice.round} is beyond anything that honest agents and keepers can say: "
+                "one of them lied. All that was signed is kept."
+            )
         case Quiet():
             return f"{name(notice.who)} says nothing from round {notice.update} on."
         case Stopped():
             if notice.reason is Reason.EXPIRED:
                 return f"The session expired on {session.expiry}, at round {notice.round}."
-            return f"The session was ended at round {notice.round}."
+            why = _ENDS.get(notice.reason, "")
+            return f"The session was ended at round {notice.round}{why}."
     return None
 
 

@@ -59,10 +59,13 @@ class CoordinatorMachine(Machine):
     """
 
     table: ClassVar[Table] = COORDINATOR_TABLE
+    _masks: ClassVar[bool] = False  # whether messages are masked, and keepers open their sum
 
     def __init__(self, session: Session, *, sign: Sign) -> None:
         if session.coordinator is None:
             raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
+        if session.keepers and not self._masks:
+            raise ParameterError(f"session {session.name} has keepers: its messages are masked.")
         super().__init__(session, COORDINATOR, sign)
         self.round = 0
         self.present: set[int] = set()

@@ -44,6 +44,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine):
     """The server of a session with keepers. Holds nothing private."""
 
     table: ClassVar[Table] = MASKED_COORDINATOR
+    _masks = True
 
     def __init__(self, session: Session, *, sign: Sign) -> None:
         if not session.keepers:

@@ -215,12 +215,6 @@ class Session:
             if self.mask_bytes is not None:
                 raise ParameterError("mask_bytes must be left out of a session without keepers.")
             return
-        for what in ("noise", "decay"):
-            if isinstance(getattr(self, what), tuple):
-                raise ParameterError(
-                    f"{what} must be one number in a session with keepers, because keepers add one noise for "
-                    "all agents. Only mixing may differ."
-                )
         least = self.least_mask_bytes
         self._set("mask_bytes", least if self.mask_bytes is None else self.mask_bytes)
         if type(self.mask_bytes) is not int or not least <= self.mask_bytes <= 4 * least:
@@ -312,7 +306,7 @@ class Session:
         law = named(self.noise_kind)
         parameters = law.from_words({word: _plain(getattr(self, word)) for word in law.words()})
         if self.edges is None:
-            return ClientServer(parameters, agents=self.n)
+            return ClientServer(parameters, agents=self.n, keepers=len(self.keepers))
         return Distributed(parameters, self.graph)
 
     @cached_property

@@ -15,7 +15,7 @@ from tacit.testing.harness import Crashed, Harness, Point
 from tacit.testing.ledger import ListLedger, SaveFailed
 from tacit.testing.network import Faults, FaultyNetwork, Packet
 from tacit.testing.noise import ScriptedNoise
-from tacit.testing.sessions import known_key, known_session
+from tacit.testing.sessions import known_ephemeral, known_key, known_session
 
 __all__ = [
     "Crashed",
@@ -28,6 +28,7 @@ __all__ = [
     "Point",
     "SaveFailed",
     "ScriptedNoise",
+    "known_ephemeral",
     "known_key",
     "known_session",
 ]

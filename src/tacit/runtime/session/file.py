@@ -218,7 +218,7 @@ def _deadlines(table: _Table) -> Deadlines:
     return made
 
 
-def _quorum(table: _Table) -> dict[str, int | None]:
+def _quorum(table: _Table) -> dict[str, Any]:
     found = {"quorum": table.whole("round", None), "start": table.whole("start", None)}
     table.require_no_more()
     return found

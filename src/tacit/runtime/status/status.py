@@ -19,6 +19,7 @@ import numpy as np
 
 from tacit.protocol.codec import Codec, as_array
 from tacit.protocol.effects import (
+    Answered,
     Behind,
     Cost,
     DisputeFound,
@@ -27,6 +28,7 @@ from tacit.protocol.effects import (
     Finished,
     Forgotten,
     LostHistory,
+    Nonsense,
     Notice,
     OverCap,
     Quiet,
@@ -205,6 +207,10 @@ class Status:
             case Cost() | OverCap():
                 loss = {"spent": notice.spent, "planned": notice.planned, "cap": notice.cap}
                 return {"loss": loss} | ({"phase": "refused"} if isinstance(notice, OverCap) else {})
+            case Answered():
+                return {"phase": "running", "round": notice.update + 1, "used": notice.count, "late": []}
+            case Nonsense():
+                return {"trouble": f"the sum of round {notice.round} is nonsense: someone lied"}
             case Spoken():
                 return {"loss": {**(now.loss or {}), "spent": notice.spent}, "phase": "running"}
             case FellSilent():
@@ -234,9 +240,9 @@ class Status:
             match record:
                 case Closed():
                     self._feedback(record.frame)
-                case Moved() if self._session.topology == "server":
+                case Moved() if self._session.topology == "server" and record.heard:
                     self._feedback(record.heard[0])
-                case Moved():  # a mean of messages that neighbours could all hear
+                case Moved():  # of messages that neighbours could all hear, or heard before
                     self._show(self._codec.unpack(record.y))
                 case _:
                     pass

@@ -83,7 +83,8 @@ class WebsocketTransport:
         self._listen, self._connect = tuple(listen), tuple(connect)
         self._trouble, self._admission = trouble, Admission(session, who, revoked)
         self._near = frozenset(session.neighbours(who))
-        self._frame_bytes = session.number_bytes * session.components + session.n // 8 + _ROOM
+        numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
+        self._frame_bytes = numbers + session.n // 8 + _ROOM
         deadline = session.deadlines.round
         # A silent connection is given up well before the round's deadline, so that a new one can be made.
         quiet = min(max(deadline / 3, 2.0), 20.0) + session.n / 200
