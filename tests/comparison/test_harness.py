@@ -54,6 +54,7 @@ def test_what_is_public_leads_to_the_state(name):
     """The attacks take y for public: a state must follow from it and the last one, whatever was drawn."""
     method = load(name).tuned(Case(GRAPH, 0.8, rounds=6, mixing=0.7))
     keeps = {"server": 0.3, "constant": None, "graph": None, "laplacian": 0.3, "server-one-shot": 0.3}
+    keeps["keepers"] = 0.3
     sigma = method.settings.get("sigma")
     rng, states = np.random.default_rng(2), np.repeat(VALUES[:, None], 3, axis=1)
     for said in method.run(states, rng):
@@ -74,7 +75,7 @@ def test_an_eavesdropper_is_off_by_the_noise_or_by_nothing(found):
     zero_sum = load("zero-sum").tuned(found.case)
     assert off["zero-sum"] == pytest.approx(zero_sum.attack_deviation(), **close)
     assert off["zero-sum"] < 0.02 * off["one-shot"]
-    for name in ("server", "graph", "constant", "laplacian"):
+    for name in ("server", "graph", "constant", "laplacian", "keepers"):
         assert off[name] > 1 / 0.8  # no likelihood attack beats privacy
 
 
@@ -118,7 +119,9 @@ def test_only_what_is_differentially_private_has_an_epsilon(found):
         else:
             assert row.guarantee.epsilon == pytest.approx(0.8, rel=1e-6)
     assert "at worst" in found.row("gossip").privacy
-    assert "1 edge apart" in found.notes()[-1]
+    assert "1 edge apart" in found.notes()[-2]
+    assert found.row("keepers").guarantee.kind == "one honest keeper"
+    assert "If all keepers pool what they have" in found.notes()[-1]
 
 
 def test_one_shot_noise_is_the_most_accurate_of_the_pure_and_the_note_says_by_how_much(found):
@@ -129,6 +132,8 @@ def test_one_shot_noise_is_the_most_accurate_of_the_pure_and_the_note_says_by_ho
     assert max(pure, key=pure.get) == "constant"
     # the paper's server and the Laplacian family pay the same for the same mixing
     assert pure["server"] == pytest.approx(pure["laplacian"])
+    # two keepers draw for six agents: the variance is that of the server's noise over three
+    assert found.row("keepers").error_closed_form == pytest.approx(pure["server"] / math.sqrt(3))
     note = found.notes()[0]
     assert f"{pure['graph'] / pure['one-shot']:.3g} times as accurate" in note
     assert note.endswith("degrees that differ.")
@@ -136,7 +141,7 @@ def test_one_shot_noise_is_the_most_accurate_of_the_pure_and_the_note_says_by_ho
 
 def test_messages_count_until_agents_agree(found):
     for row in found.rows:
-        each = 12 if row.name.startswith("server") else 14
+        each = {"server": 12, "server-one-shot": 12, "keepers": 16}.get(row.name, 14)
         rounds = row.rounds if row.agreed_after is None else max(row.agreed_after, 1)
         assert row.messages == each * rounds
         assert row.bytes == 8 * row.messages
@@ -222,7 +227,8 @@ def test_what_programs_read(found):
             "disagreement", "messages", "bytes", "attack_error", "privacy",
         }  # fmt: skip
         assert set(row["guarantee"]) == {"kind", "against", "epsilon", "delta", "worst", "by_distance"}
-    gossip = answer["rows"][-1]["guarantee"]
+    assert answer["keepers"] == 2
+    gossip = answer["rows"][-2]["guarantee"]
     assert gossip["delta"] == 1e-6
     assert gossip["by_distance"][0]["distance"] == 1
 

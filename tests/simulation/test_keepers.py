@@ -12,10 +12,10 @@ from tacit.mechanism.on_lattice import OnLattice
 from tacit.noise import SafeNoise, SimulatedNoise
 from tacit.simulation import Record, executions, sample_outcome, simulate, simulate_on_lattice, sweep
 from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound
+from tacit.simulation.oracle import reference
 from tacit.simulation.outcome import sample_average
-from tacit.simulation.reference import reference
 from tacit.theory import accuracy
-from tacit.theory.ending import ending
+from tacit.theory.endings import ending
 
 SIGMAS = np.linspace(0.2, 0.9, 40)
 MECHANISMS = {

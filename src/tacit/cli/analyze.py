@@ -54,6 +54,7 @@ def _assumption(mechanism: Mechanism) -> dict[str, Any] | None:
 
 def _print(made: Promise, premise: dict[str, Any] | None) -> None:
     from tacit.cli.promises import accuracy_rows, agreement_rows, describe, privacy_rows, target_notes
+    from tacit.theory.advice import keeper_warnings
 
     sections = {
         "Privacy": privacy_rows(made),
@@ -70,4 +71,5 @@ def _print(made: Promise, premise: dict[str, Any] | None) -> None:
                 "λ_N < 2m/M², which its proof uses; agents agree without it",
             ),
         ]
-    output.print_report(describe(made.mechanism), sections, target_notes(made))
+    notes = [*target_notes(made), *keeper_warnings(made.mechanism.keepers)]
+    output.print_report(describe(made.mechanism), sections, notes)

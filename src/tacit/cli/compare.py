@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # The names of tacit.comparison.METHODS: help must not load it. A test holds the two together.
 NAMES = (
     "plain", "server", "server-one-shot", "graph", "constant", "laplacian", "one-shot", "zero-sum", "gossip",
+    "keepers",
 )  # fmt: skip
 
 EPILOG = """\b
@@ -70,6 +71,10 @@ class Methods(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--tolerance", type=options.NUMBER, help="How close agents must be to agree.  [default: adjacency / 100]"
 )
+@click.option(
+    "--keepers", type=options.Whole(), default=2, show_default=True, metavar="M",
+    help="How many keepers the method with keepers has.",
+)  # fmt: skip
 @options.failure_option
 @click.option(
     "--agent", type=options.Whole(0), default=0, show_default=True, help="Whose value the attack is after."

@@ -12,12 +12,14 @@ from tacit.cli import options, output
 if TYPE_CHECKING:
     from tacit.theory.answers import Design
     from tacit.theory.question import Question
+    from tacit.theory.trust import Trust
 
 EPILOG = """\b
 Examples:
   tacit design --agents 500 --epsilon 0.15 --mixing 0.8    the best radius
   tacit design --agents 500 --radius 0.5 --mixing 0.8      the least epsilon
   tacit design --epsilon 0.15 --radius 0.5 --mixing 0.8    the least number of agents
+  tacit design --agents 1000 --radius 0.2 --adjacency 10 --keepers 2
   tacit design --graph karate --epsilon 1 --true-average --json
 """
 
@@ -86,6 +88,8 @@ def _print(answer: Design, question: Question, warning: str | None) -> None:
             ("radius", output.up(answer.baseline.radius), answer.compared),
         ],
     }
+    if answer.trust:
+        sections["Price of trust"] = [_price(row) for row in answer.trust]
     title = f"{describe_size(made.mechanism)}; answered: {answer.answered}"
     output.print_report(title, sections, [*([warning] if warning else []), *answer.notes()])
 
@@ -102,6 +106,16 @@ def _parameters(answer: Design, free: bool) -> list[output.Row]:
             "q, of least variance: the noise of round t has scale c·q^t",
         ),
     ]
+
+
+def _price(row: Trust) -> output.Row:
+    from tacit.theory.advice import right_at_most, trusted
+
+    if row.loss is None:
+        return (trusted(row.keepers), "none", "no loss does")
+    wide = "" if row.radius is None else f"; at the loss above the radius is {output.up(row.radius)}"
+    said = f"loss for this radius: two values are told apart {right_at_most(row.loss)} of the time{wide}"
+    return (trusted(row.keepers), output.up(row.loss), said)
 
 
 def _typed(value: float | list[float]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from tacit.cli.output import Row, each, near, up
 from tacit.mechanism import Distributed, Mechanism
 from tacit.theory import accuracy
+from tacit.theory.advice import trusted
 
 if TYPE_CHECKING:
     from tacit.theory.promise import Promise
@@ -26,6 +27,8 @@ def describe_size(mechanism: Mechanism) -> str:
     people = f"{mechanism.n:,} agent{'s' * (mechanism.n != 1)}"
     if isinstance(mechanism, Distributed):
         return f"{people} on a graph with {mechanism.graph.n_edges:,} edges"
+    if mechanism.keepers:
+        return f"{people} around a server, trusting {trusted(mechanism.keepers)}"
     return f"{people} around a server"
 
 

@@ -37,6 +37,8 @@ class Case:
         Failure probability of (ε, δ) statements, in (0, 1).
     tolerance : float or None
         How close agents must be to agree; a hundredth of the adjacency if None.
+    keepers : int
+        How many keepers the method with keepers has.
     """
 
     graph: Graph
@@ -46,6 +48,7 @@ class Case:
     mixing: float = 0.99
     delta: float = 1e-6
     tolerance: float | None = None
+    keepers: int = 2
 
     def __post_init__(self) -> None:
         if self.graph.n < 2:
@@ -58,6 +61,8 @@ class Case:
         for name, given in (("mixing", self.mixing), ("delta", self.delta)):
             if not 0 < given < 1:
                 raise ParameterError(f"{name} must be in (0, 1), got {given}.")
+        if self.keepers < 1:
+            raise ParameterError(f"keepers must be a whole number of at least 1, got {self.keepers}.")
         if self.rounds < 1:
             raise ParameterError(f"rounds must be a whole number of at least 1, got {self.rounds}.")
 

@@ -11,6 +11,7 @@ from tacit.comparison.case import Case
 from tacit.comparison.method import Guarantee
 from tacit.errors import ParameterError
 from tacit.rounding import shown_up
+from tacit.theory.advice import ALL_KEEPERS
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class MethodResult:
         given = self.guarantee
         if given.epsilon is None:
             return "not differentially private"
-        if given.kind == "pure":
+        if given.kind in ("pure", "one honest keeper"):
             return f"ε = {shown_up(given.epsilon)}"
         worst = f"; ε = {shown_up(given.worst, 4)} at worst" if given.worst is not None else ""
         return f"ε = {shown_up(given.epsilon)} on average{worst}; δ = {given.delta:g}"
@@ -112,6 +113,11 @@ class Comparison:
             )
         if "gossip" in rows:
             notes.append(_pairs(rows["gossip"].guarantee))
+        if "keepers" in rows:
+            notes.append(
+                "Keepers: the same epsilon with less noise, but only while one of them is honest. "
+                f"{ALL_KEEPERS}"
+            )
         return notes
 
     def as_dict(self) -> dict[str, Any]:
@@ -131,6 +137,7 @@ class Comparison:
             "mixing": case.mixing,
             "rounds": case.rounds,
             "tolerance": case.within,
+            "keepers": case.keepers,
             "runs": self.runs,
             "seed": self.seed,
             "attacked_agent": self.agent,

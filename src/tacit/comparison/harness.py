@@ -33,6 +33,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "one-shot": ("one_shot", "OneShotConsensus"),
     "zero-sum": ("zero_sum", "ZeroSum"),
     "gossip": ("gossip", "Gossip"),
+    "keepers": ("keepers", "Keepers"),
 }
 """Which module and class each method is, in the order of the table."""
 
@@ -57,6 +58,7 @@ def compare(
     mixing: float = 0.99,
     delta: float = 1e-6,
     tolerance: float | None = None,
+    keepers: int = 2,
     failure_probability: float = 0.05,
     methods: Iterable[str | type[Method]] | None = None,
     agent: int = 0,
@@ -70,7 +72,7 @@ def compare(
         Connected; methods with a server use its number of agents alone.
     values : array_like, shape (n,)
         θ(0), one number per agent.
-    epsilon, adjacency, rounds, mixing, delta, tolerance
+    epsilon, adjacency, rounds, mixing, delta, tolerance, keepers
         See `Case`.
     runs, seed : int
         Independent runs of each method, and the name of their noise.
@@ -92,7 +94,7 @@ def compare(
     """
     if np.ndim(values) != 1 and np.size(values):
         raise StateError(f"values must be one number per agent to be compared, got shape {np.shape(values)}.")
-    case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance)
+    case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers)
     theta = as_states(values, graph.n)
     require_probability(failure_probability)
     if runs < 1:

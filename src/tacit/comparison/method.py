@@ -41,8 +41,9 @@ class Guarantee:
     Attributes
     ----------
     kind : str
-        ``"pure"`` (ε for everything that is said), ``"per pair"`` ((ε, δ) for what reaches one other
-        agent, on average over pairs) or ``"none"`` (not differentially private).
+        ``"pure"`` (ε for everything that is said), ``"one honest keeper"`` (the same while there is one),
+        ``"per pair"`` ((ε, δ) for what reaches one other agent, on average over pairs) or ``"none"`` (not
+        differentially private).
     epsilon : float or None
         Per unit of adjacency, rounded up.
     delta : float

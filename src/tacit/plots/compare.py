@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tacit.comparison.comparison import Comparison
-from tacit.plots.style import BLUE, GREY, INK, ORANGE, PALE, RED, canvas, styled
+from tacit.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, canvas, styled
 
 _KINDS = {
     "pure": (BLUE, "o", "differentially private, whoever listens"),
+    "one honest keeper": (GREEN, "D", "the same, while one keeper is honest"),
     "per pair": (ORANGE, "s", "on average over pairs of agents"),
     "none": (RED, "X", "not differentially private"),
 }

@@ -31,6 +31,17 @@ STRENGTHS = (
 WIDE = 0.1
 """A radius above this part of the range gets a warning."""
 
+ALL_KEEPERS = (
+    "If all keepers pool what they have with anyone who has the messages, a published transcript included, "
+    "there is no protection at all."
+)
+"""What must be said wherever keepers are chosen."""
+ONE_KEEPER = (
+    "One keeper alone can subtract its own noise from the published result, and with the messages it knows "
+    "every value. Take two or more, run by organisations that do not share their data."
+)
+"""What must be said where there is only one."""
+
 SELECTION = "assuming that who was used does not depend on the noise"
 """What a radius of a run that is over takes for granted, unless it is from `tacit.theory.selection`."""
 
@@ -70,6 +81,18 @@ def right_at_most(loss: float) -> str:
     places = 1 if left <= 0 else max(1, -math.floor(math.log10(left)))
     shown = rate.quantize(Decimal((0, (1,), -min(places, 9))), rounding=ROUND_CEILING)
     return f"{shown:f}".rstrip("0").rstrip(".") + "%"
+
+
+def keeper_warnings(keepers: int) -> list[str]:
+    """Say what is lost if keepers conspire, wherever keepers are chosen."""
+    if not keepers:
+        return []
+    return [ONE_KEEPER, ALL_KEEPERS] if keepers == 1 else [ALL_KEEPERS]
+
+
+def trusted(keepers: int) -> str:
+    """Say whom agents trust."""
+    return "nobody" if not keepers else "one keeper" if keepers == 1 else f"one of {keepers} keepers"
 
 
 def wide_radius(radius: float, span: float) -> str | None:

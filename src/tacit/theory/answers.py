@@ -15,11 +15,13 @@ from typing import Any
 from tacit.mechanism import Mechanism
 from tacit.rounding import shown_up
 from tacit.theory import choosing
+from tacit.theory.advice import keeper_warnings
 from tacit.theory.alternatives import refuse
 from tacit.theory.promise import Promise
 from tacit.theory.question import Question, asks
 from tacit.theory.tables import html_table
 from tacit.theory.trial import Trial
+from tacit.theory.trust import Trust, price_of_trust
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +36,15 @@ class Design:
         The side that was left open: privacy, accuracy, size or rounds.
     smoothest : float or None
         The least mixing found that meets everything asked too, where mixing was free.
+    trust : tuple of Trust
+        Where there are keepers: what every number of them would lead to.
     """
 
     promise: Promise
     baseline: Promise
     answered: str
     smoothest: float | None = None
+    trust: tuple[Trust, ...] = ()
 
     @property
     def mechanism(self) -> Mechanism:
@@ -71,6 +76,7 @@ class Design:
                 "The agents agree on a weighted average, in which those with more neighbours or less mixing "
                 "count more. Ask for the true average to change that."
             )
+        notes += keeper_warnings(self.mechanism.keepers)
         if self.smoothest is not None:
             notes.append(
                 f"Smoother motion would do, too: everything asked for is met with mixing {self.smoothest:g}."
@@ -91,6 +97,7 @@ class Design:
             "one_shot": {key: baseline[key] for key in shared},
             "advantage": self.advantage,
             "smoothest": self.smoothest,
+            "price_of_trust": [row._asdict() for row in self.trust],
             "notes": self.notes(),
         }
 
@@ -145,12 +152,13 @@ def answer(question: Question) -> Design:
     if solved is None:
         refuse(trial)
     assert solved.epsilon is not None
-    answered = _open_side(trial)
+    answered, kept = _open_side(trial), bool(question.keepers)
     return Design(
         promise=solved.promise_of(solved.mechanism(solved.epsilon)),
         baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,
         smoothest=choosing.smoothest(trial) if answered == "rounds" else None,
+        trust=tuple(price_of_trust(solved)) if kept else (),
     )
 
 

@@ -18,17 +18,6 @@ from tacit.theory.trial import Trial
 MOST_KEEPERS_SHOWN = 3
 """More keepers are hardly ever easier to find, and each costs accuracy."""
 
-ALL_KEEPERS = (
-    "If all keepers pool what they have with anyone who has the messages, a published transcript included, "
-    "there is no protection at all."
-)
-"""What must be said wherever keepers are chosen."""
-ONE_KEEPER = (
-    "One keeper alone can subtract its own noise from the published result, and with the messages it knows "
-    "every value. Take two or more, run by organisations that do not share their data."
-)
-"""What must be said where there is only one."""
-
 
 class Trust(NamedTuple):
     """What one number of keepers leads to; 0 keepers: every agent adds its own noise.
