@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli import options, output
+from tacit.cli import options, output, series_design
 
 if TYPE_CHECKING:
     from tacit.theory.answers import Design
@@ -21,6 +21,7 @@ Examples:
   tacit design --epsilon 0.15 --radius 0.5 --mixing 0.8    the least number of agents
   tacit design --agents 1000 --radius 0.2 --adjacency 10 --keepers 2
   tacit design --graph karate --epsilon 1 --true-average --json
+  tacit design --agents 1000 --range 0:10 --keepers 1 --series 35040 --hides step:2
 """
 
 OPEN = "open"
@@ -44,17 +45,46 @@ class Failure(options.Number):
         "help": "How often the radius may be missed, in (0, 1) (b); `open` to be told it.",
     },
 )
+@series_design.range_option
+@series_design.series_option
+@series_design.hides_option
+@series_design.delta_option
 @options.json_option
-def command(*, failure_probability: float, as_json: bool, **asked: Any) -> None:
+def command(
+    *,
+    failure_probability: float,
+    span: tuple[float, float] | None,
+    series: int | None,
+    hides: str | None,
+    delta: float,
+    as_json: bool,
+    **asked: Any,
+) -> None:
     """Find parameters for a promise, and compare them with one-shot noise.
 
     The question has four sides: privacy (--epsilon), accuracy (--radius), size (--agents or
     --graph) and rounds. Give at least two of the first three; the side left open is answered.
     Noise and decay are those of least variance; mixing is chosen for the question unless given.
     A question without an answer is answered with changes that give it one, and exit code 3.
+
+    With --series the question is about a mean in every slot: what it hides (--hides), how far off
+    each mean is, and what all of them together cost.
     """
+    if span is not None:
+        if asked["low"] is not None or asked["high"] is not None:
+            raise click.UsageError("Give --range or --low and --high, not both.")
+        asked["low"], asked["high"] = span
     asked["failure_probability"] = None if math.isnan(failure_probability) else failure_probability
     question = options.read_question(asked)
+    if series is not None:
+        planned = series_design.design_series(series, hides, delta, question)
+        if as_json:
+            output.print_json(planned.as_dict())
+        else:
+            series_design.print_series(planned)
+        return
+    if hides is not None:
+        raise click.UsageError("--hides says what a series hides: give --series SLOTS as well.")
     from tacit.theory.answers import answer
 
     found = answer(question)

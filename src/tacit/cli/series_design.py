@@ -1,0 +1,122 @@
+"""`tacit design --series`: what a series of means costs, and how far off each of them is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output
+from tacit.errors import ParameterError
+
+if TYPE_CHECKING:
+    from tacit.theory.question import Question
+    from tacit.theory.series import SeriesDesign
+
+_TAKEN = frozenset({"agents", "keepers", "loss", "low", "high"})
+_MECHANISMS = {
+    "square-root": "square root of summation: agents send filtered readings, with fresh Gaussian noise",
+    "tree": "binary tree over the increments, with Gaussian noise",
+    "pure tree": "binary tree over the increments, with Laplace noise",
+    "independent": "fresh Gaussian noise on every mean",
+    "independent laplace": "fresh Laplace noise on every mean",
+}
+
+
+class Span(click.ParamType[tuple[float, float]]):
+    """Two numbers with a colon between them."""
+
+    name = "low:high"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Read both numbers."""
+        low, colon, high = str(value).partition(":")
+        if not colon:
+            self.fail(f"{value!r} is not a range like 0:10.", param, ctx)
+        return options.NUMBER.convert(low, param, ctx), options.NUMBER.convert(high, param, ctx)
+
+
+range_option = click.option(
+    "--range", "span", type=Span(), help="The range of values, like 0:10; the same as --low and --high."
+)
+series_option = click.option(
+    "--series", type=options.Whole(), metavar="SLOTS", help="Design a series of so many means, not one mean."
+)
+hides_option = click.option(
+    "--hides",
+    metavar="reading|window:K|step:D",
+    help="What a series hides: one reading, any K readings in a row, or a step of up to D for good.",
+)
+delta_option = click.option(
+    "--delta",
+    type=options.NUMBER,
+    default=1e-6,
+    show_default=True,
+    help="How likely a series may lose more than its loss.",
+)
+
+
+def design_series(slots: int, hides: str | None, delta: float, question: Question) -> SeriesDesign:
+    """Answer a question about a series, refusing what it has no use for."""
+    from tacit.theory import series
+
+    if hides is None:
+        raise ParameterError(
+            "a series must say what it hides: give --hides reading, --hides window:96 or --hides step:2."
+        )
+    for name in question.given():
+        if name not in _TAKEN:
+            raise ParameterError(f"a series has no use for {name.replace('_', ' ')}: leave it out.", name)
+    if question.agents is None:
+        raise ParameterError("a series needs a number of agents.", "agents")
+    low, high = question.span
+    return series.design_series(
+        slots, hides, agents=question.agents, low=low, high=high, keepers=question.keepers,
+        loss=1.0 if question.loss is None else question.loss, delta=delta,
+    )  # fmt: skip
+
+
+def print_series(made: SeriesDesign) -> None:
+    """Print the error of each mean, the loss of the whole series, and what else is hidden or not."""
+    from tacit.theory import series
+
+    up = output.up
+    who = f"{made.keepers} keeper{'s' * (made.keepers != 1)}" if made.keepers else "every agent"
+    failing = "" if made.delta == 0 else f", except with probability {made.delta:g}"
+    others = series.candidates(
+        made.slots, made.hides, agents=made.agents, span=made.high - made.low, keepers=made.keepers,
+        epsilon=made.loss, delta=made.delta or 1e-6,
+    )  # fmt: skip
+    sections: dict[str, list[output.Row]] = {
+        "Each mean": [
+            ("deviation", up(made.deviation), "standard deviation of the worst mean, in units of the values"),
+            ("noise", up(made.noise_deviation), f"standard deviation of one draw, by {who}"),
+        ],
+        "Whole series": [("loss", up(made.loss), f"for all {made.slots:,} means together{failing}")],
+        "Mechanism": [
+            (name, up(off), ("chosen: " if name == made.mechanism else "") + _MECHANISMS[name])
+            for name, off in sorted(others.items(), key=lambda item: item[1])
+        ],
+    }
+    if costs := made.costs():
+        sections["Other changes"] = [
+            (name, f"{up(cost)} ×", "NOT hidden" if cost > 2 else "of what a step costs")
+            for name, cost in costs.items()
+            if name != "step"
+        ]
+    title = f"{made.slots:,} means of {made.agents:,} agents; hides {made.hides}"
+    output.print_report(title, sections, _notes(made))
+
+
+def _notes(made: SeriesDesign) -> list[str]:
+    notes = []
+    if made.hides.kind == "step":
+        notes.append(
+            f"A change of up to {made.hides.size:g} from some slot on, for good, is hidden. Other changes of "
+            "that height move the messages so many times as far, and cost about as many times the loss."
+        )
+    if not made.keepers:
+        notes.append("Every agent adds noise of its own; with --keepers 1 or 2 the means are far closer.")
+    return notes
