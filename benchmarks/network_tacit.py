@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
 
@@ -32,9 +33,10 @@ class Held:
 
     def __init__(self, inner: WebsocketTransport, *, holds: bool) -> None:
         self._inner, self._holds = inner, holds
-        self._go, self._done = asyncio.Event(), asyncio.Event()
+        self._going, self._done = False, asyncio.Event()
         self._made = self._until = 0
-        self.open, self.send, self.close = inner.open, inner.send, inner.close
+        self.send, self.close = inner.send, inner.close
+        self._arrived: Callable[[], None] = lambda: None
 
     @property
     def dropped(self) -> int:
@@ -46,18 +48,22 @@ class Held:
         """As the transport within."""
         return self._inner.network
 
-    async def receive(self) -> list[Arrival]:
-        """Wait for the turn, and for what arrives."""
-        if self._holds and self._made:  # before the first round members must meet
-            await self._go.wait()
-        return await self._inner.receive()
+    async def open(self, arrived: Callable[[], None]) -> None:
+        """As the transport within."""
+        self._arrived = arrived
+        await self._inner.open(arrived)
+
+    def take(self) -> list[Arrival]:
+        """Return what arrived, during a turn."""
+        held = self._holds and self._made and not self._going  # before the first round members must meet
+        return [] if held else self._inner.take()
 
     def notice(self, notice: Notice) -> None:
         """Count rounds, and hold when they are done."""
         if isinstance(notice, RoundClosed | Updated):
             self._made = notice.round + 1
             if self._made >= self._until:
-                self._go.clear()
+                self._going = False
                 self._done.set()
 
     async def rounds(self, count: int) -> None:
@@ -65,7 +71,8 @@ class Held:
         self._until += count
         if self._made < self._until:
             self._done.clear()
-            self._go.set()
+            self._going = True
+            self._arrived()
         await self._done.wait()
 
 

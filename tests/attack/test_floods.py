@@ -1,6 +1,5 @@
 """Whoever may connect may also shout: what is kept of it is bounded."""
 
-import asyncio
 import io
 import json
 
@@ -14,19 +13,16 @@ from tacit.runtime.transport.base import Frame, Inbox
 
 
 def test_what_waits_is_bounded_in_bytes_and_not_only_in_number():
-    async def main():
-        inbox = Inbox(frame_bytes=1000, most_bytes=10_000)
-        for _ in range(100):
-            inbox.put(bytes(1000))
-        assert inbox.dropped == 90
-        assert len(await inbox.take()) == 10
-        inbox.put(bytes(1000))  # and there is room again
-        assert [len(frame.data) for frame in await inbox.take() if isinstance(frame, Frame)] == [1000]
-        one = Inbox(frame_bytes=1000, most_bytes=10)
-        one.put(bytes(1000))  # the largest frame must always come through
-        assert one.dropped == 0
-
-    asyncio.run(main())
+    inbox = Inbox(frame_bytes=1000, most_bytes=10_000)
+    for _ in range(100):
+        inbox.put(bytes(1000))
+    assert inbox.dropped == 90
+    assert len(inbox.take()) == 10
+    inbox.put(bytes(1000))  # and there is room again
+    assert [len(frame.data) for frame in inbox.take() if isinstance(frame, Frame)] == [1000]
+    one = Inbox(frame_bytes=1000, most_bytes=10)
+    one.put(bytes(1000))  # the largest frame must always come through
+    assert one.dropped == 0
 
 
 def test_a_log_is_not_filled_by_refusals(played, tmp_path):

@@ -1,6 +1,5 @@
 """Agents that share a process share its disk and its noise, and nothing else."""
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import pytest
 from tacit.errors import LedgerError
 from tacit.protocol.records import Opened
 from tacit.runtime.ledger import flush
-from tacit.runtime.ledger.group_commit import save
+from tacit.runtime.ledger.group_commit import Saving, save_all
 from tacit.runtime.ledger.ledger import Ledger
 
 S = b"s" * 32
@@ -18,24 +17,36 @@ S = b"s" * 32
 
 FORKED = """
 import os
-from tacit.runtime.noise import _Shared
+from tacit.errors import StateError
+from tacit.noise.ahead import DrawnAhead, refill_together
+from tacit.noise.safe import SafeNoise
 
-shared = _Shared()
-shared.count(32)
-shared.draw(2.0**40)  # 31 more are kept now
-child = os.fork()
-draws = [shared.draw(2.0**40) for _ in range(31)]
-os.write(1, b"".join(b"%d\\n" % draw for draw in draws))  # at once: both write to one pipe
-if child:
-    os.waitpid(child, 0)
+source = SafeNoise(threads=1)
+pools = [DrawnAhead(source, lambda u: 2.0**40, depth=4) for _ in range(8)]
+refill_together(pools)
+if os.fork():
+    os.wait()
+    draws = [pool.take(0) for pool in pools]
+else:
+    for pool in pools:
+        try:
+            pool.take(0)
+        except StateError:
+            pass
+        else:
+            os._exit(1)
+    pools = [DrawnAhead(source, lambda u: 2.0**40, depth=4) for _ in range(8)]
+    refill_together(pools)
+    draws = [pool.take(0) for pool in pools]
+os.write(1, b"".join(b"%d\\n" % draw for draw in draws))
 """
 
 
-def test_noise_that_is_shared_is_not_shared_with_a_fork():
+def test_noise_that_is_drawn_together_is_not_shared_with_a_fork():
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, check=True)
     draws = done.stdout.split()
-    assert len(draws) == 62
-    assert len(set(draws)) == 62  # two equal by chance: once in 10^9 times
+    assert len(draws) == 16
+    assert len(set(draws)) == 16  # two equal by chance: once in 10^9 times
 
 
 @pytest.mark.skipif(not flush.can_flush_file_system(), reason="this system flushes files one by one")
@@ -49,12 +60,8 @@ def test_a_ledger_closed_while_it_is_saved_holds_nobody_up(folder, monkeypatch):
 
     monkeypatch.setattr("tacit.runtime.ledger.group_commit.flush_together", closing)
 
-    async def main():
-        waiting = [save(ledger, S, [Opened(S, (0,))]) for ledger in ledgers]
-        async with asyncio.timeout(300):
-            return await asyncio.gather(*waiting, return_exceptions=True)
-
-    assert [type(error) for error in asyncio.run(main())] == [OSError, OSError]
+    errors = save_all([Saving(ledger, S, [Opened(S, (0,))]) for ledger in ledgers])
+    assert [type(error) for error in errors] == [OSError, OSError]
     with pytest.raises(LedgerError):
         ledgers[0].append(S, [])
     ledgers[1].close()

@@ -35,8 +35,8 @@ class Asker:
     def __init__(self, session, sign):
         self.session, self.codec, self.sign, self.frames = session, Codec(session), sign, []
 
-    async def open(self):
-        self.inbox = Inbox(1 << 20)
+    async def open(self, arrived):
+        self.inbox = Inbox(1 << 20, arrived=arrived)
         self.inbox.seen(COORDINATOR, True)
 
     def send(self, _to, frame):
@@ -53,8 +53,8 @@ class Asker:
     def _say(self, body):
         self.inbox.put(self.codec.seal(COORDINATOR, body, self.sign), COORDINATOR)
 
-    async def receive(self):
-        return await self.inbox.take()
+    def take(self):
+        return self.inbox.take()
 
     async def close(self):
         pass

@@ -1,6 +1,5 @@
 """Real processes, real sockets, real faults: kill -9, hung members, stops and resumes, a cap that holds."""
 
-import asyncio
 import random
 import signal
 import socket
@@ -147,10 +146,7 @@ def test_a_frame_flood_does_not_block_the_loop():
     """The inbox drops what is too much; nothing else is lost."""
     from tacit.runtime.transport.base import Inbox
 
-    async def main():
-        inbox = Inbox(10, frames=100)
-        for k in range(1000):
-            inbox.put(b"%d" % k)
-        return len(await inbox.take()), inbox.dropped
-
-    assert asyncio.run(main()) == (100, 900)
+    inbox = Inbox(10, frames=100)
+    for k in range(1000):
+        inbox.put(b"%d" % k)
+    assert (len(inbox.take()), inbox.dropped) == (100, 900)

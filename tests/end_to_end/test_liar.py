@@ -29,6 +29,13 @@ ASKED = 1000  # times, for one and the same round
 ROUNDS = 6
 
 
+async def received(transport):
+    """Wait until something arrives, and return all of it."""
+    while not (arrivals := transport.take()):
+        await asyncio.sleep(0.01)
+    return arrivals
+
+
 class Liar:
     """Holds the coordinator's key and certificate, and keeps every byte it hears."""
 
@@ -48,7 +55,7 @@ class Liar:
             while self.play.run.running:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(0.05):
-                        for arrival in await self.transport.receive():
+                        for arrival in await received(self.transport):
                             if isinstance(arrival, Frame):
                                 self.answer(self.codec.open(arrival.data))
         finally:

@@ -180,8 +180,8 @@ class Liar:
         with self.book.open("a") as book:
             book.write(json.dumps(what) + "\n")
 
-    async def open(self):
-        self.inbox = Inbox(1 << 20)
+    async def open(self, arrived):
+        self.inbox = Inbox(1 << 20, arrived=arrived)
         self.inbox.seen(COORDINATOR, True)
 
     def send(self, _to, frame):
@@ -213,8 +213,8 @@ class Liar:
     def _say(self, body):
         self.inbox.put(self.codec.seal(COORDINATOR, body, self.sign), COORDINATOR)
 
-    async def receive(self):
-        arrived = await self.inbox.take()
+    def take(self):
+        arrived = self.inbox.take()
         assert all(isinstance(one, Frame) or one.who == COORDINATOR for one in arrived)
         return arrived
 

@@ -217,7 +217,7 @@ def test_an_agent_that_was_away_at_the_expiry_ends_its_session_without_the_netwo
     clock.date = EXPIRES + 1.0
 
     class Nowhere:
-        async def open(self):
+        async def open(self, _arrived):
             raise AssertionError("the network must not be opened")
 
         async def close(self):

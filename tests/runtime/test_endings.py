@@ -97,14 +97,14 @@ class Unconnected:
 
     dropped, network = 0, Network()
 
-    async def open(self):
+    async def open(self, _arrived):
         pass
 
     def send(self, *_):
         pass
 
-    async def receive(self):
-        await asyncio.Event().wait()
+    def take(self):
+        return []
 
     async def close(self):
         pass

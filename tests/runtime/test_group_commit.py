@@ -1,8 +1,6 @@
 """Ledgers of one process wait for the disk together, and nobody is told before it is there."""
 
-import asyncio
 import errno
-import threading
 
 import pytest
 
@@ -36,10 +34,8 @@ def spoke(u):
     return [Spoke(u, b"message %d" % u, 1e-3)]
 
 
-async def save_all(ledgers, u):
-    return await asyncio.gather(
-        *(group_commit.save(one, S, spoke(u)) for one in ledgers), return_exceptions=True
-    )
+def save_all(ledgers, u):
+    return group_commit.save_all([group_commit.Saving(one, S, spoke(u)) for one in ledgers])
 
 
 @linux
@@ -47,22 +43,20 @@ def test_one_flush_serves_all_and_comes_before_anyone_is_told(ledgers, monkeypat
     flushes, told = [], []
     real = store.flush_file_system
 
+    class Taker:
+        def take(self, _records):
+            assert flushes
+            told.append(self)
+
     def flush(descriptor):
-        assert not told
         assert all(ledger.said(S, 0) == b"message 0" for ledger in ledgers)  # written before the flush
         flushes.append(real(descriptor))
 
-    async def one(ledger):
-        await group_commit.save(ledger, S, spoke(0))
-        told.append(ledger)
-
-    async def main():
-        await asyncio.gather(*map(one, ledgers))
-
     monkeypatch.setattr(store, "flush_file_system", flush)
-    asyncio.run(main())
+    batch = [group_commit.Saving(ledger, S, spoke(0), [Taker()]) for ledger in ledgers]
+    assert group_commit.save_all(batch) == [None] * len(ledgers)
     assert len(flushes) == 1
-    assert told == ledgers
+    assert told == [item.takers[0] for item in batch]
 
 
 @linux
@@ -71,7 +65,7 @@ def test_a_failed_flush_ends_every_ledger_that_waited_for_it(ledgers, monkeypatc
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(store, "flush_file_system", broken)
-    outcomes = asyncio.run(save_all(ledgers, 0))
+    outcomes = save_all(ledgers, 0)
     assert [type(outcome) for outcome in outcomes] == [LedgerError] * len(ledgers)
     monkeypatch.undo()
     for ledger in ledgers:
@@ -90,7 +84,7 @@ def test_the_mark_never_runs_ahead_of_the_disk(ledgers, monkeypatch):
         seen.extend(mark.read_bytes() == old for mark, old in zip(marks, before, strict=True))
 
     monkeypatch.setattr(store, "flush_file_system", flush)
-    asyncio.run(save_all(ledgers, 0))
+    save_all(ledgers, 0)
     assert seen == [True] * len(ledgers)
     assert all(mark.read_bytes() != old for mark, old in zip(marks, before, strict=True))
 
@@ -106,40 +100,28 @@ def test_a_ledger_alone_flushes_its_own_file(ledgers, monkeypatch):
         insert(self, values)
 
     monkeypatch.setattr(store.Store, "_insert_some", noted)
-    asyncio.run(group_commit.save(ledgers[0], S, spoke(0)))
+    save_all(ledgers[:1], 0)
     assert levels == [2]  # FULL: the commit itself waits for the disk
     monkeypatch.setattr(store, "flush_file_system", lambda _: None)
-    asyncio.run(save_all(ledgers, 1))
+    save_all(ledgers, 1)
     assert levels[1:] == [1] * len(ledgers)  # NORMAL: the flush is the one that follows
-    asyncio.run(group_commit.save(ledgers[0], S, spoke(2)))
+    save_all(ledgers[:1], 2)
     assert levels[-1] == 2
 
 
 def test_without_such_a_flush_each_file_is_flushed(ledgers, monkeypatch):
     monkeypatch.setattr(group_commit, "can_flush_file_system", lambda: False)
     monkeypatch.setattr(store, "flush_file_system", None)
-    assert asyncio.run(save_all(ledgers, 0)) == [None] * len(ledgers)
+    assert save_all(ledgers, 0) == [None] * len(ledgers)
     assert all(ledger.said(S, 0) == b"message 0" for ledger in ledgers)
 
 
 def test_one_ledger_that_refuses_does_not_hold_up_the_others(ledgers):
     ledgers[2].append(S, spoke(0))
-    outcomes = asyncio.run(save_all(ledgers, 0))
+    outcomes = save_all(ledgers, 0)
     assert [outcome is None for outcome in outcomes] == [True, True, False, True, True]
     assert isinstance(outcomes[2], LedgerError)
-    assert asyncio.run(save_all(ledgers, 1)) == [None] * len(ledgers)  # nothing of it was left half done
-
-
-def test_what_is_being_saved_comes_to_its_end_when_the_program_ends(ledgers):
-    """`asyncio.run` cancels all tasks at its end: none may wait forever, and nothing is half saved."""
-
-    async def main():
-        for ledger in ledgers:
-            asyncio.ensure_future(group_commit.save(ledger, S, spoke(0)))  # noqa: RUF006
-        await asyncio.sleep(0)
-
-    asyncio.run(main())
-    assert all(ledger.said(S, 0) == b"message 0" for ledger in ledgers)
+    assert save_all(ledgers, 1) == [None] * len(ledgers)  # nothing of it was left half done
 
 
 def test_many_rows_at_once_are_all_or_none(ledgers):
@@ -162,59 +144,3 @@ def test_what_was_flushed_together_is_found_again(tmp_path):
     for i in range(3):
         with Ledger(tmp_path / f"{i}.ledger", create=False) as again:
             assert again.said(S, 0) == b"message 0"
-
-
-@linux
-def test_whoever_is_stopped_while_saving_waits_for_the_disk_and_holds_up_nobody(ledgers, monkeypatch):
-    """Its ledger would be closed next; the others of the same batch are told as ever."""
-    on_disk, real = [], store.flush_file_system
-
-    async def main():
-        loop, begun = asyncio.get_running_loop(), asyncio.Event()
-        stopped = threading.Event()
-
-        def flush(descriptor):
-            loop.call_soon_threadsafe(begun.set)
-            assert stopped.wait(300)
-            on_disk.append(real(descriptor))
-
-        monkeypatch.setattr(store, "flush_file_system", flush)
-        saves = [asyncio.ensure_future(group_commit.save(one, S, spoke(0))) for one in ledgers]
-        await begun.wait()
-        saves[0].cancel()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not saves[0].done()
-        saves[1].cancel()  # and this one learns of it only when all is over
-        stopped.set()
-        with pytest.raises(asyncio.CancelledError):
-            await saves[0]
-        assert on_disk
-        return await asyncio.gather(*saves, return_exceptions=True)
-
-    outcomes = asyncio.run(main())
-    assert [type(outcome) for outcome in outcomes[:2]] == [asyncio.CancelledError] * 2
-    assert outcomes[2:] == [None] * 3
-    assert all(ledger.said(S, 0) == b"message 0" for ledger in ledgers)
-
-
-def test_stopped_in_the_very_turn_in_which_all_is_saved(ledgers, monkeypatch):
-    """The one who waits is cancelled, then the desk is told that it is over, then the one who waits runs."""
-
-    async def main():
-        settle = group_commit._Desk._settle
-        save = asyncio.ensure_future(group_commit.save(ledgers[0], S, spoke(0)))
-
-        def cancelling(desk, batch, over):
-            save.cancel()
-            settle(desk, batch, over)
-
-        monkeypatch.setattr(group_commit._Desk, "_settle", cancelling)
-        await asyncio.wait([save], timeout=300)
-        assert save.cancelled()
-        monkeypatch.undo()
-        async with asyncio.timeout(300):
-            await group_commit.save(ledgers[0], S, spoke(1))  # the desk goes on
-
-    asyncio.run(main())
-    assert ledgers[0].said(S, 0) == b"message 0"

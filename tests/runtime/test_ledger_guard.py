@@ -1,6 +1,5 @@
 """The keys know how far each ledger had come: none is put back, with its mark or without, unseen."""
 
-import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -217,11 +216,8 @@ def test_ledgers_that_are_saved_together_wait_for_their_guards_too(tmp_path, mon
 
     monkeypatch.setattr(store, "flush_file_system", lambda _: waits.append(counts()))
 
-    async def main():
-        spoken = [group_commit.save(ledger, S, [Spoke(0, b"frame 0", 0.01)]) for ledger in ledgers]
-        await asyncio.gather(*spoken)
-
-    asyncio.run(main())
+    spoken = [group_commit.Saving(ledger, S, [Spoke(0, b"frame 0", 0.01)]) for ledger in ledgers]
+    assert group_commit.save_all(spoken) == [None] * 3
     assert waits == [[3, 3, 3], [4, 4, 4]]
     for ledger in ledgers:
         ledger.close()

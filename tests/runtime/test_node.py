@@ -11,6 +11,7 @@ import pytest
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
+from tacit.noise.ahead import refill_together
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.coordinator import CoordinatorMachine
@@ -23,7 +24,6 @@ from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.protocol.tables import AgentPhase
 from tacit.protocol.voice import Budget
 from tacit.runtime.agent import Agent, Peer
-from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger import group_commit
@@ -157,15 +157,16 @@ def test_what_is_sent_was_saved_before(session, keys, tmp_path, monkeypatch):
     assert len(set(seen)) == session.rounds * (session.n + 1)
 
 
-class FailingBook:
-    def __init__(self, ledger, after):
-        self._ledger, self._left = ledger, after
+def fails_after(ledger, count):
+    """Let a ledger's disk be full after so many writes."""
+    append, left = ledger.append, iter(range(count))
 
-    def append(self, session, records):
-        if self._left == 0:
+    def failing(session, records, *, flush=True):
+        if next(left, None) is None:
             raise LedgerError("the disk is full.")
-        self._left -= 1
-        self._ledger.append(session, records)
+        append(session, records, flush=flush)
+
+    ledger.append = failing
 
 
 def test_when_the_disk_fails_nothing_more_is_said(session, keys, tmp_path):
@@ -184,7 +185,7 @@ def test_when_the_disk_fails_nothing_more_is_said(session, keys, tmp_path):
         tasks = [asyncio.ensure_future(result_of(other)) for other in others]
         tasks.append(asyncio.ensure_future(result_of(coordinator(session, keys, tmp_path, network))))
         async with failing:
-            failing._node._book = FailingBook(failing._ledger, after=3)
+            fails_after(failing._ledger, 3)
             with pytest.raises(LedgerError, match="full"):
                 await failing.result()
         before = len(said)
@@ -244,7 +245,7 @@ def test_stopped_at_any_moment_the_same_bytes_are_repeated(session, keys, tmp_pa
 
 def test_above_the_cap_not_even_the_network_is_opened(session, keys, tmp_path):
     class Closed:
-        async def open(self):
+        async def open(self, _arrived):
             raise AssertionError("the network was opened")
 
     async def main():
@@ -312,14 +313,14 @@ def test_networked_and_simulated_are_the_same_to_the_last_bit(session, ring, key
     draws = script(session, 1)
 
     async def main():
-        network, clock, nodes, machines = MemoryNetwork(session), SystemClock(), [], []
+        network, nodes, machines = MemoryNetwork(session), [], []
         ledgers = [Ledger(tmp_path / f"{name}.ledger") for name in [*NAMES, "c"]]
         for i in range(session.n):
             sign, budget = keys[NAMES[i]].sign, Budget(cap=100.0)
             kind = PeerMachine if graph else AgentMachine
             machines.append(kind(session, i, VALUES[i], sign=sign, budget=budget))
             ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=1.0, diameter=1.0, cap=100.0)
-            noise = NoiseAhead(session, i, clock, Script(row[i] for row in draws))
+            noise = NoiseAhead(session, i, Script(row[i] for row in draws))
             nodes.append(Node(session.id, machines[i], network.transport(i), ledgers[i], noise=noise))
         if not graph:
             server = CoordinatorMachine(session, sign=keys["coordinator"].sign)
@@ -345,54 +346,18 @@ def test_networked_and_simulated_are_the_same_to_the_last_bit(session, ring, key
 
 def test_no_draw_is_made_between_hearing_and_speaking(session):
     """When message u is asked for, its draw and the next are there; draws are made after it has left."""
-
-    class Watched(Script):
-        made = 0
-
-        def draw(self, scale, size=None):
-            self.made += 1
-            return super().draw(scale, size)
-
-    async def main():
-        source = Watched([7] * 100)
-        noise = NoiseAhead(session, 0, SystemClock(), source)
-        await noise.prime(0)
-        for u in range(session.rounds):
-            before = source.made
-            assert before > min(u + 1, session.rounds - 1)
-            assert noise.ready(u)
-            await noise.draw(u)
-            assert source.made == before
-            noise.refill()
-            await noise._settle()
-        await noise.close()
-
-    limited(main())
-
-
-def test_draws_after_skipped_updates_are_handed_out_on_the_grid(session):
-    class Stepped:
-        def __init__(self):
-            self.time, self.slept = 0.03, []
-
-        def now(self):
-            return self.time
-
-        async def sleep(self, seconds):
-            self.slept.append(seconds)
-            self.time += seconds
-
-    async def main():
-        clock = Stepped()
-        noise = NoiseAhead(session, 0, clock, Script(range(100)))
-        await noise.prime(0)
-        await noise.draw(0)
-        assert clock.slept == []
-        await noise.draw(4)
-        assert clock.slept == [pytest.approx(0.07)]
-        await noise.close()
-
-    limited(main())
+    source = Script([7] * 100)
+    noise = NoiseAhead(session, 0, source)
+    refill_together([noise.pool])
+    for u in range(session.rounds):
+        left = len(source._draws)
+        assert 100 - left > min(u + 1, session.rounds - 1)
+        assert noise.ready(u)
+        noise.take(u)
+        assert len(source._draws) == left
+        if noise.low():
+            refill_together([noise.pool])
+    noise.close()
 
 
 def test_rounds_keep_their_pace(session, keys, tmp_path):
@@ -412,7 +377,7 @@ def test_rounds_keep_their_pace(session, keys, tmp_path):
             self.time += seconds
 
     class Hasty:
-        ended = False
+        ended, codec = False, Codec(known)
         session = known
         phase, wake, done = AgentPhase.WAITING, 0.0, 0
 

@@ -1,12 +1,8 @@
-"""Draws are shared out among the agents of one process: each to one agent, for one update."""
-
-import asyncio
-import threading
+"""Draws are made together for all machines of a process: each goes to one of them, for one update."""
 
 import numpy as np
-import pytest
 
-from tacit.runtime import noise
+from tacit.noise.ahead import DrawnAhead, refill_together
 
 
 class Counting:
@@ -22,91 +18,49 @@ class Counting:
         return int(drawn[0]) if size is None else drawn
 
 
-@pytest.fixture
-def shared():
-    made = noise._Shared()
-    made._source = Counting()
-    return made
+def pools(source, count, **more):
+    return [DrawnAhead(source, lambda u: 2.0 ** (40 - u), depth=4, **more) for _ in range(count)]
 
 
-def test_no_number_is_handed_out_twice(shared):
-    shared.count(10)
-    drawn = [shared.draw(scale) for _ in range(50) for scale in (2.0**40, 2.0**41)]
-    assert len(set(drawn)) == len(drawn)
-    assert all(size == 10 for _, size in shared._source.calls)
-    assert len(shared._source.calls) == 10
+def test_no_number_is_handed_out_twice_and_each_scale_is_drawn_for_once():
+    source = Counting()
+    made = pools(source, 10)
+    refill_together(made)
+    assert source.calls == [(2.0 ** (40 - u), 10) for u in range(4)]
+    drawn = [[pool.take(u) for u in range(3)] for pool in made]
+    assert all(10 * u <= row[u] < 10 * (u + 1) for row in drawn for u in range(3))  # of the right scale
+    refill_together(made)
+    drawn += [[pool.take(u) for u in (3, 4, 5)] for pool in made]
+    numbers = [number for row in drawn for number in row]
+    assert len(set(numbers)) == len(numbers)
 
 
-def test_a_number_has_the_scale_it_was_asked_for(shared):
-    shared.count(4)
-    first, second = shared.draw(3.0), shared.draw(5.0)
-    assert [call[0] for call in shared._source.calls] == [3.0, 5.0]
-    assert first < 4 <= second  # the first four were drawn for 3.0, the next for 5.0
+def test_one_alone_draws_for_itself_alone_and_vectors_are_drawn_one_by_one():
+    source = Counting()
+    refill_together(pools(source, 1, messages=2))
+    assert source.calls == [(2.0**40, None), (2.0**39, None)]
+    source.calls.clear()
+    made = pools(source, 2, size=3, messages=1)
+    refill_together(made)
+    assert source.calls == [(2.0**40, 3)] * 2
+    assert set(made[0].take(0)).isdisjoint(made[1].take(0))
 
 
-def test_an_agent_alone_draws_for_itself_alone(shared):
-    shared.count(1)
-    shared.draw(3.0)
-    assert shared._source.calls == [(3.0, 1)]
-    assert not shared._drawn[3.0]
+def test_pools_of_different_sources_are_not_mixed():
+    sources = Counting(), Counting()
+    refill_together([*pools(sources[0], 2), *pools(sources[1], 3)])
+    assert {size for _, size in sources[0].calls} == {2}
+    assert {size for _, size in sources[1].calls} == {3}
 
 
-def test_after_a_fork_nothing_drawn_before_is_used(shared, monkeypatch):
-    shared.count(8)
-    before = {shared.draw(3.0)} | set(shared._drawn[3.0])
-    monkeypatch.setattr(noise.os, "getpid", lambda: shared._process + 1)
-    assert shared.draw(3.0) not in before
-
-
-def test_what_waits_is_bounded(shared):
-    shared.count(32)
-    for u in range(200):
-        shared.draw(1.0 + u)
-    assert len(shared._drawn) <= noise._SCALES
-
-
-def test_what_the_last_agent_leaves_is_thrown_away(shared):
-    shared.count(3)
-    before = {shared.draw(3.0)} | set(shared._drawn[3.0])
-    shared.count(-2)
-    assert shared._drawn[3.0]
-    shared.count(-1)
-    assert not shared._drawn
-    assert shared.draw(3.0) not in before
-
-
-def test_one_who_is_stopped_while_draws_are_made_stops_nobody_else():
-    async def main():
-        go, pools = threading.Event(), [Waiting(), Waiting()]
-        pools[0].go = pools[1].go = go
-        refills = noise._Refills()
-        first, second = (refills.begin(pool) for pool in pools)
-        assert first is second  # one thread draws for both
-        stopped, other = (asyncio.ensure_future(waiting_for(drawing)) for drawing in (first, second))
-        await asyncio.sleep(0)
-        stopped.cancel()
-        go.set()
-        await other
-        assert [pool.filled for pool in pools] == [1, 1]
-        with pytest.raises(asyncio.CancelledError):
-            await stopped
-        await refills.begin(pools[0])  # and the next ones are begun anew
-        assert [pool.filled for pool in pools] == [2, 1]
-
-    asyncio.run(main())
-
-
-async def waiting_for(drawing):
-    ahead = object.__new__(noise.NoiseAhead)
-    ahead._behind = drawing
-    await ahead._settle()
-
-
-class Waiting:
-    """Takes the place of `DrawnAhead`."""
-
-    filled = 0
-
-    def refill(self):
-        assert self.go.wait(20)
-        self.filled += 1
+def test_draws_taken_while_others_are_made_leave_no_gap():
+    """The loop hands out draws while a thread refills: what is missing then is drawn for next time."""
+    source = Counting()
+    [pool] = made = pools(source, 1)
+    refill_together(made)
+    pool.take(0)
+    source.draw = lambda _scale, _size=None: (pool.take(1) and 99) or 99
+    refill_together(made)
+    source.draw = lambda _scale, _size=None: 100
+    refill_together(made)
+    assert [pool.take(u) for u in (2, 3, 4)][1:] == [3, 99]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.agent import Agent, AgentResult, Peer
-    from tacit.runtime.participant import Participant, Taker
+    from tacit.runtime.ledger.group_commit import Taker
+    from tacit.runtime.participant import Participant
 
 CODES = """\b
 Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or

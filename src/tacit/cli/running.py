@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tacit.protocol.codec import Sign
     from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
-    from tacit.runtime.participant import Participant, Taker
+    from tacit.runtime.ledger.group_commit import Taker
+    from tacit.runtime.participant import Participant
     from tacit.runtime.status.status import Status
 
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130

@@ -47,6 +47,8 @@ DOMAIN = b"tacit message v1\0"
 """Signed before every head, so that no signature made for something else fits a message."""
 _REPORTS_DOMAIN = b"tacit reports v1\0"
 _SHORT, _RECENT = 4096, 2048  # frames of at most so many bytes are remembered, and so many of them
+MOST_REMEMBERED = _RECENT // 2
+"""So many frames can be opened beforehand, and are still remembered when they are opened again."""
 
 Sign: TypeAlias = Callable[[bytes], bytes]
 """Ed25519 signing with the owner's key, as of `cryptography`'s private key: ``key.sign``."""

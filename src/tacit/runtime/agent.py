@@ -30,11 +30,12 @@ from tacit.protocol.voice import start_state
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
-from tacit.runtime.participant import Participant, Taker, loaded, number_of
+from tacit.runtime.participant import Participant, loaded, number_of
 from tacit.runtime.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -159,18 +160,17 @@ class _Speaker(Participant):
         else:
             self.machine = self._machine(session, self.number, self._value, sign=sign, budget=budget)
         self._value = None  # the state is the machine's now
-        book = self._book(ledger, records)
+        self._tell_takers(records)
         self._require_undisputed()
-        noise = NoiseAhead(session, self.number, self._clock)
-        machine, watch = self.machine, self._notice
         return Node(
             session.id,
-            machine,
+            self.machine,
             self._transport,
-            book,
-            noise=noise,
+            ledger,
+            takers=self._takers,
+            noise=NoiseAhead(session, self.number),
             clock=self._clock,
-            watch=watch,
+            watch=self._notice,
             pace=self._pace,
         )
 

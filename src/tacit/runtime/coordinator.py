@@ -17,9 +17,10 @@ from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
-from tacit.runtime.participant import Participant, Taker, loaded
+from tacit.runtime.participant import Participant, loaded
 from tacit.runtime.session.cancellation import is_cancelled
 from tacit.runtime.transport.base import Transport
 
@@ -100,11 +101,13 @@ class Coordinator(Participant):
         # With another ledger it would forget rounds that agents have made.
         key_guard.bind(self.identity.directory, self.session.id, ledger.identity)
         self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
+        self._tell_takers(records)
         return Node(
             self.session.id,
             self.machine,
             self._transport,
-            self._book(ledger, records),
+            ledger,
+            takers=self._takers,
             clock=self._clock,
             watch=self._notice,
             pace=self._pace,

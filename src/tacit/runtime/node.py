@@ -1,15 +1,10 @@
-"""One machine, driven: hear, save, then speak.
-
-The order is the whole point. What a machine returns is saved first, and is on the disk when the ledger
-says so; only then do its messages leave. If saving fails, nothing leaves, and the machine is never
-used again: the next run starts from what the ledger has. What arrives together is saved together,
-so a coordinator of a thousand waits for the disk once per burst.
-"""
+"""One machine and what it needs to run: a transport, a ledger, noise, a clock. A `Host` drives it."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, final
@@ -30,16 +25,23 @@ from tacit.protocol.effects import (
     Updated,
 )
 from tacit.runtime.clock import Clock, SystemClock
-from tacit.runtime.ledger.group_commit import Book, save
+from tacit.runtime.host import Host
+from tacit.runtime.ledger.group_commit import Saving, Taker
+from tacit.runtime.noise import GRID
 from tacit.runtime.transport.base import Arrival, Frame, Transport
+from tacit.runtime.workers import finished
 
 if TYPE_CHECKING:
+    from tacit.protocol.codec import Codec
     from tacit.protocol.session import Session
     from tacit.protocol.tables import Phase
+    from tacit.runtime.ledger.ledger import Ledger
     from tacit.runtime.noise import NoiseAhead
 
 _BURST = 4096
-"""So many arrivals are handled before the ledger is written and answers leave."""
+"""Maximum number of arrivals handled before the ledger is written and answers leave."""
+_HEAVY = 4096
+"""Machines with more components than this compute on another thread."""
 
 LINGER = 1.0
 _DAY = 86_400.0
@@ -48,10 +50,11 @@ _OVER = {"finished", "stopped", "declined"}
 
 
 class Driven(Protocol):
-    """What is driven: a machine of `tacit.protocol`."""
+    """What is driven: a machine of `tacit.protocol`. One that needs noise also has `wants_noise`."""
 
     phase: Phase
     session: Session
+    codec: Codec
 
     @property
     def ended(self) -> bool:
@@ -70,7 +73,7 @@ class Driven(Protocol):
 
 @final
 class Node:
-    """Drives one machine until it is over.
+    """Runs one machine until it is over.
 
     Parameters
     ----------
@@ -78,10 +81,12 @@ class Node:
         New, or made with `resume`.
     transport : Transport
         Not opened yet.
-    book : Book
-        The ledger.
+    ledger : Ledger
+        Where its records are saved before its messages leave.
+    takers : sequence
+        Told of records once they are saved.
     noise : NoiseAhead, optional
-        For machines that need draws; these have `wants_noise`.
+        For machines that need draws; these have `wants_noise` and `update`.
     watch : callable, optional
         Told of each notice, after what it is about is saved and sent.
     pace : float
@@ -95,8 +100,9 @@ class Node:
         session_id: bytes,
         machine: Driven,
         transport: Transport,
-        book: Book,
+        ledger: Ledger,
         *,
+        takers: Sequence[Taker] = (),
         noise: NoiseAhead | None = None,
         clock: Clock | None = None,
         watch: Callable[[Notice], None] = lambda _: None,
@@ -104,17 +110,23 @@ class Node:
         stopped_linger: float | None = None,
         pace: float = 0.0,
     ) -> None:
-        self._id, self.machine, self._transport, self._book = session_id, machine, transport, book
+        self._id, self.machine, self._transport = session_id, machine, transport
+        self._ledger, self._takers = ledger, tuple(takers)
         self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
         self._linger, self._pace = linger, pace
         self._stopped_linger = linger if stopped_linger is None else max(linger, stopped_linger)
-        self._last_round = -math.inf
+        self.heavy = machine.session.components > _HEAVY
+        self._arrived: deque[Event] = deque()
+        self._open = False
         self._halting = False
-        self._stirred = False  # a tick is due, or someone wants to leave
-        self._waiting: asyncio.Timeout | None = None  # for what arrives
+        self._last_round = self._resting = -math.inf
         self._alarm: asyncio.Future[None] | None = None
         self._alarm_at = math.inf
+        self._drawing: asyncio.Future[None] | None = None
+        self._refilling: asyncio.Future[None] | None = None
         self._over_since: float | None = None
+        self._host: Host | None = None
+        self._done: asyncio.Future[None] | None = None
 
     def halt(self) -> None:
         """Leave the session for good (coordinator: end it). To stop for now, cancel `run`."""
@@ -122,30 +134,154 @@ class Node:
         self._stir()
 
     async def run(self) -> None:
-        """Open the network and drive the machine until it is over."""
+        """Open the network and let the host drive the machine until it is over."""
+        self._host, self._done = Host.here(), asyncio.get_running_loop().create_future()
         try:
             if self._expired() and not self.machine.ended:
-                await self._handle([Expired()])
-                return
-            if self._noise is not None:
-                await self._noise.prime(self._update)
-            await self._transport.open()
-            await self._handle([Start()])
-            while not self._over():
-                events = [_event(arrival) for arrival in await self._arrivals()]
-                if self._halting:
-                    self._halting = False
-                    events.append(Halt())
-                for start in range(0, max(1, len(events)), _BURST):
-                    await self._handle(events[start : start + _BURST])
+                self._linger = self._stopped_linger = 0.0
+            else:
+                if self._noise is not None:
+                    self._noise.begin(self._update)
+                    await finished(self._host.refill(self._noise.pool))
+                await self._transport.open(self._stir)
+                self._open = True
+                self._arrived.append(Start())
+            self._host.add(self)
+            await self._done
         finally:
-            if self._alarm is not None:
-                self._alarm.cancel()
             await self._shut()
+
+    # ---- what the host calls -------------------------------------------------------------------------
+
+    def take(self) -> Sequence[tuple[Codec, bytes]]:
+        """Take all that arrived, and return the frames of it."""
+        if not self._open or self._clock.now() < self._resting:
+            return ()
+        arrivals = self._transport.take()
+        self._arrived.extend(map(_event, arrivals))
+        codec = self.machine.codec
+        return [(codec, arrival.data) for arrival in arrivals if isinstance(arrival, Frame)]
+
+    def handle(self) -> Sequence[Step]:
+        """Let the machine handle what was taken, and the noise it wants for that.
+
+        The clock comes first: a machine whose session has expired must not answer what came in meanwhile.
+        """
+        now, machine, arrived = self._clock.now(), self.machine, self._arrived
+        if now < self._resting:
+            return ()
+        steps = []
+        if self._expired() and not self._is_over:
+            steps.append(machine.handle(Expired()))
+        steps += [machine.handle(arrived.popleft()) for _ in range(min(len(arrived), _BURST))]
+        if self._halting:
+            self._halting = False
+            steps.append(machine.handle(Halt()))
+        self._give_noise(steps)
+        steps.append(machine.handle(Tick(now)))  # timers that were set start to run
+        self._give_noise(steps)
+        return steps
+
+    def _give_noise(self, steps: list[Step]) -> None:
+        """Hand out draws that were complete before they were wanted; `handled` sees to others."""
+        while (u := self._wanted()) is not None and self._drawing is None:
+            assert self._noise is not None
+            if not self._noise.ready(u):
+                return
+            steps.append(self.machine.handle(NoiseReady(u, self._noise.take(u))))
+
+    def saving(self, steps: Sequence[Step]) -> Saving:
+        """Return what must be saved before these steps are carried out."""
+        records = [record for step in steps for record in step.records]
+        return Saving(self._ledger, self._id, records, self._takers)
+
+    def carry_out(self, steps: Sequence[Step]) -> None:
+        """Send what is saved by now, then show what happened."""
+        send, watch, ended = self._transport.send, self._watch, False
+        for step in steps:
+            for message in step.messages:
+                send(message.to, message.frame)
+        for step in steps:
+            for notice in step.notices:
+                watch(notice)
+                ended = ended or isinstance(notice, _ROUND_ENDS)
+        if self._noise is not None and self._noise.low():
+            self._refill()
+        if self._pace and ended:
+            now = self._clock.now()
+            self._resting = self._last_round = max(now, self._last_round + self._pace)
+
+    def handled(self) -> None:
+        """See what is to be done next: end, go on at once, wait until some time, draw noise."""
+        now = self._clock.now()
+        if self._is_over and self._over_since is None:
+            self._over_since = now
+        wake = self._next_wake() if self._over_since is None else self._over_since + self._last_words
+        if self._over_since is not None and wake <= now:
+            self._end()
+            return
+        if self._drawing is None and self._wanted() is not None:
+            self._drawing = asyncio.ensure_future(self._catch_up())
+            self._drawing.add_done_callback(self._caught_up)
+        wake = max(wake, self._resting)
+        if wake <= now or (self._arrived and now >= self._resting):
+            self._stir()
+        else:
+            self._set_alarm(wake)
+
+    def fail(self, error: Exception) -> None:
+        """Never use the machine again; `run` raises the error."""
+        if self._done is not None and not self._done.done():
+            self._done.set_exception(error)
+
+    # ---- noise ---------------------------------------------------------------------------------------
 
     @property
     def _update(self) -> int:
-        return int(self.machine.voice.update)  # type: ignore[attr-defined]
+        return int(self.machine.update)  # type: ignore[attr-defined]
+
+    def _wanted(self) -> int | None:
+        if self._noise is None:
+            return None
+        wanted: int | None = self.machine.wants_noise  # type: ignore[attr-defined]
+        return wanted
+
+    def _refill(self) -> None:
+        """Draw what comes next, in the background."""
+        assert self._host is not None
+        assert self._noise is not None
+        self._refilling = self._host.refill(self._noise.pool)
+        self._refilling.add_done_callback(self._refilled)
+
+    def _refilled(self, refilling: asyncio.Future[None]) -> None:
+        error = None if refilling.cancelled() else refilling.exception()
+        if isinstance(error, Exception):
+            self.fail(error)
+
+    async def _catch_up(self) -> None:
+        """Wait for a draw that is not complete: updates were skipped, or came too fast.
+
+        It is handed out on a coarse grid of time, whenever it was complete.
+        """
+        assert self._host is not None
+        assert self._noise is not None
+        if self._refilling is not None:
+            await finished(self._refilling)
+        u = self._wanted()
+        if u is not None and not self._noise.ready(u):
+            self._noise.begin(u)
+            await finished(self._host.refill(self._noise.pool))
+        await self._clock.sleep(GRID - self._clock.now() % GRID)
+
+    def _caught_up(self, drawing: asyncio.Future[None]) -> None:
+        self._drawing = None
+        error = None if drawing.cancelled() else drawing.exception()
+        if isinstance(error, Exception):
+            self.fail(error)
+        else:
+            self._stir()
+
+    # ---- time ----------------------------------------------------------------------------------------
 
     def _expired(self) -> bool:
         """Whether the session has expired, by this machine's clock."""
@@ -160,31 +296,6 @@ class Node:
     def _is_over(self) -> bool:
         return self.machine.phase.value in _OVER
 
-    def _over(self) -> bool:
-        """Whether the machine is over, and has been for a while."""
-        if not self._is_over:
-            return False
-        if self._over_since is None:
-            self._over_since = self._clock.now()
-        return self._clock.now() >= self._over_since + self._last_words
-
-    async def _arrivals(self) -> list[Arrival]:
-        """Wait until something arrives, a tick is due or someone wants to leave; return what arrived."""
-        wake = self._next_wake() if self._over_since is None else self._over_since + self._last_words
-        if wake <= self._clock.now():
-            self._stirred = True
-        else:
-            self._set_alarm(wake)
-        try:
-            async with asyncio.timeout(None) as self._waiting:
-                if self._stirred:
-                    self._waiting.reschedule(-math.inf)
-                return await self._transport.receive()
-        except TimeoutError:
-            return []
-        finally:
-            self._waiting, self._stirred = None, False
-
     def _next_wake(self) -> float:
         """Return when the machine wants a tick, or when the session expires if that is sooner."""
         wake, left = self.machine.wake, self.machine.session.expires - self._clock.wall()
@@ -192,13 +303,11 @@ class Node:
         return end if wake is None else min(wake, end)
 
     def _stir(self, _: object = None) -> None:
-        """Wait no longer."""
-        if self._waiting is not None and not self._stirred:
-            self._waiting.reschedule(-math.inf)
-        self._stirred = True
+        if self._host is not None and self._done is not None and not self._done.done():
+            self._host.stir(self)
 
     def _set_alarm(self, wake: float) -> None:
-        """Be stirred by then. An alarm that is set already may ring too early: that does no harm."""
+        """Wake no later than `wake`; an alarm that rings too early does no harm, so it is left as it is."""
         if self._alarm is not None and not self._alarm.done():
             if self._alarm_at <= wake:
                 return
@@ -209,56 +318,25 @@ class Node:
             self._alarm = asyncio.ensure_future(self._clock.sleep(wake - self._clock.now()))
             self._alarm.add_done_callback(self._stir)
 
-    async def _handle(self, events: Sequence[Event]) -> None:
-        """Let the machine take events and the noise it wants for them; save; send; show.
+    # ---- the end -------------------------------------------------------------------------------------
 
-        The clock comes first: a machine whose session has expired must not answer what came in meanwhile.
-        """
-        if self._expired() and not self._is_over:
-            events = [Expired(), *(event for event in events if not isinstance(event, Expired))]
-        steps = [self.machine.handle(event) for event in events]
-        steps = await self._with_noise(steps)
-        steps.append(self.machine.handle(Tick(self._clock.now())))  # timers that were set start to run
-        await self._carry_out(await self._with_noise(steps))
-        if self._noise is not None:
-            self._noise.refill()
-
-    async def _with_noise(self, steps: list[Step]) -> list[Step]:
-        """Let the machine take the noise it wants; what cannot wait for it is carried out first."""
-        while self._noise is not None and (u := self._wanted()) is not None:
-            if not self._noise.ready(u):
-                await self._carry_out(steps)
-                steps = []
-            draw = await self._noise.draw(u)
-            steps.append(self.machine.handle(NoiseReady(u, draw)))
-        return steps
-
-    def _wanted(self) -> int | None:
-        wanted: int | None = self.machine.wants_noise  # type: ignore[attr-defined]
-        return wanted
-
-    async def _carry_out(self, steps: Sequence[Step]) -> None:
-        records = [record for step in steps for record in step.records]
-        if records:
-            await save(self._book, self._id, records)
-        else:
-            await asyncio.sleep(0)  # others in this loop live too
-        for step in steps:
-            for message in step.messages:
-                self._transport.send(message.to, message.frame)
-        notices = [notice for step in steps for notice in step.notices]
-        for notice in notices:
-            self._watch(notice)
-        if self._pace and any(isinstance(notice, _ROUND_ENDS) for notice in notices):
-            await self._clock.sleep(max(0.0, self._last_round + self._pace - self._clock.now()))
-            self._last_round = self._clock.now()
+    def _end(self) -> None:
+        if self._done is not None and not self._done.done():
+            self._done.set_result(None)
 
     async def _shut(self) -> None:
+        assert self._host is not None
+        for waiting in (self._alarm, self._drawing):
+            if waiting is not None:
+                waiting.cancel()
+        await self._host.remove(self)
         with suppress(Exception):
             await self._transport.close()
         if self._noise is not None:
-            with suppress(Exception):
-                await self._noise.close()
+            if self._refilling is not None:
+                with suppress(Exception):
+                    await finished(self._refilling)
+            self._noise.close()
 
 
 def _event(arrival: Arrival) -> Event:

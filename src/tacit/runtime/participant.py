@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from tacit.errors import InputError
 from tacit.protocol.effects import Notice, Refused
 from tacit.runtime.identity.identity import Identity
-from tacit.runtime.ledger.group_commit import Book
+from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
 
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
 _NOTICES = 10_000
 """So many notices are kept for whoever iterates; the oldest go first."""
-
-
-class Taker(Protocol):
-    """Told of records once they are saved: a `TranscriptWriter`, a `Status`."""
-
-    def take(self, records: Iterable[Record]) -> None:
-        """Take all records of the ledger at the start, then each step's."""
-        ...
 
 
 class Participant(ABC):
@@ -123,15 +115,10 @@ class Participant(ABC):
     def _made(self, ledger: Ledger) -> Node:
         """Return the node that drives this kind of member."""
 
-    def _book(self, ledger: Ledger, records: Sequence[Record]) -> Book:
-        """Return a ledger whose takers know what was recorded before, and are told what will be."""
-        if not self._takers:
-            return ledger
-        from tacit.runtime.transcript import Recorded
-
+    def _tell_takers(self, records: Sequence[Record]) -> None:
+        """Tell what was recorded before; the node tells what will be."""
         for taker in self._takers:
             taker.take(records)
-        return Recorded(ledger, *self._takers)
 
     def _notice(self, notice: Notice) -> None:
         if isinstance(notice, Refused):

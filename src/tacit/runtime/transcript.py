@@ -22,9 +22,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol, Self, final
+from typing import Self, final
 
 from tacit.errors import FileError, LedgerError
 from tacit.files import begins_as, open_own, sync_directory
@@ -231,25 +231,3 @@ class TranscriptWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Book(Protocol):
-    def append(self, session: bytes, records: Sequence[Record]) -> None: ...
-
-
-class _Taker(Protocol):
-    def take(self, records: Sequence[Record], /) -> None: ...
-
-
-@final
-class Recorded:
-    """A ledger whose records also go into a transcript or a status, after they are saved: for a `Node`."""
-
-    def __init__(self, book: _Book, *takers: _Taker) -> None:
-        self._book, self._takers = book, takers
-
-    def append(self, session: bytes, records: Sequence[Record]) -> None:
-        """Save durably, then write what became public."""
-        self._book.append(session, records)
-        for taker in self._takers:
-            taker.take(records)

@@ -1,9 +1,8 @@
 """What a running member shows of itself: a snapshot, and metrics, over HTTP on this machine.
 
-Give `Status.notice` to a node as its `watch`, and `Status.take` the records that were saved
-(``Recorded(ledger, transcript, status)`` of `tacit.runtime.transcript` does). Only public things and counts
-are kept: the feedback, never a state, a value or a draw. `tacit.runtime.status.server` answers ``/status``
-(JSON) and ``/metrics`` (Prometheus).
+Give `Status.notice` to a node as its `watch`, and the status itself as one of its `takers`. Only public
+things and counts are kept: the feedback, never a state, a value or a draw. `tacit.runtime.status.server`
+answers ``/status`` (JSON) and ``/metrics`` (Prometheus).
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ in the session's roster; the coordinator is `COORDINATOR`.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -83,19 +82,19 @@ class Transport(Protocol):
         """How this member is connected now."""
         ...
 
-    async def open(self) -> None:
-        """Begin to listen and to connect; returns before anyone is connected."""
+    async def open(self, arrived: Callable[[], None] = lambda: None) -> None:
+        """Begin to listen and to connect; returns before anyone is connected.
+
+        `arrived` is called, in the same event loop, whenever there is something to `take`.
+        """
         ...
 
     def send(self, to: int | None, frame: bytes) -> None:
         """Send to one member, or to all who listen to this one (None). Never fails: frames may be lost."""
         ...
 
-    async def receive(self) -> list[Arrival]:
-        """Wait until something arrives and return all of it.
-
-        If cancelled while waiting nothing is lost. Raises `NetworkError` if there will never be a connection.
-        """
+    def take(self) -> list[Arrival]:
+        """Return all that has arrived. Raises `NetworkError` if there will never be a connection."""
         ...
 
     async def close(self) -> None:
@@ -105,7 +104,7 @@ class Transport(Protocol):
 
 @final
 class Inbox:
-    """Where arrivals wait for their event loop.
+    """Where arrivals wait to be handled; `arrived` is called for each.
 
     Frames are bounded in length, in number and in bytes together. Presence needs no bound of its own: only
     the last word about each member is kept.
@@ -117,14 +116,15 @@ class Inbox:
         frames: int = INBOX_FRAMES,
         members: Callable[[int], bool] = lambda _: True,
         most_bytes: int = INBOX_BYTES,
+        arrived: Callable[[], None] = lambda: None,
     ) -> None:
+        self._arrived = arrived
         self.dropped = 0
         self._bytes, self._most_bytes = 0, max(most_bytes, frame_bytes)
         self._frame_bytes, self._most, self._member = frame_bytes, frames, members
         self._frames: deque[Frame] = deque()
         self._presence: dict[int, bool] = {}
         self._error: Exception | None = None
-        self._awake = asyncio.Event()
 
     def put(self, data: bytes, hint: int | None = None) -> None:
         """Keep a frame, unless it is too long or too many wait already."""
@@ -134,28 +134,27 @@ class Inbox:
             return
         self._bytes += len(data)
         self._frames.append(Frame(data, hint))
-        self._awake.set()
+        self._arrived()
 
     def seen(self, who: int, here: bool) -> None:
         """Keep that a member has come or gone."""
         if self._member(who):
             self._presence[who] = here
-            self._awake.set()
+            self._arrived()
 
     def fail(self, error: Exception) -> None:
         """Let `take` raise an error, after what has arrived before."""
         self._error = error
-        self._awake.set()
+        self._arrived()
 
-    async def take(self) -> list[Arrival]:
-        """Wait for arrivals and take all of them: who came and went first, then what was said."""
-        await self._awake.wait()
+    def take(self) -> list[Arrival]:
+        """Take all arrivals: who came and went first, then what was said."""
         arrivals: list[Arrival] = [Presence(who, here) for who, here in self._presence.items()]
         arrivals.extend(self._frames)
         if not arrivals and self._error is not None:
             raise self._error
-        if self._error is None:
-            self._awake.clear()
+        if self._error is not None:
+            self._arrived()  # to raise it next time
         self._presence.clear()
         self._frames.clear()
         self._bytes = 0

@@ -87,9 +87,9 @@ class MemoryTransport:
         """Who of the neighbours is in the network."""
         return Network(connected=tuple(filter(self._network.here, self._near)))
 
-    async def open(self) -> None:
+    async def open(self, arrived: Callable[[], None] = lambda: None) -> None:
         """Enter the network."""
-        self.inbox = Inbox(_FRAME_BYTES)
+        self.inbox = Inbox(_FRAME_BYTES, arrived=arrived)
         self._network.enter(self)
 
     def send(self, to: int | None, frame: bytes) -> None:
@@ -98,9 +98,9 @@ class MemoryTransport:
             if one in self._near:
                 self._network.carry(self.who, one, frame)
 
-    async def receive(self) -> list[Arrival]:
-        """Wait for what arrives."""
-        return await self.inbox.take()
+    def take(self) -> list[Arrival]:
+        """Return what has arrived."""
+        return self.inbox.take()
 
     async def close(self) -> None:
         """Leave the network."""

@@ -120,11 +120,11 @@ class WebsocketTransport:
             trouble=next(iter(self._why.values()), None),
         )
 
-    async def open(self) -> None:
+    async def open(self, arrived: Callable[[], None] = lambda: None) -> None:
         """Listen, and begin to connect."""
         self._credentials = Credentials(self._files)
         require_files(len(self._near) + LEDGER_FILES, f"{len(self._near):,} connections")
-        self._inbox = Inbox(self._frame_bytes, members=self._near.__contains__)
+        self._inbox = Inbox(self._frame_bytes, members=self._near.__contains__, arrived=arrived)
         if self._listen:
             most = _MOST_STRANGERS + len(self._near)
             room = raise_files() - len(self._near) - LEDGER_FILES - SPARE_FILES
@@ -157,10 +157,10 @@ class WebsocketTransport:
             if link is None or not link.send(frame):
                 self._lost += 1
 
-    async def receive(self) -> list[Arrival]:
-        """Wait for what arrives."""
+    def take(self) -> list[Arrival]:
+        """Return what has arrived, and read on where too much had."""
         assert self._inbox is not None
-        arrivals = await self._inbox.take()
+        arrivals = self._inbox.take()
         busy, self._busy = self._busy, []
         for link in busy:
             link.waiting = 0
