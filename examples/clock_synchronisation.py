@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, tell
 
-from tacit import Execution, Graph, design
+from tacit import Graph, History, design
 from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
@@ -66,7 +66,7 @@ def plan(promises: dict[str, Promise]) -> tuple[list[str], list[float]]:
 
 def synchronise(
     plan: Sequence[Promise], n: int, seed: int, private: bool
-) -> tuple[FloatArray, list[Execution], FloatArray]:
+) -> tuple[FloatArray, list[History], FloatArray]:
     """Run the sessions, then leave the clocks alone.
 
     Returns the skews, what happened in each session, and how far apart clocks were at every beacon.
@@ -84,7 +84,7 @@ def synchronise(
     return skew, runs, np.array(spreads)
 
 
-def guessed_skews(runs: Sequence[Execution], private: bool) -> FloatArray:
+def guessed_skews(runs: Sequence[History], private: bool) -> FloatArray:
     """Guess the skews from the second session: the clocks had been set to what was heard in the first."""
     begin, most = runs[0].y[-1], RANGES["skew"]
     if not private:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, rms, tell
 
-from tacit import Execution, Graph, design
+from tacit import Graph, History, design
 from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
@@ -31,7 +31,7 @@ def tenants_of(servers: int, made_up: np.random.Generator) -> list[FloatArray]:
     return [made_up.uniform(4, TENANT, crowd) for crowd in crowds]
 
 
-def passed_on(run: Execution, network: Graph) -> FloatArray:
+def passed_on(run: History, network: Graph) -> FloatArray:
     """Return by how much each server's load changes in each round.
 
     With the true average as target σ_i/(|N(i)|+1) is the same for all, so that what one gives over an edge

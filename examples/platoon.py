@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, rms, tell
 
-from tacit import Execution, design
+from tacit import History, design
 from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.mechanism import Mechanism
@@ -50,14 +50,14 @@ def drive(reference: FloatArray, position: FloatArray) -> tuple[FloatArray, Floa
     return positions, speeds, accelerations
 
 
-def agree(mechanism: Mechanism, values: FloatArray, seed: int | None) -> Execution:
+def agree(mechanism: Mechanism, values: FloatArray, seed: int | None) -> History:
     """Run one round a second; without a seed, without noise."""
     if seed is None:
         return mechanism.execute(values, np.zeros((SECONDS, mechanism.n)))
     return mechanism.execute(values, SimulatedNoise(seed).draw(mechanism.law, SECONDS, mechanism.n))
 
 
-def follow(run: Execution, guess: FloatArray, position: FloatArray) -> FloatArray:
+def follow(run: History, guess: FloatArray, position: FloatArray) -> FloatArray:
     """Return where an eavesdropper puts the trucks: it knows the control law and where all began."""
     reference = [guess]
     for heard in run.y[:-1]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from shared import FAILURE, Found, eavesdrop, joined, options, rms, tell
 
-from tacit import Execution, Graph, design
+from tacit import Graph, History, design
 from tacit.arrays import FloatArray, IntArray
 from tacit.audit import Prior
 from tacit.noise import SimulatedNoise
@@ -41,11 +41,11 @@ def bell(centre: float, deviation: float) -> Prior:
     return Prior((centre + deviation * edges).tolist(), np.exp(-(middles**2) / 2).tolist())
 
 
-def guesses(run: Execution, fused: FloatArray, deviation: FloatArray) -> FloatArray:
+def guesses(run: History, fused: FloatArray, deviation: FloatArray) -> FloatArray:
     """Guess every reading from all messages, the fused value and how good the sensors are."""
     columns = []
     for k, centre in enumerate(fused):
-        one = Execution(run.mechanism, *(part[..., k] for part in (run.theta, run.eta, run.x, run.y)))
+        one = History.full(run.mechanism, run.x[..., k], run.y[..., k])
         columns.append(eavesdrop(one, [bell(float(centre), s) for s in deviation]))
     return np.stack(columns, axis=1)
 
@@ -114,7 +114,7 @@ def report(found: Found, rounds: int, blind: float) -> None:
     )
 
 
-def picture(graph: Graph, place: IntArray, run: Execution, promised: float, out: Path) -> None:
+def picture(graph: Graph, place: IntArray, run: History, promised: float, out: Path) -> None:
     """Draw who hears whom, and how the two pollutants come together."""
     readings, at = run.theta[0], np.asarray(graph.positions)
     path = np.einsum("i,tik->tk", weights(run.mechanism), run.theta)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit import Execution
+from tacit import History
 from tacit.arrays import FloatArray
-from tacit.audit import Prior, Transcripts, reconstruct
+from tacit.audit import Prior, reconstruct
 from tacit.plots.style import FORMATS
 from tacit.rounding import shown_up
 
@@ -71,13 +71,13 @@ def tell(title: str, found: Mapping[str, Mapping[str, float]], rows: Sequence[tu
     print()
 
 
-def eavesdrop(execution: Execution, prior: Prior | Sequence[Prior]) -> FloatArray:
+def eavesdrop(execution: History, prior: Prior | Sequence[Prior]) -> FloatArray:
     """Return the best guess of every agent's value for whoever hears all messages.
 
     It is the posterior mean: under the prior, one for all or one each, no other guess has a smaller mean
     square error. With one-shot noise only the first message says anything.
     """
-    said = Transcripts.from_executions([execution.prefix(1) if execution.mechanism.shadowed else execution])
+    said = execution.prefix(1) if execution.mechanism.shadowed else execution
     n = execution.mechanism.n
     known = [prior] * n if isinstance(prior, Prior) else prior
     return np.array([reconstruct(said.of(i), known[i]).mean[0] for i in range(n)])

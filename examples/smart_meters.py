@@ -20,7 +20,7 @@ import pandapower as pp  # type: ignore[import-untyped]
 from scipy.stats import gamma
 from shared import FAILURE, Found, eavesdrop, joined, options, rms, tell
 
-from tacit import Distributed, Execution, Graph
+from tacit import Distributed, Graph, History
 from tacit.arrays import FloatArray
 from tacit.audit import Prior
 from tacit.mechanism.lattice import Lattice
@@ -56,7 +56,7 @@ def hearing(cables: nx.MultiGraph[int], homes: Sequence[int]) -> Graph:
     )
 
 
-def agree(promise: Promise, load: FloatArray, seed: int) -> tuple[Execution, float]:
+def agree(promise: Promise, load: FloatArray, seed: int) -> tuple[History, float]:
     """Return what happened and what it cost: with a server, on the lattice of a deployment."""
     mechanism, rounds = promise.mechanism, promise.rounds
     if isinstance(mechanism, Distributed):
@@ -65,7 +65,7 @@ def agree(promise: Promise, load: FloatArray, seed: int) -> tuple[Execution, flo
     lattice = Lattice.fitting(mechanism.law, rounds, 0, MOST)
     runs = simulate_on_lattice(mechanism, lattice, load, rounds, noise=SimulatedWholeNoise(seed))
     spent = account(lattice.agent(mechanism.law), rounds, adjacency=ADJACENCY)
-    return runs.execution(0).as_execution(), spent.total
+    return runs[0], spent.total
 
 
 def power_flow(feeder: Any, load: FloatArray | float) -> dict[str, float]:

@@ -6,6 +6,7 @@ The map of the package, from the ground up:
 - `tacit.graph`: who talks to whom.
 - `tacit.law`: what noise, when, and at what cost.
 - `tacit.mechanism`: what the paper's mechanisms do; pure functions of (state, noise).
+- `tacit.history`: what happened in a run, as one value and one file.
 - `tacit.theory`: what is claimed and proved of them; closed forms, no sampling.
 - `tacit.noise`: where randomness comes from.
 - `tacit.simulation`: what would happen.
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from tacit.comparison import compare
     from tacit.errors import Infeasible, InputError, TacitError
     from tacit.graph import Graph
+    from tacit.history import History
     from tacit.law import Constant, Fading, OneShot
-    from tacit.mechanism import ClientServer, Distributed, Execution
+    from tacit.mechanism import ClientServer, Distributed
     from tacit.simulation import simulate
     from tacit.theory.answers import Design, design
     from tacit.theory.promise import Promise, analyze
@@ -41,9 +43,9 @@ __all__ = [
     "Constant",
     "Design",
     "Distributed",
-    "Execution",
     "Fading",
     "Graph",
+    "History",
     "Infeasible",
     "InputError",
     "OneShot",
@@ -65,8 +67,9 @@ __getattr__, __dir__ = exports(
         "comparison": ("compare",),
         "errors": ("Infeasible", "InputError", "TacitError"),
         "graph": ("Graph",),
+        "history": ("History",),
         "law": ("Constant", "Fading", "OneShot"),
-        "mechanism": ("ClientServer", "Distributed", "Execution"),
+        "mechanism": ("ClientServer", "Distributed"),
         "simulation": ("simulate",),
         "theory.answers": ("Design", "design"),
         "theory.promise": ("Promise", "analyze"),

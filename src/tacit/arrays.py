@@ -12,6 +12,7 @@ from tacit.errors import StateError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 PerAgent: TypeAlias = float | Sequence[float] | FloatArray
 """One number for all agents, or one number per agent."""
 

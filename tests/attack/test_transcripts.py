@@ -11,8 +11,7 @@ from tacit.protocol.codec import Codec, combined, digest
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Ended
 from tacit.protocol.session import MOST_ROUNDS, Session
-from tacit.runtime.reading import header, line_of
-from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.transcript import TranscriptWriter, header, line_of
 from tacit.runtime.verify.verdict import verify
 
 

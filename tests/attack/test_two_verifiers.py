@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import FileError
+from tacit.history.file import encoded
 from tacit.protocol.codec import DOMAIN, combined
 from tacit.protocol.messages import COORDINATOR, Ask, Done, Feedback, Message, Present, Reason, Report, Stop
-from tacit.runtime.reading import encoded, header, line_of, merge
-from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.transcript import TranscriptWriter, header, line_of, merge
 from tacit.runtime.verify.verdict import verify
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_independently.py"

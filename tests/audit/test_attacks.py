@@ -108,7 +108,7 @@ def test_precision_by_hand():
     # 2^-60 has digits that 1 + noise near −1, a multiple of 2^−53, cannot have
     assert precise(np.array([2.0**-60]), zero, scale).all()
     assert not precise(np.array([2.0**-60]), one, scale).any()
-    assert precise(np.array([2.0**-53, 5.0, np.nan]), one, scale).all()
+    assert precise(np.array([2.0**-53, 5.0, 1.0]), one, scale).all()
 
 
 def test_vectors_on_a_graph_and_rounds_that_were_missed():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import ADVERSARIES, Prior, Simulated, Transcripts, belief, log_likelihood, reconstruct
+from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
+from tacit.audit import ADVERSARIES, Prior, Simulated, belief, log_likelihood, reconstruct
 from tacit.errors import ParameterError, StateError
 
 PARAMETERS = {
@@ -114,7 +114,7 @@ def test_no_transcript_teaches_more_than_promised(x, data, name, known):
     """Messages and feedback as an adversary would like them best."""
     y = data.draw(st.lists(finite, min_size=len(x), max_size=len(x)))
     mechanism = ClientServer(PARAMETERS[name], agents=1)
-    transcripts = Transcripts.plain(mechanism, np.array(x)[None, :, None], np.array(y)[None])
+    transcripts = History.full(mechanism, np.array(x)[:, None], np.array(y))
     seen = belief(transcripts, 0, prior=PRIORS[known], points=33)
     assert (seen.learned <= seen.promised + 1e-9).all()
     assert (seen.density <= seen.most * (1 + 1e-9)).all()
@@ -134,8 +134,8 @@ def test_the_promise_is_reached(name):
     assert seen.values[6] == 3.0
     assert seen.density[:, 6] == pytest.approx(seen.most[:, 6])
     assert (seen.density[1:, :6] < seen.most[1:, :6]).all()
-    x = np.full((1, rounds, 1), 1e6)
-    far = belief(Transcripts.plain(mechanism, x, np.zeros((1, rounds))), 0, prior=prior, points=17)
+    x = np.full((rounds, 1), 1e6)
+    far = belief(History.full(mechanism, x, np.zeros(rounds)), 0, prior=prior, points=17)
     assert far.density[:, 0] == pytest.approx(far.least[:, 0], rel=1e-6)
     rise = np.log(far.density[:, -1] / far.density[:, 0])
     assert rise == pytest.approx(far.epsilon * 8, rel=1e-6)
@@ -144,8 +144,8 @@ def test_the_promise_is_reached(name):
 def test_a_narrow_prior_learns_all_that_is_promised():
     """As the interval shrinks, the largest change nears the promise for half of it, from both ends."""
     mechanism = ClientServer(Fading(0.8, 10, 0.6), agents=1)
-    x = np.full((1, 3, 1), 1e4)
-    seen = belief(Transcripts.plain(mechanism, x, np.zeros((1, 3))), 0, prior=(0, 1e-3))
+    x = np.full((3, 1), 1e4)
+    seen = belief(History.full(mechanism, x, np.zeros(3)), 0, prior=(0, 1e-3))
     assert seen.learned[-1] == pytest.approx(seen.promised[-1] / 2, rel=1e-3)
 
 
@@ -179,7 +179,7 @@ def test_per_agent_parameters_silence_and_components():
             exact = reconstruct(transcripts.of(agent), Prior.flat(-5, 5), rounds=t)
             assert seen.mean[t] == pytest.approx(exact.mean[2])
     vectors = session(Distributed(PARAMETERS["fading"], PATH), np.arange(6.0).reshape(3, 2), 3)
-    alone = Transcripts.plain(vectors.mechanism, vectors.x[None, ..., 1], vectors.y[None, ..., 1])
+    alone = History.full(vectors.mechanism, vectors.x[..., 1], vectors.y[..., 1])
     seen = belief(vectors, 2, prior=(0, 9), component=1)
     assert seen.density == pytest.approx(belief(alone, 2, prior=(0, 9)).density)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import Prior, Simulated, Transcripts, belief
+from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
+from tacit.audit import Prior, Simulated, belief
 from tacit.audit.insiders import _log_law
 from tacit.errors import StateError
 
@@ -131,6 +131,6 @@ def test_what_has_no_closed_form_is_refused():
     silent = Simulated(ClientServer(PARAMETERS["fading"], agents=3), misses=True)([0.0, 1.0, 2.0], 4, 1, 1)
     with pytest.raises(StateError, match="one number in every round"):
         belief(silent, 1, prior=(0, 3), adversary="insiders", compromised=[0])
-    vectors = Transcripts.plain(uneven, np.zeros((1, 2, 3, 2)), np.zeros((1, 2, 2)))
+    vectors = History.full(uneven, np.zeros((2, 3, 2)), np.zeros((2, 2)))
     with pytest.raises(StateError, match="one number in every round"):
         belief(vectors, 1, prior=(0, 3), adversary="insiders", compromised=[0])

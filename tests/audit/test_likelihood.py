@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import dlaplace, laplace
 
-from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import Deployed, Simulated, Transcripts, log_likelihood, log_likelihood_ratio, residuals
-from tacit.audit.deployed import from_lattice
+from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
+from tacit.audit import Deployed, Simulated, log_likelihood, log_likelihood_ratio, residuals
 from tacit.audit.likelihood import counted, log_likelihood_ratios, states
 from tacit.errors import StateError
 from tacit.mechanism.lattice import Lattice
@@ -41,7 +40,7 @@ def test_ratio_equals_the_witness_of_the_proof(name, components, agent):
         mechanism.execute(values, SimulatedNoise(5).draw(mechanism.law, 7, 3, components, run))
         for run in range(20)
     ]
-    view = Transcripts.from_executions(executions).of(agent)
+    view = History.stack(executions).of(agent)
     ratio = log_likelihood_ratio(view, values[agent], values[agent] - shift)
     expected = [find_witness(e, agent, shift).log_likelihood_ratio for e in executions]
     assert ratio == pytest.approx(expected, abs=1e-9)
@@ -52,12 +51,12 @@ def test_ratio_equals_the_witness_of_the_proof(name, components, agent):
 
 def by_hand(session, start, sigma, scales):
     """Σ log p(noise) of one session: a new state per update, a new draw per update."""
-    x, y, update = session
+    x, y, said, update = session
     total, state, last = 0.0, start, None
     for t in range(len(x)):
         if t and update[t] > update[t - 1]:
             state = (1 - sigma) * state + sigma * y[t - 1]
-        if not np.isnan(x[t]) and update[t] != last:
+        if said[t] and update[t] != last:
             total += laplace.logpdf(x[t] - state, scale=scales[update[t]])
             last = update[t]
     return total
@@ -72,7 +71,7 @@ def test_density_by_hand_where_agents_miss_rounds(name):
         view = seen.of(agent)
         got = log_likelihood(view, 2.5)
         for run in range(30):
-            session = view.x[run], view.y[run], view.update[0]
+            session = view.x[run], view.y[run], view.said[run], view.update[0]
             expected = by_hand(session, 2.5, sigma[agent], c[agent] * q[agent] ** np.arange(9))
             assert got[run] == pytest.approx(expected, abs=1e-9)
 
@@ -144,11 +143,11 @@ def test_lattice_residuals_are_the_draws_to_the_last_step(name):
     mechanism, values = MECHANISMS[name], np.arange(6.0).reshape(3, 2) / 7
     lattice = Lattice.fitting(mechanism.law, 5, 0, 1)
     runs = simulate_on_lattice(mechanism, lattice, values, 5, noise=SimulatedWholeNoise(7), runs=25)
-    seen = from_lattice(runs)
-    steps = np.ldexp(1.0, runs.exponents)
+    assert runs.private is not None
+    steps = np.ldexp(1.0, runs.exponent[0])
     for agent in range(3):
-        view = seen.of(agent)
-        drawn = np.stack([runs.execution(run).draws[:, agent] for run in range(25)]).astype(float)
+        view = runs.of(agent)
+        drawn = runs.private.draws[:, :, agent].astype(float)
         exact = residuals(view, values[agent]) / steps[None, :, agent, None]
         told = counted(view)
         assert np.array_equal(exact[told], drawn[told])

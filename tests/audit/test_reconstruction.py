@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, kstest
 
-from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import Prior, Simulated, Transcripts, log_likelihood, reconstruct
+from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
+from tacit.audit import Prior, Simulated, log_likelihood, reconstruct
 from tacit.errors import ParameterError, StateError
 
 FADING = ClientServer(Fading(0.6, 2.0, 0.7), agents=2)
@@ -24,12 +24,11 @@ def on_grid(view, prior, run, points=200_001):
     density = np.array(prior.densities)[
         np.clip(np.searchsorted(edges, grid, side="right") - 1, 0, len(edges) - 2)
     ]
-    one = [np.where(np.isnan(view.x[run]), np.nan, view.x[run])]
     log = np.zeros(points)
     state = grid.copy()
     for t in range(view.x.shape[1]):
         if not view.law.shadowed or view.update[0, t] == 0:
-            log -= np.abs(one[0][t] - state) / view.scales[0, t]
+            log -= np.abs(view.x[run, t] - state) / view.scales[0, t]
         state = (1 - view.sigma) * state + view.sigma * view.y[run, t]
     mass = np.exp(log - log.max()) * density
     mass /= mass.sum()
@@ -90,7 +89,7 @@ def test_intervals_cover_at_their_stated_rate(parameters, runs):
     mechanism = ClientServer(parameters, agents=2)
     noise = rng.laplace(size=(runs, 5, 2)) * parameters.scales(5)[:, None]
     executions = [mechanism.execute([s, 1.0], eta) for s, eta in zip(starts, noise, strict=True)]
-    posterior = reconstruct(Transcripts.from_executions(executions).of(0), prior)
+    posterior = reconstruct(History.stack(executions).of(0), prior)
     assert kstest(posterior.cdf(starts), "uniform").pvalue > 1e-6
     for level in (0.5, 0.95):
         low, high = posterior.interval(level)
@@ -114,7 +113,7 @@ def test_components_are_independent():
     both = reconstruct(seen.of(1), Prior.flat(-10, 10))
     assert both.mean.shape == (20, 2)
     for k in range(2):
-        alone = Transcripts.plain(mechanism, seen.x[..., k].copy(), seen.y[..., k].copy())
+        alone = History.full(mechanism, seen.x[..., k].copy(), seen.y[..., k].copy(), runs=True)
         assert reconstruct(alone.of(1), Prior.flat(-10, 10)).mean == pytest.approx(both.mean[:, k])
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tacit.audit.likelihood import log_likelihood_ratio
-from tacit.audit.transcript import AgentTranscripts, Wholes
+from tacit.history import AgentHistory, Wholes
 from tacit.protocol.codec import Codec, digest
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Feedback, Message, Present, Report
 from tacit.protocol.roster import COORDINATOR
@@ -131,10 +131,11 @@ def tapped(liar, who):
     x, y = np.array([slots], dtype=object), [codec.open(f).numbers[0] for f in liar.told[who]]
     y = np.array([y], dtype=object)
     exponent = np.array([[agent.message_exponent(u) for u in updates]])
-    return AgentTranscripts(
+    return AgentHistory(
         law=session.mechanism.law.of_agent(who),
         x=np.asarray(session.lattice.value(x, exponent)),
         y=np.asarray(session.lattice.value(y)),
+        said=np.ones(x.shape, dtype=bool),
         rounds_of=np.array(updates),
         update=np.array([updates]),
         exponent=exponent,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit import Graph
-from tacit.audit import Transcripts, log_likelihood_ratio
+from tacit import Graph, History
+from tacit.audit import log_likelihood_ratio
 from tacit.noise import SimulatedNoise
 from tacit.theory.accuracy import weights
 from tacit.theory.answers import design
@@ -46,7 +46,7 @@ def test_the_loss_is_for_the_sum_of_both_pollutants(fused, mechanism):
     start = np.tile(fused.module.AMBIENT, (n, 1))
     rounds = 3
     noise = [SimulatedNoise(4).draw(parameters, rounds, n, components=2, run=r) for r in range(200)]
-    seen = Transcripts.from_executions([mechanism.execute(start, part) for part in noise]).of(0)
+    seen = History.stack([mechanism.execute(start, part) for part in noise]).of(0)
 
     def worst(*change):
         return np.abs(log_likelihood_ratio(seen, start[0], start[0] + change)).max()

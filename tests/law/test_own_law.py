@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import examine
-from tacit.audit.files import read_folder, write_folder
-from tacit.audit.transcript import Transcripts
+from tacit.audit import examine, read_folder, write_folder
 from tacit.errors import FileError, LawError
+from tacit.history import History
 from tacit.law import Law, named, register
 from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise
@@ -101,7 +100,7 @@ def test_the_auditor_examines_it_on_the_lattice():
 
 def test_transcript_folders_know_its_name(tmp_path):
     execution = SERVER.execute(VALUES, SimulatedNoise(1).draw(LAW, 3, 4))
-    write_folder(tmp_path, Transcripts.from_executions([execution]))
+    write_folder(tmp_path, History.stack([execution]))
     assert read_folder(tmp_path)[0].mechanism.law == LAW
 
 

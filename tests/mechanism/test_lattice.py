@@ -289,10 +289,9 @@ def test_all_agents_at_once_equal_each_on_its_own(mechanism, vector):
     lattice = Lattice(-1, 1, state_exponent=-70)
     run = OnLattice(mechanism, lattice).execute(values, draws)
     states, x, y = slow(mechanism, lattice, values, draws)
-    assert listed(run.theta) == listed(states)
-    assert listed(run.x) == listed(x)
-    assert listed(run.y) == listed(y)
-    flat = run.theta.reshape(-1).tolist() + run.x.reshape(-1).tolist() + run.y.reshape(-1).tolist()
+    found = run.private.states, run.wholes.x, run.wholes.y
+    assert list(map(listed, found)) == list(map(listed, (states, x, y)))
+    flat = [v for array in found for v in array.reshape(-1).tolist()]
     assert {type(v) for v in flat} == {int}  # no numpy number that could overflow
 
 
@@ -303,7 +302,7 @@ def test_as_floats_it_is_the_mechanism_of_the_paper(mechanism):
     draws = rng.laplace(scale=2.0**40, size=(9, 4, 2)).astype(np.int64)
     if mechanism.shadowed:
         draws[1:] = 0
-    execution = OnLattice(mechanism, Lattice(-1, 1)).execute(values, draws).as_execution()
+    execution = OnLattice(mechanism, Lattice(-1, 1)).execute(values, draws)
     paper = mechanism.execute(values, execution.eta)
     for ours, theirs in zip(
         (execution.theta, execution.x, execution.y), (paper.theta, paper.x, paper.y), strict=True
@@ -314,27 +313,27 @@ def test_as_floats_it_is_the_mechanism_of_the_paper(mechanism):
 
 def test_a_run_without_rounds_and_with_one_agent():
     on = OnLattice(ClientServer(PAPER, agents=1), Lattice(0, 1))
-    empty = on.execute([0.5], np.empty((0, 1), dtype=np.int64)).as_execution()
+    empty = on.execute([0.5], np.empty((0, 1), dtype=np.int64))
     assert empty.theta.tolist() == [[0.5]]
     assert empty.y.shape == (0,)
     alone = OnLattice(Distributed(PAPER, Graph.from_edges([], n=1)), Lattice(0, 1)).execute([0.5], [[2**37]])
-    assert alone.as_execution().y.tolist() == alone.as_execution().x.tolist()
+    assert alone.y.tolist() == alone.x.tolist()
 
 
 def test_one_shot_noise_is_drawn_once_and_the_shadow_speaks():
     mechanism = ClientServer(OneShot(0.5, 1.0), agents=2)
     on = OnLattice(mechanism, Lattice(0, 1))
     run = on.execute([0, 1], [[2**39, 0], [0, 0], [0, 0]])
-    assert run.exponents[:, 0].tolist() == [-40, -80, -80]
-    assert run.as_execution().x.tolist() == [[0.5, 1.0], [0.625, 0.875], [0.6875, 0.8125]]
+    assert run.exponent[:, 0].tolist() == [-40, -80, -80]
+    assert run.x.tolist() == [[0.5, 1.0], [0.625, 0.875], [0.6875, 0.8125]]
     with pytest.raises(ParameterError, match="drawn once"):
         on.execute([0, 1], [[0, 0], [1, 0]])
 
 
 def test_nothing_private_in_what_is_printed():
-    run = OnLattice(ClientServer(PAPER, agents=2), Lattice(0, 1)).execute([0.25, 0.75], [[12345, 67890]])
-    assert repr(run) == "<LatticeExecution client-server, 2 agents, 1 rounds>"
-    on = run.on
+    on = OnLattice(ClientServer(PAPER, agents=2), Lattice(0, 1))
+    run = on.execute([0.25, 0.75], [[12345, 67890]])
+    assert repr(run) == "<History client-server, 2 agents, 1 rounds>"
     state, _, _ = on.step(on.start([0.25, 0.75]), 0, np.array([12345, 67890], dtype=object))
     assert repr(state) == "WholeState()"
     with pytest.raises(ValueError, match="read-only"):

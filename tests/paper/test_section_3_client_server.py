@@ -60,7 +60,7 @@ def test_start_and_noise_determine_the_execution(seed):
 def test_the_proposition_of_the_privacy_proof(seed, k, delta):
     """(i) θ_k − θ'_k = δ(1−σ)^t, (ii) θ_i = θ'_i, (iii) x' = x, (iv) y' = y."""
     alpha = execution(seed)
-    image = find_witness(alpha, k, delta).execution
+    image = find_witness(alpha, k, delta).history
     difference = alpha.theta - image.theta
     np.testing.assert_allclose(
         difference[:, k], delta * (1 - SIGMA) ** np.arange(alpha.rounds + 1), atol=1e-12
@@ -74,7 +74,7 @@ def test_the_proposition_of_the_privacy_proof(seed, k, delta):
 def test_f_is_a_bijection(seed, k, delta):
     """'First, we define a bijection f: A → A'': the opposite shift leads back."""
     alpha = execution(seed)
-    back = find_witness(find_witness(alpha, k, delta).execution, k, -delta).execution
+    back = find_witness(find_witness(alpha, k, delta).history, k, -delta).history
     np.testing.assert_allclose(back.theta, alpha.theta, atol=1e-11)
     np.testing.assert_allclose(back.eta, alpha.eta, atol=1e-11)
 
@@ -92,7 +92,7 @@ def test_lemma_1_bounds_the_ratio_of_every_prefix(seed, delta):
 def test_slip_the_exponent_in_the_privacy_proof():
     """Errata: the proof prints |η'_k − η'_k| (always 0); it must be |η'_k − η_k|."""
     alpha = execution(3)
-    image = find_witness(alpha, 0, 1.0).execution
+    image = find_witness(alpha, 0, 1.0).history
     as_printed = np.exp(np.abs(image.eta[:, 0] - image.eta[:, 0]))
     needed = np.abs(image.eta[:, 0] - alpha.eta[:, 0]) / (C * Q ** np.arange(alpha.rounds))
     assert as_printed.prod() == 1.0  # a bound that real ratios exceed:
@@ -105,7 +105,7 @@ def test_slip_the_ratio_is_upside_down():
     alpha = MECHANISM.execute(np.zeros(N), np.zeros((3, N)))  # the likeliest noise of all
     found = find_witness(alpha, 0, 1.0)
     scales = C * Q ** np.arange(3)[:, None]
-    as_printed = np.sum(np.abs(alpha.eta) / scales - np.abs(found.execution.eta) / scales)
+    as_printed = np.sum(np.abs(alpha.eta) / scales - np.abs(found.history.eta) / scales)
     assert as_printed < 0  # as if f(α), which needs some noise, were likelier than α, which needs none
     assert found.log_likelihood_ratio == pytest.approx(-as_printed)
 
@@ -121,14 +121,14 @@ def test_slip_the_update_in_the_privacy_proof_uses_the_previous_feedback():
 def test_slip_f_of_alpha_has_states_of_its_own():
     """Errata: the denominator prints θ(0), …, θ(T); f(α) has states θ'(0), …, θ'(T)."""
     alpha = execution(4)
-    image = find_witness(alpha, 0, 1.0).execution
+    image = find_witness(alpha, 0, 1.0).history
     assert not np.allclose(image.theta, alpha.theta)
 
 
 def test_slip_the_sign_in_the_proof_of_proposition_2():
     """Errata: θ'_k − θ_k is −δ(1−σ)^{T+1}, since θ_k(0) = θ'_k(0) + δ."""
     alpha = execution(4)
-    image = find_witness(alpha, 0, 1.0).execution
+    image = find_witness(alpha, 0, 1.0).history
     np.testing.assert_allclose(image.theta[3, 0] - alpha.theta[3, 0], -((1 - SIGMA) ** 3), atol=1e-12)
 
 

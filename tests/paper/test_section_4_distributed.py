@@ -78,7 +78,7 @@ def test_privacy_against_channels_and_compromised_agents(seed, k, delta):
     alpha = execution(seed)
     found = find_witness(alpha, k, delta)
     others = [i for i in range(N) if i != k]
-    assert found.execution.compromised(others).matches(alpha.compromised(others), atol=1e-9)
+    assert found.history.compromised(others).matches(alpha.compromised(others), atol=1e-9)
     assert found.log_likelihood_ratio <= epsilon(MECHANISM.law) * abs(delta) + 1e-12
 
 

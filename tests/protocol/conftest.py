@@ -108,14 +108,14 @@ def equals_the_mechanism():
     def check(harness):
         expected, session = harness.expected, harness.session
         for i in range(session.n):
-            assert harness.speaker(i).voice._state == _numbers(expected.theta[-1][i])
+            assert harness.speaker(i).voice._state == _numbers(expected.private.states[-1][i])
             codec = harness.speaker(i).codec
             records = harness.ledgers[i].records()
             spoke = [codec.open(r.frame) for r in records if isinstance(r, Spoke)]
-            assert [m.numbers for m in spoke] == [_numbers(x[i]) for x in expected.x]
-            assert [m.body.exponent for m in spoke] == expected.exponents[:, i].tolist()
+            assert [m.numbers for m in spoke] == [_numbers(x[i]) for x in expected.wholes.x]
+            assert [m.body.exponent for m in spoke] == expected.exponent[:, i].tolist()
             moved = [codec.unpack(r.y) for r in records if hasattr(r, "y")]
-            y = [row if session.edges is None else row[i] for row in expected.y]
+            y = [row if session.edges is None else row[i] for row in expected.wholes.y]
             assert moved == [_numbers(v) for v in y]
 
     return check

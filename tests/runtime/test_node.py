@@ -336,12 +336,12 @@ def test_networked_and_simulated_are_the_same_to_the_last_bit(session, ring, key
     codec = Codec(session)
     for i in range(session.n):
         states = [codec.unpack(r.state)[0] for r in records[i] if isinstance(r, Moved)]
-        assert states == run.theta[1:, i].tolist()
+        assert states == run.private.states[1:, i].tolist()
         said = [codec.open(r.frame).numbers[0] for r in records[i] if isinstance(r, Spoke)]
-        assert said == run.x[:, i].tolist()
+        assert said == run.wholes.x[:, i].tolist()
     if not graph:
         answers = [codec.open(r.frame).numbers[0] for r in records[-1] if isinstance(r, Closed)]
-        assert answers == run.y.tolist()
+        assert answers == run.wholes.y.tolist()
 
 
 def test_no_draw_is_made_between_hearing_and_speaking(session):

@@ -135,11 +135,15 @@ def test_over_the_network_and_simulated_are_the_same_to_the_last_bit(
         return [tuple(np.atleast_1d(row).tolist()) for row in array]
 
     for i in range(session.n):
-        assert [codec.unpack(r.state) for r in records[i] if isinstance(r, Moved)] == rows(run.theta[1:, i])
-        assert [codec.open(r.frame).numbers for r in records[i] if isinstance(r, Spoke)] == rows(run.x[:, i])
+        assert [codec.unpack(r.state) for r in records[i] if isinstance(r, Moved)] == rows(
+            run.private.states[1:, i]
+        )
+        assert [codec.open(r.frame).numbers for r in records[i] if isinstance(r, Spoke)] == rows(
+            run.wholes.x[:, i]
+        )
     if not graph:
         answers = [codec.open(r.frame).numbers for r in records[-1] if isinstance(r, Closed)]
-        assert answers == rows(run.y)
+        assert answers == rows(run.wholes.y)
 
 
 def test_who_is_connected_when_its_certificate_runs_out_is_cut_off_and_told_why(server, tmp_path):

@@ -6,14 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tacit.audit import examine_folder, read_transcript
+from tacit.audit import examine_folder
 from tacit.errors import FileError
+from tacit.history.file import read_history
 from tacit.protocol.effects import Send
 from tacit.protocol.messages import COORDINATOR, Reason, Report, Stop
 from tacit.protocol.records import Ended, Evidence, Opened
 from tacit.runtime.ledger.group_commit import Saving, save_all
-from tacit.runtime.reading import Reading, header, merge
-from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.transcript import Reading, TranscriptWriter, header, merge
 
 PATH = ((0, 1), (1, 2), (2, 3))
 
@@ -141,13 +141,13 @@ def test_what_is_no_transcript_is_refused(tmp_path, text):
 
 
 def test_a_line_longer_than_any_is_passed_over(game, tmp_path, monkeypatch):
-    """Memory is bounded by the session, whatever is in the file."""
-    from tacit.runtime import reading
+    """Memory is bounded, whatever is in the file."""
+    from tacit.history import file
 
     path = tmp_path / "t.jsonl"
     whole = write(path, game.session, game.kept[-1]).splitlines(keepends=True)
-    most = reading.Codec(game.session).most_bytes * 8 + 8 * game.session.n + 4096
-    monkeypatch.setattr(reading, "_MOST_HEADER", len(whole[0]) + 1)
+    most = len(whole[0]) + 1
+    monkeypatch.setattr(file, "_MOST_BYTES", most)
     path.write_bytes(b"".join([*whole[:3], b'"' + b"x" * (3 * most) + b'"\n', *whole[3:]]))
     lines = list(Reading(path))
     assert [line.number for line in lines if line.content is None] == [4]
@@ -156,16 +156,16 @@ def test_a_line_longer_than_any_is_passed_over(game, tmp_path, monkeypatch):
 
 def test_the_auditor_reads_it_as_it_is(game, played, tmp_path):
     write(tmp_path / "a.jsonl", game.session, game.kept[-1])
-    found = read_transcript(tmp_path / "a.jsonl")
+    found = read_history(tmp_path / "a.jsonl")
     assert found.mechanism.n == game.session.n
     said = [[i in reports for i in range(4)] for reports in game.reports]
-    np.testing.assert_array_equal(~np.isnan(found.x[0]), said)
+    np.testing.assert_array_equal(found.said, said)
     for t, reports in enumerate(game.reports):
         for i, frame in reports.items():
             message = game.codec.open(frame)
-            assert (found.wholes.x[0, t, i],) == message.numbers
-            assert found.exponent[0, t, i] == message.body.exponent
-        assert (found.wholes.y[0, t],) == game.codec.open(game.feedback[t]).numbers
+            assert (found.wholes.x[t, i],) == message.numbers
+            assert found.exponent[t, i] == message.body.exponent
+        assert (found.wholes.y[t],) == game.codec.open(game.feedback[t]).numbers
     again = played(absent={1: [2], 2: [0, 1]}, seed=2)
     write(tmp_path / "b.jsonl", again.session, again.kept[-1])
     report = examine_folder(tmp_path)

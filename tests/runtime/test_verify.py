@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import FileError, ParameterError
+from tacit.history.file import encoded
 from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array, combined, digest
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Closed, Ended, Evidence
-from tacit.runtime.reading import Reading, encoded, merge
-from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.transcript import Reading, TranscriptWriter, merge
 from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding
 from tacit.runtime.verify.verdict import verify
 from tacit.theory import influence, selection

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot, __version__
 from tacit.errors import InputError
 from tacit.noise import SimulatedNoise
-from tacit.simulation import Record, _layout, batches, executions, reference, simulate
+from tacit.simulation import Record, _layout, batches, history_of, reference, simulate
 from tacit.simulation.threads import ThreadTeam, even_work
 
 EVERYTHING = Record(everything=True, average=True)
@@ -90,7 +90,7 @@ def test_every_run_is_the_reference_on_its_noise(simulation, threads, batch):
     k = None if values.ndim == 1 else values.shape[1]
     for run in {0, runs // 2, runs - 1}:
         noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n, k, run)
-        execution = executions(data, mechanism, run)
+        execution = history_of(data, mechanism, run)
         assert_same(execution, reference(mechanism, values, noise))
         average = np.tensordot(execution.theta, gamma / gamma.sum(), axes=(1, 0))
         np.testing.assert_allclose(data.average.sel(run=run), average, rtol=1e-11, atol=1e-11)
@@ -104,7 +104,7 @@ def test_it_is_the_reference_across_blocks_of_agents(n):
         values = rng.normal(size=n)
         data = simulate(mechanism, values, 3, runs=3, seed=n, record=EVERYTHING)
         noise = SimulatedNoise(n).draw(mechanism.law, 3, n, run=2)
-        assert_same(executions(data, mechanism, 2), mechanism.execute(values, noise))
+        assert_same(history_of(data, mechanism, 2), mechanism.execute(values, noise))
 
 
 @pytest.mark.parametrize("parameters", [Fading(0.3, 2, 0.8), OneShot(0.3, 2)])
@@ -280,25 +280,25 @@ def test_a_record_of_everything_can_be_kept_in_a_file(tmp_path):
     assert np.array_equal(data.indices, mechanism.graph.indices)
     data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
     with xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as again:
-        assert_same(executions(again, mechanism, 1), executions(data, mechanism, 1))
+        assert_same(history_of(again, mechanism, 1), history_of(data, mechanism, 1))
 
 
 def test_executions_need_what_they_are_made_of():
     mechanism = ClientServer(Fading(0.5, 1, 0.9), 3)
     with pytest.raises(InputError, match="everything=True"):
-        executions(simulate(mechanism, np.zeros(3), 2), mechanism)
+        history_of(simulate(mechanism, np.zeros(3), 2), mechanism)
     data = simulate(mechanism, np.zeros(3), 2, record=EVERYTHING)
     with pytest.raises(InputError, match="must be the one that was simulated"):
-        executions(data, ClientServer(Fading(0.5, 1, 0.9), 4))
+        history_of(data, ClientServer(Fading(0.5, 1, 0.9), 4))
     with pytest.raises(InputError, match="run must be one of the 1 runs"):
-        executions(data, mechanism, 1)
+        history_of(data, mechanism, 1)
 
 
 def test_no_rounds_are_no_rounds():
     mechanism = ClientServer(Fading(0.5, 1, 0.9), 3)
     data = simulate(mechanism, [1.0, 2.0, 3.0], 0, runs=2, record=EVERYTHING)
     assert data.theta.values.tolist() == [[[1.0, 2.0, 3.0]]] * 2
-    assert executions(data, mechanism, 1).rounds == 0
+    assert history_of(data, mechanism, 1).rounds == 0
 
 
 # ---------------------------------------------------------------- progress and interruption

@@ -10,7 +10,7 @@ from tacit.errors import ParameterError, StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.noise import SafeNoise, SimulatedNoise
-from tacit.simulation import Record, executions, sample_outcome, simulate, simulate_on_lattice, sweep
+from tacit.simulation import Record, history_of, sample_outcome, simulate, simulate_on_lattice, sweep
 from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound
 from tacit.simulation.oracle import reference
 from tacit.simulation.outcome import sample_average
@@ -37,14 +37,15 @@ def test_engine_equals_reference_on_the_same_noise(mechanism, vector):
             mechanism.noise_law, 9, mechanism.keepers, vector[0] if vector else None, run
         )
         slow = reference(mechanism, values, noise)
-        fast = executions(found, mechanism, run)
-        for name in ("theta", "eta", "x", "y"):
+        fast = history_of(found, mechanism, run)
+        for name in ("theta", "eta", "y"):
             assert np.allclose(getattr(fast, name), getattr(slow, name), rtol=0, atol=1e-12)
+        assert np.allclose(fast.private.sent, slow.private.sent, rtol=0, atol=1e-12)
         assert np.allclose(mechanism.execute(values, noise).theta, slow.theta, rtol=0, atol=1e-12)
         average = np.tensordot(accuracy.weights(mechanism), slow.theta, (0, 1))
         assert np.allclose(found.average.sel(run=run).values, average, atol=1e-12)
     with pytest.raises(StateError, match="kind or size"):
-        executions(found, ClientServer(mechanism.law, agents=40))
+        history_of(found, ClientServer(mechanism.law, agents=40))
 
 
 @each_mechanism
@@ -81,7 +82,7 @@ def test_errors_of_2000_lattice_sessions_match_the_promised_radius(law):
     values = np.array([0.0, 1, 1, 1, 1])
     lattice = Lattice.fitting(law, rounds, low=0, high=1)
     found = simulate_on_lattice(mechanism, lattice, values, rounds, noise=SafeNoise(), runs=runs)
-    states = np.array([[lattice.value(v) for v in row] for row in found._by_run(found.together.theta)[:, -1]])
+    states = found.theta[:, -1]
     off = np.abs(states - 0.8).max(axis=1)
     radius = (
         ending(mechanism, b, rounds, 1.0).radius + rounding_bound(OnLattice(mechanism, lattice), rounds)[-1]
@@ -98,7 +99,7 @@ def test_lattice_stays_near_the_real_mechanism_on_the_same_noise(mechanism):
     runs = simulate_on_lattice(mechanism, lattice, values, 9, noise=SimulatedWholeNoise(1), runs=2)
     on = OnLattice(mechanism, lattice)
     for run in range(2):
-        whole = runs.execution(run).as_execution()
+        whole = runs[run]
         real = mechanism.execute(values, whole.eta)
         apart = np.abs(whole.theta - real.theta).max(axis=1)
         assert np.all(apart <= rounding_bound(on, 9) + 1e-12)

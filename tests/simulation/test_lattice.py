@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.noise import SafeNoise
@@ -39,12 +39,13 @@ def test_every_run_is_the_deployed_mechanism_on_its_draws(mechanism, noise, vect
     assert many.x.shape == (3, 6, *values.shape)
     said = set()
     for r in range(3):
-        run = many.execution(r)
-        alone = OnLattice(mechanism, many.together.on.lattice).execute(values, run.draws)
-        for name in ("theta", "x", "y"):
+        run = many[r]
+        alone = OnLattice(mechanism, many.wholes.lattice).execute(values, run.private.draws)
+        assert run.private.states.tolist() == alone.private.states.tolist()
+        assert run.wholes.x.tolist() == alone.wholes.x.tolist() == many.wholes.x[r].tolist()
+        assert run.wholes.y.tolist() == alone.wholes.y.tolist() == many.wholes.y[r].tolist()
+        for name in ("theta", "eta", "x", "y"):
             assert getattr(run, name).tolist() == getattr(alone, name).tolist()
-        assert run.x.tolist() == many.x[r].tolist()
-        assert run.y.tolist() == many.y[r].tolist()
         said.update(np.asarray(run.x[0]).reshape(-1).tolist())
     # fresh noise for every run, agent and component; two equal ones have a probability of 1e-10
     assert len(said) == 3 * values.size
@@ -74,10 +75,9 @@ def test_simulated_draws_are_discrete_laplace(scale):
 
 def test_messages_have_the_noise_of_the_paper():
     many = simulated(MECHANISMS[0], SimulatedWholeNoise(3), runs=3000, rounds=3)
-    theta = many.together.on.lattice.value(many.together.theta[0, :, 0])
-    first = np.ldexp((many.x[:, 0]).astype(float), many.exponents[0]) - theta
+    first = many.x[:, 0] - many.theta[:, 0]
     assert stats.kstest(first.reshape(-1) / 10, stats.laplace.cdf).pvalue > 1e-6
-    assert many.execution(0).as_execution().rounds == 3
+    assert many[0].rounds == 3
 
 
 def real_states(mechanism, values, run):
@@ -86,7 +86,7 @@ def real_states(mechanism, values, run):
     sigma = [Fraction(float(v)) for v in np.broadcast_to(mechanism.law.sigma, (n,))]
     theta = [Fraction(float(v)) for v in values]
     shadow, states = list(theta), [list(theta)]
-    for row, steps in zip(run.draws, run.exponents, strict=True):
+    for row, steps in zip(run.private.draws, run.exponent, strict=True):
         x = [shadow[i] + row[i] * Fraction(2) ** int(steps[i]) for i in range(n)]
         if isinstance(mechanism, ClientServer):
             y = [sum(x) / n] * n
@@ -104,13 +104,15 @@ def real_states(mechanism, values, run):
 @pytest.mark.parametrize("lattice", [{"state_exponent": -12, "bits": 8}, {"state_exponent": -40, "bits": 12}])
 def test_states_stay_as_close_to_the_reals_as_the_steps_allow(mechanism, lattice):
     many = simulated(mechanism, SimulatedWholeNoise(8), runs=5, rounds=8, **lattice)
-    bound = rounding_bound(many.together.on, 8)
-    step = Fraction(many.together.on.lattice.state_step)
+    bound = rounding_bound(OnLattice(mechanism, many.wholes.lattice), 8)
+    step = Fraction(many.wholes.lattice.state_step)
     furthest = np.zeros(9)
     for r in range(5):
-        run = many.execution(r)
+        run = many[r]
         for t, exact in enumerate(real_states(mechanism, VALUES, run)):
-            off = max(abs(whole * step - real) for whole, real in zip(run.theta[t], exact, strict=True))
+            off = max(
+                abs(whole * step - real) for whole, real in zip(run.private.states[t], exact, strict=True)
+            )
             furthest[t] = max(furthest[t], float(off))
     assert np.all(furthest <= bound)
     assert furthest[-1] > 0.02 * bound[-1]  # of the size that was promised, not merely below it
@@ -118,22 +120,22 @@ def test_states_stay_as_close_to_the_reals_as_the_steps_allow(mechanism, lattice
 
 def test_a_fine_lattice_is_next_to_the_reals():
     many = simulated(MECHANISMS[2], SimulatedWholeNoise(1), rounds=30)
-    assert rounding_bound(many.together.on, 30)[-1] < 1e-10
-    execution = many.execution(0).as_execution()
+    assert rounding_bound(OnLattice(MECHANISMS[2], many.wholes.lattice), 30)[-1] < 1e-10
+    execution = many[0]
     paper = MECHANISMS[2].execute(VALUES, execution.eta)
     np.testing.assert_allclose(execution.theta, paper.theta, atol=1e-10)
 
 
 def test_nothing_private_in_its_repr():
     many = simulated(MECHANISMS[0], SimulatedWholeNoise(1))
-    assert repr(many) == "<LatticeRuns of <LatticeExecution client-server, 4 agents, 6 rounds>, 3 runs>"
+    assert repr(many) == "<History client-server, 3 runs, 4 agents, 6 rounds>"
 
 
 def test_bad_requests_are_refused():
     for options in ({"runs": 0}, {"rounds": -1}):
         with pytest.raises(ParameterError, match="at least"):
             simulated(MECHANISMS[1], SimulatedWholeNoise(1), **options)
-    with pytest.raises(ParameterError, match="runs are numbered 0 to 2"):
-        simulated(MECHANISMS[0], SimulatedWholeNoise(1)).execution(3)
+    with pytest.raises(StateError, match="from 0 to 2"):
+        simulated(MECHANISMS[0], SimulatedWholeNoise(1))[3]
     with pytest.raises(ParameterError, match="seed"):
         SimulatedWholeNoise(-1)

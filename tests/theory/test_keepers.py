@@ -233,9 +233,9 @@ def test_witness_looks_the_same_to_the_conspirators(mechanism):
     scales = mechanism.noise_law.scales(5)
     execution = mechanism.execute(rng.random(4), rng.laplace(size=(5, mechanism.keepers)) * scales[:, None])
     other = find_witness(execution, agent=2, shift=0.75)
-    assert other.execution.conspirators(2, 0).matches(execution.conspirators(2, 0))
-    assert other.execution.channels().matches(execution.channels())
-    assert not other.execution.conspirators(1, 0).matches(execution.conspirators(1, 0))
+    assert other.history.conspirators(2, 0).matches(execution.conspirators(2, 0))
+    assert other.history.channels().matches(execution.channels())
+    assert not other.history.conspirators(1, 0).matches(execution.conspirators(1, 0))
     sigma = float(np.broadcast_to(mechanism.law.sigma, 4)[2])
     bound = float(type(mechanism.noise_law)(**{**mechanism.noise_law.values(), "sigma": sigma}).epsilons(5))
     assert abs(other.log_likelihood_ratio) <= bound * 0.75 * (1 + 1e-9)
@@ -245,6 +245,10 @@ def test_nobody_sees_what_is_under_the_masks():
     execution = MECHANISMS["fading"].execute([1, 2, 3, 4], np.zeros((3, 2)))
     assert execution.channels().x is None
     assert execution.compromised([1]).x is None
+    assert not execution.x.any()  # what agents send is as private as their states
+    assert not execution.said.any()
+    with pytest.raises(StateError, match="keepers"):
+        execution.of(0)
     with pytest.raises(StateError, match="keeper from 0 to 1"):
         execution.conspirators(0, 2)
 

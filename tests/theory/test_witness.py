@@ -35,7 +35,7 @@ def test_looks_the_same_and_costs_no_more_than_epsilon(name, seed, agent, shift)
     mechanism = MECHANISMS[name]
     execution = run(mechanism, seed)
     found = find_witness(execution, agent, shift)
-    other = found.execution
+    other = found.history
     assert other.channels().matches(execution.channels(), atol=1e-9)
     assert execution.theta[0, agent] - other.theta[0, agent] == pytest.approx(shift, abs=1e-9)
     each = np.broadcast_to(epsilons(mechanism.law, execution.rounds), (4,))
@@ -45,7 +45,7 @@ def test_looks_the_same_and_costs_no_more_than_epsilon(name, seed, agent, shift)
 @given(st.integers(0, 2**32), st.integers(0, 3))
 def test_the_states_of_the_others_do_not_change(seed, agent):
     execution = run(MECHANISMS["distributed"], seed)
-    other = find_witness(execution, agent, 1.5).execution
+    other = find_witness(execution, agent, 1.5).history
     rest = [i for i in range(4) if i != agent]
     assert other.compromised(rest).matches(execution.compromised(rest), atol=1e-9)
     fading = 1.5 * (1 - SIGMAS[agent]) ** np.arange(execution.rounds + 1)
@@ -69,7 +69,7 @@ def test_the_ratio_is_that_of_the_densities():
     def log_density(eta):
         return float(np.sum(-np.abs(eta) / scales - np.log(2 * scales)))
 
-    expected = log_density(execution.eta) - log_density(found.execution.eta)
+    expected = log_density(execution.eta) - log_density(found.history.eta)
     assert found.log_likelihood_ratio == pytest.approx(expected, rel=1e-9)
 
 
@@ -79,7 +79,7 @@ def test_vectors_pay_for_the_l1_distance(seed):
     execution = run(mechanism, seed, components=(3,))
     shift = np.array([0.5, -0.25, 1.0])
     found = find_witness(execution, 1, shift)
-    assert found.execution.channels().matches(execution.channels(), atol=1e-9)
+    assert found.history.channels().matches(execution.channels(), atol=1e-9)
     bound = epsilon(mechanism.law, execution.rounds) * np.abs(shift).sum()
     assert abs(found.log_likelihood_ratio) <= bound * (1 + 1e-9)
 

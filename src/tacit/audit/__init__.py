@@ -1,6 +1,6 @@
 """What an adversary could learn, and testers that try to break the promise.
 
-Reads executions and transcripts; knows nothing of networks, disks or clocks of the runtime. The
+Reads histories; knows nothing of networks, disks or clocks of the runtime. The
 names below load their module when first used.
 """
 
@@ -14,21 +14,18 @@ if TYPE_CHECKING:
     from tacit.audit.deployed import Deployed
     from tacit.audit.distinguisher import LossLaw, loss_law
     from tacit.audit.examination import examine
-    from tacit.audit.files import read_folder, read_transcript, write_folder, write_transcript
     from tacit.audit.likelihood import log_likelihood, log_likelihood_ratio, residuals
     from tacit.audit.measure import measure_black_box, measure_loss
     from tacit.audit.reconstruction import Posterior, Prior, reconstruct
-    from tacit.audit.recorded import examine_folder
+    from tacit.audit.recorded import examine_folder, read_folder, write_folder
     from tacit.audit.report import NOT_PROVED, AuditFinding, AuditReport
     from tacit.audit.subjects import Simulated, Subject
-    from tacit.audit.transcript import AgentTranscripts, Transcripts
 
 __all__ = [
     "ADVERSARIES",
     "BROKEN",
     "NOT_PROVED",
     "Adversary",
-    "AgentTranscripts",
     "AuditFinding",
     "AuditReport",
     "Belief",
@@ -39,7 +36,6 @@ __all__ = [
     "Prior",
     "Simulated",
     "Subject",
-    "Transcripts",
     "belief",
     "broken",
     "examine",
@@ -50,11 +46,9 @@ __all__ = [
     "measure_black_box",
     "measure_loss",
     "read_folder",
-    "read_transcript",
     "reconstruct",
     "residuals",
     "write_folder",
-    "write_transcript",
 ]
 
 __getattr__, __dir__ = exports(
@@ -64,14 +58,12 @@ __getattr__, __dir__ = exports(
         "broken_mechanisms": ("BROKEN", "Broken", "broken"),
         "deployed": ("Deployed",),
         "examination": ("examine",),
-        "files": ("read_folder", "read_transcript", "write_folder", "write_transcript"),
         "distinguisher": ("LossLaw", "loss_law"),
         "likelihood": ("log_likelihood", "log_likelihood_ratio", "residuals"),
         "reconstruction": ("Posterior", "Prior", "reconstruct"),
         "measure": ("measure_black_box", "measure_loss"),
-        "recorded": ("examine_folder",),
+        "recorded": ("examine_folder", "read_folder", "write_folder"),
         "report": ("NOT_PROVED", "AuditFinding", "AuditReport"),
         "subjects": ("Simulated", "Subject"),
-        "transcript": ("AgentTranscripts", "Transcripts"),
     },
 )

@@ -26,13 +26,13 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray
 from tacit.audit.likelihood import Mask, counted, nearest_steps, residuals, states
 from tacit.audit.portable import numpy_noise, textbook_noise
-from tacit.audit.transcript import AgentTranscripts
+from tacit.history import AgentHistory
 
 Sampler: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """From uniform numbers and scales to noise."""
 Attack: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray], Mask]
 """From messages, hypothetical states and scales: whether such a message could have been sent."""
-Decision: TypeAlias = Callable[[AgentTranscripts, npt.ArrayLike, npt.ArrayLike], IntArray]
+Decision: TypeAlias = Callable[[AgentHistory, npt.ArrayLike, npt.ArrayLike], IntArray]
 """From transcripts and two starts: +1 for the first, −1 for the second, 0 for neither."""
 
 _UNIT = 2.0**-53  # generators make uniform numbers that are whole multiples of this
@@ -53,7 +53,7 @@ def reachable(x: FloatArray, state: FloatArray, scale: FloatArray, sampler: Samp
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         half = 0.5 * np.exp(-np.abs(eta) / scale)  # P(more noise than that, on the same side)
         window = half / _UNIT * (np.spacing(np.abs(x)) / 2 + np.spacing(np.abs(eta))) / scale
-    possible = ~(window < 2)  # includes NaN: nothing said, nothing ruled out
+    possible = ~(window < 2)  # includes NaN: no noise, nothing ruled out
     check = np.flatnonzero(~possible.reshape(-1))
     near = np.rint(np.where(eta > 0, 1 - half, half) / _UNIT)
     x, state, scale, near = (a.reshape(-1)[check] for a in (x, state, scale, near))
@@ -75,12 +75,12 @@ def precise(x: FloatArray, state: FloatArray, scale: FloatArray) -> Mask:  # noq
     eta = np.abs(x - state)
     # η itself is known only up to the rounding of the sum: take the finest unit that it may have
     finest = _unit_exponent(np.maximum(eta - np.spacing(np.abs(x)), 0.0))
-    return np.asarray((last_bit(x) >= np.minimum(last_bit(state), finest)) | np.isnan(x))
+    return np.asarray(last_bit(x) >= np.minimum(last_bit(state), finest))
 
 
 def last_bit(x: FloatArray) -> IntArray:
     """Exponent of the lowest bit that is set; very large for 0."""
-    fraction, exponent = np.frexp(np.nan_to_num(x))
+    fraction, exponent = np.frexp(x)
     digits = np.abs(fraction * 2.0**53).astype(np.int64)
     lowest = digits & -digits
     zeros = np.frexp(lowest.astype(np.float64))[1] - 1
@@ -99,7 +99,7 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-def decide(attack: Attack, view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
+def decide(attack: Attack, view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
     """Return +1 where only `theta` is possible, −1 where only `other` is, 0 where the attack cannot tell.
 
     A start is possible if every message of the transcript is.
@@ -113,7 +113,7 @@ def decide(attack: Attack, view: AgentTranscripts, theta: npt.ArrayLike, other: 
     return decision
 
 
-def coarser(view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
+def coarser(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
     """Name the start under which the noise is on a coarser lattice, as `decide` does; 0 where in doubt.
 
     Counts how many low bits of the noise, in steps of the declared lattice, are zero. A sum of noise on a

@@ -12,9 +12,9 @@ from tacit.arrays import FloatArray
 from tacit.audit.distinguisher import loss_law
 from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.audit.testers import DECIMALS, loss_bound, rule_from_law
-from tacit.audit.transcript import Transcripts
 from tacit.errors import ParameterError
 from tacit.graph import Graph
+from tacit.history import History
 from tacit.law import Law
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import LatticeAgent
@@ -123,7 +123,7 @@ def default_starts(n: int, distance: float) -> FloatArray:
     return np.asarray(distance * (turns - np.floor(turns)))
 
 
-def promises(transcripts: Transcripts, agent: int, distance: float) -> tuple[float, ...]:
+def promises(transcripts: History, agent: int, distance: float) -> tuple[float, ...]:
     """Return the loss promised after each round, between starts of one agent this far apart.
 
     On a lattice, what it accounts for; else ε of as many messages as the agent had sent.
@@ -138,7 +138,7 @@ def promises(transcripts: Transcripts, agent: int, distance: float) -> tuple[flo
     return tuple(product_up(own_epsilon(parameters, m, agent), distance) for m in spoken)
 
 
-def messages(transcripts: Transcripts, agent: int) -> list[int]:
+def messages(transcripts: History, agent: int) -> list[int]:
     """How many different messages the agent had to send up to the end of each round."""
     ends = np.searchsorted(transcripts.rounds_of, np.arange(1, transcripts.rounds + 1))
     return [int(transcripts.update[:, :end, agent].max()) + 1 for end in ends.tolist()]

@@ -27,9 +27,9 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray, frozen
 from tacit.audit.insiders import hear_everything, insider_density
 from tacit.audit.reconstruction import Posterior, Prior, from_kinks, kinks
-from tacit.audit.transcript import AgentTranscripts, Transcripts
 from tacit.errors import ParameterError, StateError
-from tacit.mechanism import ClientServer, Execution
+from tacit.history import AgentHistory, History
+from tacit.mechanism import ClientServer
 from tacit.rounding import product_up, shown_up
 from tacit.theory.privacy import epsilon
 from tacit.theory.tables import html_table, shown_near
@@ -116,7 +116,7 @@ class Belief:
 
 
 def belief(
-    source: Execution | Transcripts,
+    source: History,
     agent: int,
     *,
     prior: Prior | tuple[float, float] | None = None,
@@ -133,9 +133,8 @@ def belief(
 
     Parameters
     ----------
-    source : Execution or Transcripts
-        What happened; of an execution only messages and feedback are read. From arrays:
-        ``Transcripts.plain(mechanism, x[None], y[None])``.
+    source : History
+        What happened; only messages and feedback are read. From arrays: ``History.full(mechanism, x, y)``.
     agent : int
     prior : Prior or (low, high), optional
         What is known before; two numbers are a flat prior. By default flat on the declared range, where
@@ -163,7 +162,7 @@ def belief(
     >>> bool((seen.learned <= seen.promised).all())
     True
     """
-    transcripts = source if isinstance(source, Transcripts) else Transcripts.from_executions([source])
+    transcripts = source.stacked
     known = _prior(prior, transcripts)
     if points < 2:
         raise ParameterError(f"points must be at least 2, got {points}.")
@@ -227,7 +226,7 @@ def _hidden(cells: FloatArray, prior: Prior, values: FloatArray, level: float) -
     }
 
 
-def _prior(prior: Prior | tuple[float, float] | None, transcripts: Transcripts) -> Prior:
+def _prior(prior: Prior | tuple[float, float] | None, transcripts: History) -> Prior:
     if prior is None:
         if transcripts.wholes is None:
             raise ParameterError(
@@ -241,7 +240,7 @@ def _prior(prior: Prior | tuple[float, float] | None, transcripts: Transcripts) 
 
 
 def _require_view(
-    transcripts: Transcripts, agent: int, adversary: Adversary, compromised: tuple[int, ...]
+    transcripts: History, agent: int, adversary: Adversary, compromised: tuple[int, ...]
 ) -> None:
     """Refuse adversaries who are not there, or who need not infer anything."""
     if adversary not in ADVERSARIES:
@@ -264,7 +263,7 @@ def _require_view(
         )
 
 
-def _component(transcripts: Transcripts, component: int) -> int | None:
+def _component(transcripts: History, component: int) -> int | None:
     if transcripts.components is None:
         return None
     if not 0 <= component < transcripts.components:
@@ -274,14 +273,14 @@ def _component(transcripts: Transcripts, component: int) -> int | None:
     return component
 
 
-def _by_round(view: AgentTranscripts, prior: Prior, rounds: int, component: int | None) -> Posterior:
+def _by_round(view: AgentHistory, prior: Prior, rounds: int, component: int | None) -> Posterior:
     """Return the posterior after 0, …, T rounds along its first axis."""
     kink, weight = (a[0] if component is None else a[0, component] for a in kinks(view))
     heard = view.rounds_of < np.arange(rounds + 1)[:, None]
     return from_kinks(kink, np.where(heard, weight, 0.0), prior)
 
 
-def _epsilons(view: AgentTranscripts, rounds: int) -> FloatArray:
+def _epsilons(view: AgentHistory, rounds: int) -> FloatArray:
     """Return ε_t of the agent's own parameters for t = 0, …, T."""
     return np.array([epsilon(view.law, t) for t in range(rounds + 1)])
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tacit.audit.transcript import Transcripts, Wholes
+from tacit.history import History
 from tacit.mechanism import Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.noise.safe import SafeNoise
-from tacit.simulation.lattice import LatticeRuns, SimulatedWholeNoise, simulate_on_lattice
+from tacit.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
 
 _CHUNK = 200_000  # whole numbers held at once
 
@@ -39,7 +39,7 @@ class Deployed:
     name: str = field(default="lattice mechanism", init=False)
     low_bits: bool = field(default=True, init=False)
 
-    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
+    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
         """Run so many sessions from the same values; the seed counts only where `seedable`."""
         lattice = Lattice.fitting(self.mechanism.law, rounds, self.low, self.high, bits=self.bits)
         most = max(1, _CHUNK // (rounds * int(np.size(values))))
@@ -50,22 +50,9 @@ class Deployed:
             done = simulate_on_lattice(
                 self.mechanism, lattice, np.asarray(values), rounds, noise=noise, runs=some
             )
-            parts.append(from_lattice(done))
-        return Transcripts.join(parts)
+            parts.append(done)
+        return History.stack(parts)
 
 
 def _mixed(seed: int, start: int) -> int:
     return int(np.random.SeedSequence([seed, start]).generate_state(1, np.uint64)[0])
-
-
-def from_lattice(runs: LatticeRuns) -> Transcripts:
-    """Forget what is private of runs on a lattice."""
-    on, x, y = runs.together.on, runs.x, runs.y
-    steps = runs.exponents.reshape(runs.exponents.shape + (1,) * (x.ndim - 3))
-    return Transcripts.plain(
-        on.mechanism,
-        np.asarray(on.lattice.value(x, steps)),
-        np.asarray(on.lattice.value(y)),
-        exponent=np.array(runs.exponents)[None],
-        wholes=Wholes(on.lattice, x, y),
-    )

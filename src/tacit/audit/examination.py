@@ -40,8 +40,8 @@ from tacit.audit.rules import NO_LATTICE, rule_findings
 from tacit.audit.seeds import guessable
 from tacit.audit.subjects import Subject
 from tacit.audit.testers import LossBound, coin, judge, rule_from_law, tally
-from tacit.audit.transcript import Transcripts
 from tacit.errors import ParameterError
+from tacit.history import History
 from tacit.mechanism import Mechanism
 from tacit.theory.privacy import require_adjacency
 
@@ -61,8 +61,8 @@ class TranscriptPair:
     """
 
     plan: AuditPlan
-    first: Transcripts
-    second: Transcripts
+    first: History
+    second: History
     values: FloatArray
     others: FloatArray
     low_bits: bool
@@ -173,14 +173,14 @@ def _run(subject: Subject, made: AuditPlan, start: FloatArray, seed: int, tell: 
 
 def _sessions(
     subject: Subject, values: FloatArray, rounds: int, runs: tuple[int, int], tell: Callable[[float], None]
-) -> Transcripts:
+) -> History:
     """Run sessions, their number and seed given, in parts that can be told of."""
     count, seed = runs
     parts = []
     for begin in range(0, count, _PART):
         tell(begin / count)
         parts.append(subject(values, rounds, min(_PART, count - begin), seed + begin * 2**20))
-    return Transcripts.join(parts)
+    return History.stack(parts)
 
 
 def judge_evidence(
@@ -190,7 +190,7 @@ def judge_evidence(
     made = evidence.plan
     quarter = made.failure_probability / 4
     progress(0.8, "rules")
-    findings = [*rule_findings(Transcripts.join([evidence.first, evidence.second]))]
+    findings = [*rule_findings(History.stack([evidence.first, evidence.second]))]
     progress(0.82, "optimal distinguisher")
     optimal, curve = _optimal(evidence, quarter)
     findings.append(optimal)

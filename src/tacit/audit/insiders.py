@@ -23,8 +23,8 @@ from scipy.interpolate import CubicSpline
 
 from tacit.arrays import FloatArray
 from tacit.audit.reconstruction import Prior
-from tacit.audit.transcript import Transcripts
 from tacit.errors import StateError
+from tacit.history import History
 from tacit.law import Law
 from tacit.mechanism import ClientServer, Distributed
 
@@ -32,7 +32,7 @@ _DEVIATIONS = 8  # how far from its mean the sum of the other starts is followed
 _NODES, _FAR = 3000, 1e9  # where the law is tabulated, and up to how many scales
 
 
-def hear_everything(transcripts: Transcripts, agent: int, insiders: Sequence[int]) -> bool:
+def hear_everything(transcripts: History, agent: int, insiders: Sequence[int]) -> bool:
     """Whether the insiders know all that bears on an agent's start: its messages and its feedback."""
     mechanism = transcripts.mechanism
     if isinstance(mechanism, Distributed):
@@ -42,7 +42,7 @@ def hear_everything(transcripts: Transcripts, agent: int, insiders: Sequence[int
 
 
 def insider_density(
-    transcripts: Transcripts, run: int, insiders: Sequence[int], prior: Prior, cells: int
+    transcripts: History, run: int, insiders: Sequence[int], prior: Prior, cells: int
 ) -> FloatArray:
     """Return the density of one honest agent's start after 0, 1, …, T rounds, in so many cells.
 
@@ -70,7 +70,7 @@ def insider_density(
     return np.asarray(density / (density.sum(axis=1, keepdims=True) * width))
 
 
-def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Law:
+def _shared(transcripts: History, insiders: Sequence[int]) -> Law:
     """Return the parameters that the honest agents share."""
     mechanism = transcripts.mechanism
     if not isinstance(mechanism, ClientServer):
@@ -85,8 +85,8 @@ def _shared(transcripts: Transcripts, insiders: Sequence[int]) -> Law:
             raise StateError(f"the honest agents must share their parameters, but their {name} differ.")
         own[name] = float(honest[0])
     if (
-        transcripts.x.ndim != 3
-        or np.isnan(transcripts.x).any()
+        transcripts.components is not None
+        or not transcripts.said.all()
         or len(transcripts.rounds_of) != transcripts.rounds
     ):
         raise StateError("insiders can be judged where every agent sent one number in every round.")

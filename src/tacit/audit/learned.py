@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.audit.attacks import last_bit
-from tacit.audit.transcript import Transcripts
+from tacit.history import History
 
 Score: TypeAlias = Callable[[FloatArray], FloatArray]
 """From rows of numbers, one row per transcript, to one number each."""
@@ -24,7 +24,7 @@ _STEP = 2.0**-14  # of the spread of scores: far finer differences depend on the
 _PENALTY = 1e-3
 
 
-def rows(transcripts: Transcripts, agent: int) -> FloatArray:
+def rows(transcripts: History, agent: int) -> FloatArray:
     """Return everything that was heard as one row of numbers per session.
 
     With very many agents or rounds, only what the agent itself said and heard.
@@ -34,7 +34,7 @@ def rows(transcripts: Transcripts, agent: int) -> FloatArray:
     if x.shape[1] + y.shape[1] > _MOST_COLUMNS:
         view = transcripts.of(agent)
         x, y = view.x.reshape(runs, -1), view.y.reshape(runs, -1)
-    return np.asarray(np.nan_to_num(np.concatenate([x, y], axis=1)[:, :_MOST_COLUMNS]))
+    return np.concatenate([x, y], axis=1)[:, :_MOST_COLUMNS]
 
 
 def linear_score(first: FloatArray, second: FloatArray) -> Score:

@@ -13,21 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray
-from tacit.audit.transcript import AgentTranscripts, Wholes
+from tacit.audit.portable import powers
 from tacit.errors import StateError
+from tacit.history import AgentHistory, Wholes
 from tacit.mechanism.lattice import LatticeAgent
 from tacit.mechanism.whole import WholeArray, nearest_shift
 
 Mask = npt.NDArray[np.bool_]
 
 
-def states(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
+def states(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
     """Return the states that a start θ_k(0) leads to under the observed feedback.
 
     Parameters
     ----------
-    view : AgentTranscripts
-        One agent's part of the transcripts: ``transcripts.of(agent)``.
+    view : AgentHistory
+        One agent's part of what happened: ``history.of(agent)``.
     theta : number, or array of shape (k,), (runs,) or (runs, k)
         The hypothetical start, the same in all sessions or one per session.
 
@@ -48,19 +49,19 @@ def states(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
     return path
 
 
-def residuals(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
-    """Return the noise that a start θ_k(0) implies: x − state; NaN where nothing was said.
+def residuals(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
+    """Return the noise that a start θ_k(0) implies: x − state. It means nothing where nothing was said.
 
     On a lattice the whole numbers that were drawn, exactly, times the message step.
     """
     if view.wholes is None:
         return view.x - states(view, theta)
     draws, step = lattice_draws(view, view.wholes, theta)
-    return np.where(np.isnan(view.x), np.nan, np.ldexp(draws.astype(np.float64), step))
+    return np.ldexp(draws.astype(np.float64), step)
 
 
 def lattice_draws(
-    view: AgentTranscripts, wholes: Wholes, theta: npt.ArrayLike
+    view: AgentHistory, wholes: Wholes, theta: npt.ArrayLike
 ) -> tuple[WholeArray, npt.NDArray[np.int64]]:
     """Return the whole numbers that must have been drawn, and the exponents of their steps.
 
@@ -85,21 +86,26 @@ def lattice_draws(
     return draws, steps
 
 
+def fades(view: AgentHistory) -> FloatArray:
+    """By how much a difference of starts has faded at each slot: (1−σ)^u, eq:upd."""
+    return powers(1 - view.sigma, view.update)
+
+
 def nearest_steps(eta: FloatArray, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return noise in whole steps of 2^exponent, ties up; 0 for NaN.
+    """Return noise in whole steps of 2^exponent, ties up.
 
     Ties to even would make all draws even where a state is half a step off the lattice.
     """
-    return np.floor(np.nan_to_num(np.ldexp(eta, -exponent)) + 0.5).astype(np.int64)
+    return np.floor(np.ldexp(eta, -exponent) + 0.5).astype(np.int64)
 
 
-def counted(view: AgentTranscripts) -> Mask:
+def counted(view: AgentHistory) -> Mask:
     """Which messages tell anything new, of shape (runs, slots).
 
     A repetition of the very same message at the same update says nothing. A different message
     there is one more draw, and is counted as such: this is what a redrawing agent pays.
     """
-    said: Mask = np.asarray(~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2))
+    said: Mask = view.said.copy()
     if view.law.shadowed:
         said &= view.update == 0  # the shadow moves without noise
     if (np.diff(view.update, axis=1) > 0).all():
@@ -116,7 +122,7 @@ def counted(view: AgentTranscripts) -> Mask:
     return fresh
 
 
-def log_likelihood(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
+def log_likelihood(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
     """Log-density of each transcript for the start θ_k(0), up to what no start changes.
 
     On a lattice: the logarithm of a probability, not of a density.
@@ -132,7 +138,7 @@ def log_likelihood(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
     return np.asarray(np.sum(terms, axis=1, where=counted(view)))
 
 
-def log_likelihood_ratios(view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
+def log_likelihood_ratios(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
     """Return per message how much likelier `theta` makes it than `other`, as a logarithm.
 
     The sum over a row is the log-likelihood ratio of the transcript; partial sums are those of
@@ -144,7 +150,8 @@ def log_likelihood_ratios(view: AgentTranscripts, theta: npt.ArrayLike, other: n
     """
     gap = _as_start(view, other) - _as_start(view, theta)
     eta = residuals(view, theta)
-    fade = view.fades.reshape(*view.fades.shape, *(1,) * (eta.ndim - 2))
+    fade = fades(view)
+    fade = fade.reshape(*fade.shape, *(1,) * (eta.ndim - 2))
     gap = gap if gap.ndim < eta.ndim - 1 or gap.ndim == 0 else gap[:, None]
     # Under the other start the states are gap·(1−σ)^u higher, the noise as much lower (Lemma 1, lem:pri)
     implied = eta - gap * fade if view.wholes is None else residuals(view, other)
@@ -153,7 +160,7 @@ def log_likelihood_ratios(view: AgentTranscripts, theta: npt.ArrayLike, other: n
         return np.where(counted(view), gain / view.scales, 0.0)
 
 
-def log_likelihood_ratio(view: AgentTranscripts, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
+def log_likelihood_ratio(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
     """Log-likelihood ratio of each transcript between two starts of the agent.
 
     Its absolute value never exceeds ε_T·‖theta − other‖₁ if the agent does what it declares. By
@@ -163,10 +170,8 @@ def log_likelihood_ratio(view: AgentTranscripts, theta: npt.ArrayLike, other: np
     Examples
     --------
     >>> from tacit import ClientServer, Fading
-    >>> from tacit.audit import Transcripts
     >>> execution = ClientServer(Fading(0.8, 10, 0.6), agents=1).execute([1.0], [[5.0], [3.0]])
-    >>> view = Transcripts.from_executions([execution]).of(0)
-    >>> log_likelihood_ratio(view, 1.0, 0.0).round(6)
+    >>> log_likelihood_ratio(execution.of(0), 1.0, 0.0).round(6)
     array([0.133333])
     """
     return np.asarray(log_likelihood_ratios(view, theta, other).sum(axis=1))
@@ -178,7 +183,7 @@ def _absolute(eta: FloatArray) -> FloatArray:
     return size if size.ndim == 2 else np.asarray(size.sum(axis=2))
 
 
-def _as_start(view: AgentTranscripts, theta: npt.ArrayLike) -> FloatArray:
+def _as_start(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
     start = np.asarray(theta, dtype=np.float64)
     runs, tail = len(view.x), view.x.shape[2:]
     if start.shape not in ((), tail, (runs, *tail)) or not np.isfinite(start).all():

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray
-from tacit.audit.likelihood import counted, states
-from tacit.audit.transcript import AgentTranscripts
+from tacit.audit.likelihood import counted, fades, states
 from tacit.errors import ParameterError, StateError
+from tacit.history import AgentHistory
 
 
 @dataclass(frozen=True)
@@ -151,15 +151,13 @@ class Posterior:
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
 
-def reconstruct(
-    view: AgentTranscripts, prior: Prior | None = None, *, rounds: int | None = None
-) -> Posterior:
+def reconstruct(view: AgentHistory, prior: Prior | None = None, *, rounds: int | None = None) -> Posterior:
     """Return the posterior of θ_k(0) for each transcript.
 
     Parameters
     ----------
-    view : AgentTranscripts
-        ``transcripts.of(agent)``.
+    view : AgentHistory
+        ``history.of(agent)``.
     prior : Prior, optional
         By default every number is equally likely beforehand.
     rounds : int, optional
@@ -168,9 +166,8 @@ def reconstruct(
     Examples
     --------
     >>> from tacit import ClientServer, OneShot
-    >>> from tacit.audit import Transcripts
     >>> execution = ClientServer(OneShot(0.8, 10), agents=1).execute([1.0], [[5.0]])
-    >>> low, high = reconstruct(Transcripts.from_executions([execution]).of(0)).interval(0.95)
+    >>> low, high = reconstruct(execution.of(0)).interval(0.95)
     >>> low.round(3), high.round(3)
     (array([-23.957]), array([35.957]))
     """
@@ -186,13 +183,13 @@ def reconstruct(
     return from_kinks(kink, weight, known)
 
 
-def kinks(view: AgentTranscripts) -> tuple[FloatArray, FloatArray]:
+def kinks(view: AgentHistory) -> tuple[FloatArray, FloatArray]:
     """Return κ and w of every message, of shape (runs, slots) or (runs, k, slots).
 
     A message that says nothing new has weight 0.
     """
     tail = (1,) * (view.x.ndim - 2)
-    told, fade = counted(view), view.fades
+    told, fade = counted(view), fades(view)
     path = states(view, 0.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         kink = (view.x - path) / fade.reshape(*fade.shape, *tail)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from tacit.arrays import FloatArray
+from tacit.arrays import FloatArray, as_states
 from tacit.audit.audit_plan import AuditPlan, describe
 from tacit.audit.examination import Progress, TranscriptPair, goodness_findings, judge_evidence
-from tacit.audit.files import INPUTS, read_folder
 from tacit.audit.goodness import oddities
 from tacit.audit.reconstruction import reconstruct
 from tacit.audit.report import AuditFinding, AuditReport
@@ -18,10 +19,44 @@ from tacit.audit.residual import noise_of
 from tacit.audit.rules import rule_findings
 from tacit.audit.seeds import guessable
 from tacit.audit.testers import coin_for
-from tacit.audit.transcript import Transcripts
 from tacit.errors import FileError, ParameterError
+from tacit.history import History, read_history, write_history
+from tacit.history.file import Declared, LineReader
 
+INPUTS = "inputs.json"
 _LEVEL = 0.95
+
+
+def write_folder(folder: Path | str, history: History, values: npt.ArrayLike | None = None) -> None:
+    """Write every run to a file of its own; `values` only where they are the auditor's choice."""
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    for run in range(history.runs):
+        write_history(where / f"{run:06d}.jsonl", history.stacked[run])
+    if values is not None:
+        chosen = as_states(values, history.mechanism.n)
+        (where / INPUTS).write_text(json.dumps({"values": chosen.tolist()}) + "\n", encoding="utf-8")
+
+
+def read_folder(folder: Path | str) -> tuple[History, FloatArray | None]:
+    """Read all sessions of a folder, and the values if they are the auditor's choice."""
+    where = Path(folder)
+    paths = sorted(where.glob("*.jsonl"))
+    if not paths:
+        raise FileError(f"{folder}: there must be transcripts, files ending in .jsonl, and there is none.")
+    declared = Declared(paths[0], LineReader(paths[0]).declared)
+    sessions = History.stack([read_history(path, declared) for path in paths])
+    known = where / INPUTS
+    return sessions, _inputs(known, sessions.mechanism.n) if known.exists() else None
+
+
+def _inputs(path: Path, n: int) -> FloatArray:
+    try:
+        return as_states(json.loads(path.read_text(encoding="utf-8"))["values"], n)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise FileError(f'{path} must hold {{"values": […]}}, one for each of the {n} agents.') from None
 
 
 def examine_folder(
@@ -33,7 +68,7 @@ def examine_folder(
     seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a folder of recorded transcripts (`tacit.audit.files` describes them).
+    """Audit a folder of recorded transcripts (`tacit.history.file` describes them).
 
     Parameters
     ----------
@@ -83,7 +118,7 @@ def _difference(values: FloatArray, others: FloatArray) -> tuple[int, float]:
 
 def _one_start(  # noqa: PLR0917 - all of them go into the report
     name: str,
-    transcripts: Transcripts,
+    transcripts: History,
     values: FloatArray | None,
     adjacency: float,
     failure_probability: float,
@@ -119,7 +154,7 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
     )
 
 
-def _knowable(transcripts: Transcripts) -> str:
+def _knowable(transcripts: History) -> str:
     """How narrowly an eavesdropper can place an agent's value, without saying where."""
     widths = []
     for agent in range(transcripts.mechanism.n):

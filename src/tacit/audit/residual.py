@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states
 from tacit.audit.likelihood import counted, lattice_draws, nearest_steps, residuals, states
-from tacit.audit.transcript import AgentTranscripts, Transcripts
+from tacit.history import AgentHistory, History
 from tacit.mechanism.whole import cut
 
 TOLERANCE = 1e-11
@@ -78,12 +78,12 @@ class Noise:
         return float(self.step[:, self.exact].max(initial=0.0))
 
 
-def noise_of(transcripts: Transcripts, values: npt.ArrayLike, stream: int = 0) -> Noise:
+def noise_of(transcripts: History, values: npt.ArrayLike, stream: int = 0) -> Noise:
     """Return the standardised noise of sessions that all ran from these values.
 
     Noise that is joined must be spread with different streams of the auditor's own randomness.
     """
-    theta = as_states(values, transcripts.mechanism.n)
+    theta, transcripts = as_states(values, transcripts.mechanism.n), transcripts.stacked
     rng = np.random.default_rng([*_OWN, stream])
     parts = [_of_agent(transcripts.of(agent), start, rng) for agent, start in enumerate(theta)]
     components = transcripts.components or 1
@@ -128,7 +128,7 @@ def join(parts: list[Noise]) -> Noise:
 
 
 def _of_agent(
-    view: AgentTranscripts, theta: FloatArray, rng: np.random.Generator
+    view: AgentHistory, theta: FloatArray, rng: np.random.Generator
 ) -> dict[str, npt.NDArray[np.generic]]:
     """Return one agent's part of `Noise`, with a column per component."""
     shape = (*view.x.shape[:2], -1)
@@ -137,7 +137,7 @@ def _of_agent(
     scale = np.repeat(view.scales[..., None], columns, axis=2)
     exponent = None if view.exponent is None else np.repeat(view.exponent[..., None], columns, axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rounding = 2.0**-50 * np.nanmax(np.abs(view.x), initial=0) / np.min(scale, axis=(0, 2))
+        rounding = 2.0**-50 * np.max(np.abs(view.x), initial=0) / np.min(scale, axis=(0, 2))
         exact = np.ones(len(rounding), np.bool_) if view.wholes is not None else rounding < TOLERANCE / 4
         known = exact | (rounding < _RESOLVED)
         drawn = None if view.wholes is None else lattice_draws(view, view.wholes, theta)
@@ -156,13 +156,13 @@ def _of_agent(
         spread = _spread_whole(r, step, rng)
     else:
         whole = nearest_steps(eta.reshape(shape), exponent)
-        said = np.nan_to_num(np.fmod(np.ldexp(view.x.reshape(shape), -exponent), _LOW + 1)).astype(np.int64)
+        said = np.fmod(np.ldexp(view.x.reshape(shape), -exponent), _LOW + 1).astype(np.int64)
         spread = _spread_rounded(r, step, rng)
     whole, said = (np.where(told, z, 0) for z in (whole, said))
     return {**part, "r": spread, "exact": exact, "drawn": whole, "sent": said}
 
 
-def _pulls(view: AgentTranscripts, path: FloatArray) -> FloatArray:
+def _pulls(view: AgentHistory, path: FloatArray) -> FloatArray:
     """Where each update moved the agent to, beside the message after it."""
     pull = np.full(path.shape, np.nan)
     heard = view.y[:, view.rounds_of[:-1]].reshape(len(path), path.shape[1] - 1, -1)

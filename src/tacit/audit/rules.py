@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.audit.likelihood import counted
 from tacit.audit.report import AuditFinding
-from tacit.audit.transcript import AgentTranscripts, Transcripts
+from tacit.history import AgentHistory, History
 from tacit.mechanism.lattice import LatticeAgent
 
 NO_LATTICE = "no lattice is declared"
@@ -19,7 +19,7 @@ NO_LATTICE = "no lattice is declared"
 _ROUNDING = 1e-9  # relative: float messages are checked up to it
 
 
-def rule_findings(transcripts: Transcripts) -> Iterator[AuditFinding]:
+def rule_findings(transcripts: History) -> Iterator[AuditFinding]:
     """Check every rule on every session."""
     views = [transcripts.of(agent) for agent in range(transcripts.mechanism.n)]
     yield _one_draw(views)
@@ -28,11 +28,11 @@ def rule_findings(transcripts: Transcripts) -> Iterator[AuditFinding]:
         yield _shadow(views)
 
 
-def _one_draw(views: list[AgentTranscripts]) -> AuditFinding:
+def _one_draw(views: list[AgentHistory]) -> AuditFinding:
     """One draw per update: asked again, an agent repeats the very same message."""
     redrawn, asked = 0, 0
     for view in views:
-        said = np.asarray(~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2))
+        said = view.said
         first = np.zeros(said.shape, dtype=np.bool_)
         seen = np.full(len(said), -1)
         for slot in range(said.shape[1]):
@@ -46,7 +46,7 @@ def _one_draw(views: list[AgentTranscripts]) -> AuditFinding:
     return AuditFinding("one draw per update", "alarm" if redrawn else "pass", detail)
 
 
-def _on_lattice(views: list[AgentTranscripts]) -> AuditFinding:
+def _on_lattice(views: list[AgentHistory]) -> AuditFinding:
     """Messages are whole multiples of the step that follows the noise, which the agent declares."""
     test, off = "on the lattice", 0
     if views[0].exponent is None:
@@ -54,20 +54,19 @@ def _on_lattice(views: list[AgentTranscripts]) -> AuditFinding:
     for view in views:
         assert view.exponent is not None
         step = view.exponent.reshape(*view.exponent.shape, *(1,) * (view.x.ndim - 2))
-        ratio = np.nan_to_num(np.ldexp(view.x, -step))
+        ratio = np.ldexp(view.x, -step)
         off += int(np.sum(ratio != np.rint(ratio)))
         if view.wholes is not None:
             agent = LatticeAgent(view.wholes.lattice, view.law)
-            said = ~np.isnan(view.x).reshape(*view.x.shape[:2], -1).any(axis=2)  # silence has no step
             for u in np.unique(view.update).tolist():
                 wrong = (view.update == u) & (view.exponent != agent.message_exponent(u))
-                off += int(np.sum(wrong & said))
+                off += int(np.sum(wrong & view.said))  # silence has no step
     return AuditFinding(
         test, "alarm" if off else "pass", f"{off:,} numbers are off it" if off else "all messages are"
     )
 
 
-def _shadow(views: list[AgentTranscripts]) -> AuditFinding:
+def _shadow(views: list[AgentHistory]) -> AuditFinding:
     """Noise drawn once: after the first message, all others follow from public numbers."""
     off = 0
     for view in views:
@@ -75,8 +74,9 @@ def _shadow(views: list[AgentTranscripts]) -> AuditFinding:
         moved = (np.diff(view.update, axis=1) > 0).reshape(-1, view.x.shape[1] - 1, *tail)
         heard = view.y[:, view.rounds_of[:-1]]
         expected = np.where(moved, (1 - view.sigma) * view.x[:, :-1] + view.sigma * heard, view.x[:, :-1])
-        size = _ROUNDING * (1 + np.nanmax(np.abs(view.x)))
-        later = (view.update[:, 1:] > 0).reshape(moved.shape)
+        size = _ROUNDING * (1 + np.max(np.abs(view.x)))
+        both = view.said[:, 1:] & view.said[:, :-1]
+        later = (both & (view.update[:, 1:] > 0)).reshape(len(both), -1, *tail)
         off += int(np.sum((np.abs(view.x[:, 1:] - expected) > size) & later))
     detail = f"{off:,} messages do not follow from what was said" if off else "all later messages do"
     return AuditFinding("shadow follows", "alarm" if off else "pass", detail)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
 from tacit.audit.portable import laplace
-from tacit.audit.transcript import Transcripts
+from tacit.history import History
 from tacit.mechanism import Mechanism
 from tacit.theory.finite_precision import message_step
 
@@ -50,7 +50,7 @@ class Subject(Protocol):
     @property
     def low_bits(self) -> bool: ...  # noqa: D102
 
-    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
+    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
         """Return `runs` transcripts of `rounds` rounds from these values, independent of each other."""
         ...
 
@@ -132,11 +132,11 @@ class Simulated:
     bits: int = 40
     low_bits: bool = field(default=True)
 
-    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> Transcripts:
+    def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
         """Play so many sessions from the same values."""
         theta = as_states(values, self.mechanism.n)
         rng = np.random.default_rng([seed, *_OWN])  # a bare seed would be the bug `guessable-seed`
-        return Transcripts.join(
+        return History.stack(
             [self._play(theta, rounds, some, rng) for some in self._chunks(theta, rounds, runs)]
         )
 
@@ -145,7 +145,7 @@ class Simulated:
         for start in range(0, runs, most):
             yield min(most, runs - start)
 
-    def _play(self, values: FloatArray, rounds: int, runs: int, rng: np.random.Generator) -> Transcripts:
+    def _play(self, values: FloatArray, rounds: int, runs: int, rng: np.random.Generator) -> History:
         say = self.say or (rounded if self.lattice else unrounded)
         slots = _slots(rounds, self.retries != "none")
         away = _away(rounds, self.mechanism.n, self.misses)
@@ -154,10 +154,11 @@ class Simulated:
         table = self._scales(rounds)
         theta = np.broadcast_to(values, (runs, *values.shape))
         shadow, heard, pull = theta, np.zeros(self.mechanism.n, np.int64), np.zeros_like(theta)
-        x, y = np.full(unit.shape, np.nan), []
+        x, y, said = np.zeros(unit.shape), [], np.ones(unit.shape[:3], dtype=np.bool_)
         update, steps = np.empty((2, len(slots), self.mechanism.n), np.int64)
         for slot, t in enumerate(slots):
             scale = table[np.full_like(heard, t) if self.by_round else heard, np.arange(len(heard))]
+            said[:, slot, away[t]] = False
             update[slot], steps[slot] = heard, self._exponents(table[heard, np.arange(len(heard))])
             again = slot > 0 and slots[slot - 1] == t
             if again and self.retries == "repeat":
@@ -166,7 +167,7 @@ class Simulated:
                 eta = unit[:, slot] * per_agent_columns(scale, values.ndim)
                 step = np.ldexp(1.0, steps[slot]).reshape(-1, *(1,) * len(tail))
                 x[:, slot] = say(Moment(values, shadow, eta, pull, step))
-                x[:, slot, away[t]] = np.nan
+                x[:, slot, away[t]] = 0.0
             if slot + 1 < len(slots) and slots[slot + 1] == t:
                 continue
             y.append(self._feedback(x[:, slot], ~away[t]))
@@ -177,7 +178,7 @@ class Simulated:
             theta, shadow = np.where(here, after, theta), np.where(here, spoken, shadow)
             heard = heard + ~away[t]
         exponent = steps[None] if self.lattice else None
-        return Transcripts(self.mechanism, x, np.stack(y, axis=1), np.array(slots), update[None], exponent)
+        return History(self.mechanism, x, np.stack(y, axis=1), said, np.array(slots), update[None], exponent)
 
     def _scales(self, rounds: int) -> FloatArray:
         """Laplace scale of each agent's update, of shape (rounds, n)."""
@@ -191,7 +192,7 @@ class Simulated:
 
     def _feedback(self, x: FloatArray, here: npt.NDArray[np.bool_]) -> FloatArray:
         """Return the mean over those who spoke; (runs, …) from a server, (runs, n, …) on a graph."""
-        by_agent = np.swapaxes(np.nan_to_num(x), 0, 1)
+        by_agent = np.swapaxes(x, 0, 1)
         share = self.mechanism.aggregate(here.astype(np.float64))
         mean = self.mechanism.aggregate(by_agent) / per_agent_columns(
             share, by_agent.ndim if share.ndim else 0

@@ -12,9 +12,10 @@ from tacit.cli.options import Numbers
 from tacit.cli.values import made_up_spread, read_values
 from tacit.errors import StateError
 from tacit.graph import Graph
-from tacit.mechanism import Execution, Mechanism
+from tacit.history import History
+from tacit.mechanism import Mechanism
 from tacit.plots.fans import Fan, fan
-from tacit.simulation import Record, executions, simulate
+from tacit.simulation import Record, history_of, simulate
 from tacit.theory import accuracy
 from tacit.theory.answers import Design, design
 
@@ -42,9 +43,9 @@ class SimulatedRun:
         return int(self.dataset.attrs["rounds"])
 
     @cached_property
-    def execution(self) -> Execution:
+    def execution(self) -> History:
         """Everything that happened."""
-        return executions(self.dataset, self.mechanism)
+        return history_of(self.dataset, self.mechanism)
 
     @cached_property
     def fan(self) -> Fan:

@@ -87,7 +87,7 @@ def command(
 
 
 def _merge(transcripts: tuple[Path, ...], out: Path) -> None:
-    from tacit.runtime.reading import merge
+    from tacit.runtime.transcript import merge
 
     with whole_file(out) as part:
         merge(transcripts, part)

@@ -3,14 +3,11 @@
 from tacit.mechanism.base import Mechanism, Round, State
 from tacit.mechanism.client_server import ClientServer
 from tacit.mechanism.distributed import Distributed
-from tacit.mechanism.execution import Execution, Observation
 
 __all__ = [
     "ClientServer",
     "Distributed",
-    "Execution",
     "Mechanism",
-    "Observation",
     "Round",
     "State",
 ]

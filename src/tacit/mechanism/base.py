@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,9 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns, require_finite
 from tacit.errors import ParameterError, StateError
 from tacit.law import Law
-from tacit.mechanism.execution import Execution
+
+if TYPE_CHECKING:
+    from tacit.history import History
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ class Mechanism(ABC):
             basis = self.update(x, y)
         return State(theta, basis), Round(x, y)
 
-    def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> Execution:
+    def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> History:
         """Run as many rounds as there is noise for, and keep all of it.
 
         Parameters
@@ -137,6 +139,8 @@ class Mechanism(ABC):
             η(t), one per agent, or one per keeper where keepers add it. Where the law draws once, every
             round after the first must be zero.
         """
+        from tacit.history import History, Private
+
         state = self.start(values)
         eta = self._as_noise(noise, state.theta.shape[1:])
         thetas, rounds = [state.theta], []
@@ -145,12 +149,11 @@ class Mechanism(ABC):
             thetas.append(state.theta)
             rounds.append(said)
         empty_y = np.empty((0, *self.aggregate(thetas[0]).shape))
-        return Execution(
+        return History.full(
             self,
-            theta=np.stack(thetas),
-            eta=eta,
-            x=np.stack([said.x for said in rounds]) if rounds else np.empty((0, *state.theta.shape)),
-            y=np.stack([said.y for said in rounds]) if rounds else empty_y,
+            np.stack([said.x for said in rounds]) if rounds else np.empty((0, *state.theta.shape)),
+            np.stack([said.y for said in rounds]) if rounds else empty_y,
+            private=Private(np.stack(thetas), eta),
         )
 
     def _as_noise(self, noise: npt.ArrayLike, vector: tuple[int, ...]) -> FloatArray:

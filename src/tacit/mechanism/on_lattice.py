@@ -1,21 +1,23 @@
-"""A whole mechanism on a lattice: every agent's whole numbers, and the record they leave."""
+"""A whole mechanism on a lattice: every agent's whole numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
-from tacit.arrays import IntArray, frozen
+from tacit.arrays import IntArray
 from tacit.errors import StateError
 from tacit.mechanism.base import Mechanism
 from tacit.mechanism.distributed import Distributed
-from tacit.mechanism.execution import Execution
 from tacit.mechanism.lattice import Lattice, LatticeAgent
 from tacit.mechanism.whole import Whole, WholeArray, as_whole, cut, nearest
+
+if TYPE_CHECKING:
+    from tacit.history import History
 
 
 @final
@@ -28,62 +30,6 @@ class WholeState:
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
-class LatticeExecution:
-    """What happened, in whole numbers.
-
-    Attributes
-    ----------
-    theta : array of whole numbers, shape (rounds + 1, n) or (rounds + 1, n, k)
-        Internal states, in state steps. Private.
-    draws, x : array of whole numbers, shape (rounds, n) or (rounds, n, k)
-        Noise (private) and messages, in message steps. With keepers as in `Execution`.
-    y : array of whole numbers
-        Feedback in state steps: shape (rounds,) or (rounds, k) from a server, like x on a graph.
-    exponents : array, shape (rounds, n)
-        The message step of agent i in round t is 2^exponents[t, i].
-    """
-
-    on: OnLattice
-    theta: WholeArray
-    draws: WholeArray
-    x: WholeArray
-    y: WholeArray
-    exponents: IntArray
-
-    def __post_init__(self) -> None:
-        for array in (self.theta, self.draws, self.x, self.y, self.exponents):
-            frozen(array)
-
-    def __repr__(self) -> str:
-        # States and noise are private: never show them.
-        kind = self.on.mechanism.kind
-        return f"<LatticeExecution {kind}, {self.on.mechanism.n} agents, {self.rounds} rounds>"
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds that were run."""
-        return len(self.x)
-
-    def as_execution(self) -> Execution:
-        """Return the execution in floats, each the nearest to its exact number.
-
-        Exact where a number has at most 53 significant bits. As rounding to the message step comes before the
-        noise, x differs from θ + η by up to half a message step. For theory, plots and audits; what left
-        the agents are the whole numbers.
-        """
-        lattice = self.on.lattice
-        steps = self.exponents.reshape(self.exponents.shape + (1,) * (self.x.ndim - 2))
-        return Execution(
-            self.on.mechanism,
-            theta=np.asarray(lattice.value(self.theta)),
-            eta=np.asarray(lattice.value(self.draws, steps[:, :1] if self.on.mechanism.keepers else steps)),
-            x=np.asarray(lattice.value(self.x, steps)),
-            y=np.asarray(lattice.value(self.y)),
-        )
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class OnLattice:
     """A mechanism on a lattice: a pure function of values and whole-number draws.
@@ -93,7 +39,7 @@ class OnLattice:
     >>> from tacit import ClientServer, Fading
     >>> mechanism = ClientServer(Fading(sigma=0.5, c=1, q=0.9), agents=2)
     >>> run = OnLattice(mechanism, Lattice(0, 1)).execute([0, 1], [[2**39, -(2**39)]])
-    >>> run.as_execution().x
+    >>> run.x
     array([[0.5, 0.5]])
     """
 
@@ -171,7 +117,7 @@ class OnLattice:
         degrees = self.mechanism.closed_degrees.astype(object)
         return nearest(total, cast(int, degrees.reshape((-1,) + (1,) * (lifted.ndim - 1))))
 
-    def execute(self, values: Any, draws: Any) -> LatticeExecution:
+    def execute(self, values: Any, draws: Any) -> History:
         """Run as many rounds as there are draws for, and keep all of it.
 
         Parameters
@@ -184,8 +130,15 @@ class OnLattice:
         """
         return self.run(self.start(values), draws)
 
-    def run(self, state: WholeState, draws: Any) -> LatticeExecution:
-        """Run as many rounds as there are draws for, from a state that `start` made."""
+    def run(self, state: WholeState, draws: Any) -> History:
+        """Run as many rounds as there are draws for, from a state that `start` made.
+
+        What left the agents are the whole numbers. The history also has them in floats, each the nearest to
+        its exact number, and equal to it up to 53 significant bits. As rounding to the message step comes
+        before the noise, x differs from θ + η by up to half a message step.
+        """
+        from tacit.history import History, Private, Wholes
+
         noise = np.asarray(as_whole(draws, "draws"), dtype=object)
         shape = (self.mechanism.sources, *state.theta.shape[1:])
         if noise.shape[1:] != shape:
@@ -201,15 +154,20 @@ class OnLattice:
             x.append(said)
             y.append(heard)
         y_shape = state.theta.shape[0 if isinstance(self.mechanism, Distributed) else 1 :]
-        return LatticeExecution(
-            self,
-            theta=_stacked(theta),
-            draws=noise.copy(),
-            x=_stacked(x) if x else np.empty((0, *state.theta.shape), dtype=object),
-            y=_stacked(y) if y else np.empty((0, *y_shape), dtype=object),
-            exponents=np.array([self.exponents(u) for u in range(len(noise))], dtype=np.int64).reshape(
-                len(noise), self.mechanism.n
-            ),
+        exponents = np.array([self.exponents(u) for u in range(len(noise))], dtype=np.int64)
+        exponents = exponents.reshape(len(noise), self.mechanism.n)
+        steps = exponents.reshape(exponents.shape + (1,) * (noise.ndim - 2))
+        sent = _stacked(x) if x else np.empty((0, *state.theta.shape), dtype=object)
+        heard_all = _stacked(y) if y else np.empty((0, *y_shape), dtype=object)
+        states, value = _stacked(theta), self.lattice.value
+        drawn = np.asarray(value(noise, steps[:, :1] if self.mechanism.keepers else steps))
+        return History.full(
+            self.mechanism,
+            np.asarray(value(sent, steps)),
+            np.asarray(value(heard_all)),
+            exponent=exponents,
+            wholes=Wholes(self.lattice, sent, heard_all),
+            private=Private(np.asarray(value(states)), drawn, states, noise.copy()),
         )
 
     def _each(self, call: Callable[..., Whole], *arrays: WholeArray) -> WholeArray:

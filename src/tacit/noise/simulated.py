@@ -46,7 +46,7 @@ class SimulatedNoise:
     >>> parameters = Fading(sigma=0.8, c=10, q=0.6)
     >>> noise = SimulatedNoise(seed=1).draw(parameters, rounds=20, n=3)
     >>> ClientServer(parameters, agents=3).execute([1, 2, 3], noise)
-    <Execution client-server, 3 agents, 20 rounds>
+    <History client-server, 3 agents, 20 rounds>
     """
 
     seed: int

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError, StateError
 from tacit.graph import Graph
-from tacit.mechanism import Distributed, Execution
+from tacit.history import History
+from tacit.mechanism import Distributed
 from tacit.plots.style import GREY, INK, canvas, counted, styled
 
 MOST_AGENTS = 1000
@@ -40,7 +41,7 @@ def layout(graph: Graph) -> FloatArray:
 
 
 def draw_graph(
-    execution: Execution,
+    execution: History,
     rounds: Sequence[int] | None = None,
     unit: str = "state, in units of the values",
     places: FloatArray | None = None,
@@ -49,7 +50,7 @@ def draw_graph(
 
     Parameters
     ----------
-    execution : Execution
+    execution : History
         On a graph, with states that are numbers. It shows private values: draw made-up ones.
     rounds : numbers of rounds, optional
         After how many rounds; by default 0, when a quarter of the disagreement is left, and all.

@@ -10,7 +10,7 @@ from tacit.audit.beliefs import Belief
 from tacit.audit.report import AuditReport
 from tacit.comparison.comparison import Comparison
 from tacit.errors import ParameterError
-from tacit.mechanism import Execution
+from tacit.history import History
 from tacit.plots import curves, runs
 from tacit.plots.audit import draw_audit
 from tacit.plots.belief import draw_belief
@@ -54,5 +54,5 @@ show.register(runs.LossCurves, draw_loss)
 
 
 @show.register
-def _(execution: Execution) -> Figure:
+def _(execution: History) -> Figure:
     return draw_trajectories(execution, fan(execution.mechanism, execution.rounds))

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tacit.arrays import FloatArray
 from tacit.errors import StateError
-from tacit.mechanism import Execution
+from tacit.history import History
 from tacit.plots.fans import Fan
 from tacit.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, styled
 from tacit.rounding import shown_up
@@ -18,7 +18,7 @@ from tacit.theory import accuracy
 _MOST_LINES = 200
 
 
-def draw_trajectories(execution: Execution, promised: Fan, unit: str = "value") -> Figure:
+def draw_trajectories(execution: History, promised: Fan, unit: str = "value") -> Figure:
     """Draw every agent's state, their weighted average, and where it was promised to be.
 
     For states that are numbers. It shows private values: draw made-up ones.

@@ -12,7 +12,7 @@ in words. Each other line is one frame as it was sent, in base64, and what it sa
     {"note": "done", "frame": "lQ…"}                a peer has made all its updates; commits to all its means
 
 Words repeat the frames, so that anyone can read the file and `tacit audit` reads it as it is
-(`tacit.audit.files`); `tacit verify` believes the frames only. A round's reports come before its feedback.
+(`tacit.history.file`); `tacit verify` believes the frames only. A round's reports come before its feedback.
 Nothing private is in here. A line counts once it is there with its end: what a crash left of a last line is
 cut off when writing goes on, and told when reading.
 """
@@ -22,18 +22,75 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self, final
 
-from tacit.errors import FileError, LedgerError
-from tacit.files import begins_as, open_own, sync_directory
-from tacit.protocol.codec import Codec, Sign, digest, history
+import msgspec
+
+from tacit.errors import FileError, LedgerError, TacitError
+from tacit.files import open_own, sync_directory
+from tacit.history.file import Content, Line, LineReader, LineWriter, declare, decoded, encoded
+from tacit.protocol.codec import SIGNATURE_BYTES, Codec, Sign, digest, history
 from tacit.protocol.effects import Send
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Message, Stop
+from tacit.protocol.messages import (
+    BODIES,
+    COORDINATOR,
+    NOTHING_HEARD,
+    Done,
+    Feedback,
+    Kind,
+    Message,
+    Report,
+    Stop,
+)
+from tacit.protocol.messages import VERSION as PROTOCOL
 from tacit.protocol.records import Closed, Ended, Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
-from tacit.runtime.reading import Content, Line, Reading, encoded, header, line_of, mean_line, own_frame
+
+
+def header(session: Session, by: int) -> Content:
+    """Return the first line of a session's transcript, written by an agent or the coordinator."""
+    made = declare(session.mechanism, session.lattice)
+    made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
+    return made | {"session": encoded(session.encode())}
+
+
+def own_frame(codec: Codec, frame: bytes) -> Message:
+    """Read a frame that a machine has checked: all but its signature, which costs the most."""
+    try:
+        version, session, sender, kind, body = msgspec.msgpack.decode(frame[:-SIGNATURE_BYTES])
+        said = msgspec.msgpack.decode(body, type=BODIES[Kind(kind)])
+    except (msgspec.MsgspecError, ValueError, TypeError):
+        raise FileError("a transcript takes frames only, and these bytes are none.") from None
+    if version != PROTOCOL or session != codec.session.id:
+        raise FileError("a transcript takes frames of its own session only.")
+    numbers = codec.unpack(said.numbers) if isinstance(said, Report | Feedback) else ()
+    return Message(sender, said, numbers, digest(frame), frame)
+
+
+def line_of(message: Message) -> Content:
+    """Return the line of a report, feedback, stop or done: what it says, and its frame."""
+    numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
+    said: Content
+    match message.body:
+        case Report(update=u, exponent=exponent):
+            said = {"round": u, "agent": message.sender, "update": u, "x": numbers, "exponent": exponent}
+        case Feedback(round=t):
+            said = {"round": t, "y": numbers}
+        case Stop():
+            said = {"note": "stop"}
+        case Done():
+            said = {"note": "done"}
+        case _:
+            raise FileError(f"a transcript has no lines for {type(message.body).__name__} messages.")
+    return {**said, "frame": encoded(message.frame)}
+
+
+def mean_line(session: Session, agent: int, t: int, y: tuple[int, ...], used: Iterable[int]) -> Content:
+    """Return the line of a peer's own mean."""
+    numbers = y[0] if session.components == 1 else list(y)
+    return {"round": t, "agent": agent, "y": numbers, "used": list(used)}
 
 
 @final
@@ -85,35 +142,11 @@ class TranscriptWriter:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise FileError(f"{self.path} is being written by another process: let it end first.") from None
-        first = header(self.session, self.by)
-        self._require_ours(json.dumps(first).encode() + b"\n")  # before anything in it is changed
-        self._cut_tail()
-        if os.fstat(self._file).st_size == 0:
-            self._append([first])
+        self._writer = LineWriter(self.path, self._file, header(self.session, self.by), durable=self.durable)
+        if self._writer.began:
             sync_directory(self.path.absolute().parent)
-            return
         for line in Reading(self.path):
             self._seen(line)
-
-    def _require_ours(self, first: bytes) -> None:
-        """Refuse a file that does not begin as this transcript does; a crash may have left it shorter."""
-        if not begins_as(self._file, first):
-            raise FileError(
-                f"{self.path} is not this session's and member's transcript: choose another file."
-            )
-
-    def _cut_tail(self) -> None:
-        """Cut off what a crash left of a last line."""
-        size = end = os.fstat(self._file).st_size
-        while end > 0:
-            start = max(0, end - 65536)
-            place = os.pread(self._file, end - start, start).rfind(b"\n")
-            if place >= 0:
-                end = start + place + 1
-                break
-            end = start
-        if end < size:
-            os.ftruncate(self._file, end)
 
     def _seen(self, line: Line) -> None:
         content = line.content
@@ -206,12 +239,8 @@ class TranscriptWriter:
         return own_frame(self._codec, frame)
 
     def _append(self, lines: Iterable[Content]) -> None:
-        data = memoryview(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
         try:
-            while data:
-                data = data[os.write(self._file, data) :]
-            if self.durable:
-                os.fsync(self._file)
+            self._writer.append(lines)
         except OSError as error:
             raise LedgerError(
                 f"{self.path} cannot be written ({error.strerror}), so nothing more is said; the ledger has "
@@ -231,3 +260,63 @@ class TranscriptWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@final
+class Reading:
+    """A signed transcript to read: its session at once, its lines one by one.
+
+    Holds one line at a time. After the last line `torn` says whether a piece of one was left out.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._lines = LineReader(path)
+        self.declared = self._lines.declared
+        """The first line as it stands; `header(session, by)` is what it must be."""
+        data = decoded(self.declared.get("session"))
+        if data is None:
+            raise FileError(f"{path} must declare its session in its first line, and does not.")
+        try:
+            self.session = Session.decode(data)
+        except TacitError as why:
+            raise FileError(f"{path} must declare a session, and does not: {why}") from None
+        except (ValueError, OverflowError):  # letters that are no letters, numbers that are no numbers
+            raise FileError(f"{path} must declare a session, and does not.") from None
+        if self.declared.get("id") != self.session.id.hex():
+            raise FileError(f"{path} must declare the session of its id, and declares another one.")
+        names = [member.name for member in self.session.roster]
+        by = self.declared.get("by")
+        self.by: int = names.index(by) if by in names else COORDINATOR
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self._lines)
+
+    @property
+    def torn(self) -> bool:
+        """Whether a piece of a last line was left out."""
+        return self._lines.torn
+
+
+def merge(paths: Iterable[str | Path], out: str | Path) -> Path:
+    """Put transcripts of one session together, in order of rounds, each frame once.
+
+    What several peers saw of one session becomes a file that `tacit audit` reads.
+    """
+    readings = [Reading(path) for path in paths]
+    if not readings or len({reading.session.id for reading in readings}) != 1:
+        raise FileError("transcripts to put together must be one or more, all of one session.")
+    lines: dict[str, Content] = {}
+    for reading in readings:
+        for line in reading:
+            if line.content is not None:
+                lines.setdefault(json.dumps(line.content), line.content)
+
+    def place(content: Content) -> tuple[int, int, int]:
+        t, agent = content.get("round", 1 << 31), content.get("agent", -1)
+        return t, "y" in content, agent
+
+    target = Path(out)
+    first = header(readings[0].session, readings[0].by)
+    with target.open("xb+") as file:
+        LineWriter(target, file.fileno(), first).append(sorted(lines.values(), key=place))
+    return target

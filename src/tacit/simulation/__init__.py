@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from tacit.simulation.outcome import sample_agent, sample_average, sample_outcome
     from tacit.simulation.partition import simulate_partitioned
     from tacit.simulation.record import Record
-    from tacit.simulation.recorder import executions
+    from tacit.simulation.recorder import history_of
     from tacit.simulation.results import load, save
     from tacit.simulation.sweeps import load_sweep, sweep
 
 __all__ = [
     "Record",
     "SimulatedWholeNoise",
-    "executions",
+    "history_of",
     "load",
     "load_sweep",
     "reference",
@@ -40,7 +40,7 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "recorder": ("executions",),
+        "recorder": ("history_of",),
         "engine": ("simulate",),
         "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
         "outcome": ("sample_agent", "sample_average", "sample_outcome"),

@@ -6,18 +6,18 @@ not even that does. With `SimulatedWholeNoise` a study can be repeated, and prot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, IntArray
+from tacit.arrays import BoolArray, FloatArray, IntArray
 from tacit.errors import ParameterError
+from tacit.history import History, Private, Wholes
 from tacit.mechanism import Mechanism
 from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.on_lattice import LatticeExecution, OnLattice, WholeState
-from tacit.mechanism.whole import WholeArray
+from tacit.mechanism.on_lattice import OnLattice, WholeState
 from tacit.noise.safe import SafeNoise
 from tacit.noise.simulated import as_seed
 
@@ -43,54 +43,6 @@ class SimulatedWholeNoise:
         return np.asarray(np.floor(up * scales) - np.floor(down * scales), dtype=np.int64)
 
 
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class LatticeRuns:
-    """Many runs of one mechanism on one lattice, from the same values.
-
-    Attributes
-    ----------
-    together : LatticeExecution
-        All runs side by side, as the components of one execution.
-    runs : int
-    vector : tuple of int
-        () for plain numbers, (k,) for vectors.
-    """
-
-    together: LatticeExecution
-    runs: int
-    vector: tuple[int, ...]
-
-    def __repr__(self) -> str:
-        return f"<LatticeRuns of {self.together!r}, {self.runs} runs>"
-
-    @property
-    def x(self) -> WholeArray:
-        """Messages in message steps, of shape (runs, rounds, n) or (runs, rounds, n, k)."""
-        return self._by_run(self.together.x)
-
-    @property
-    def y(self) -> WholeArray:
-        """Feedback in state steps, of shape (runs, rounds), + (n,) on a graph, + (k,) for vectors."""
-        return self._by_run(self.together.y)
-
-    @property
-    def exponents(self) -> IntArray:
-        """The message step of agent i in round t is 2^exponents[t, i], in every run."""
-        return self.together.exponents
-
-    def execution(self, run: int) -> LatticeExecution:
-        """Return one run alone."""
-        if not 0 <= run < self.runs:
-            raise ParameterError(f"runs are numbered 0 to {self.runs - 1}, got {run}.")
-        whole = self.together
-        theta, draws, x, y = (self._by_run(a)[run] for a in (whole.theta, whole.draws, whole.x, whole.y))
-        return LatticeExecution(whole.on, theta.copy(), draws.copy(), x.copy(), y.copy(), whole.exponents)
-
-    def _by_run(self, array: WholeArray) -> WholeArray:
-        return np.moveaxis(array.reshape(*array.shape[:-1], self.runs, *self.vector), array.ndim - 1, 0)
-
-
 def simulate_on_lattice(
     mechanism: Mechanism,
     lattice: Lattice,
@@ -99,8 +51,8 @@ def simulate_on_lattice(
     *,
     noise: SafeNoise | SimulatedWholeNoise,
     runs: int = 1,
-) -> LatticeRuns:
-    """Run the lattice mechanism many times on fresh noise.
+) -> History:
+    """Run the lattice mechanism many times on fresh noise; returns all runs side by side.
 
     Takes some 200 bytes and some microseconds per run, round, agent and component: for audits and for
     comparing with the real-valued mechanism. The engine on floats is for large studies.
@@ -112,7 +64,7 @@ def simulate_on_lattice(
     >>> lattice = Lattice.fitting(mechanism.law, 20, low=0, high=1)
     >>> noise = SimulatedWholeNoise(seed=1)
     >>> simulate_on_lattice(mechanism, lattice, [0, 1, 0.5], 20, noise=noise, runs=5)
-    <LatticeRuns of <LatticeExecution client-server, 3 agents, 20 rounds>, 5 runs>
+    <History client-server, 5 runs, 3 agents, 20 rounds>
     """
     if rounds < 0 or runs < 1:
         raise ParameterError(f"rounds must be at least 0 and runs at least 1, got {rounds} and {runs}.")
@@ -128,7 +80,27 @@ def simulate_on_lattice(
     else:
         draws = _drawn(noise, scales, shape)
     together = on.run(WholeState(side_by_side, side_by_side), draws.reshape(rounds, sources, -1))
-    return LatticeRuns(together, runs, vector)
+
+    def by_run(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.moveaxis(array.reshape(*array.shape[:-1], runs, *vector), array.ndim - 1, 0)
+
+    def in_each(mask: BoolArray) -> BoolArray:
+        return np.repeat(mask[None], runs, axis=0)
+
+    whole, own, exponent = together.wholes, together.private, together.exponent
+    assert whole is not None  # it ran on a lattice, and here
+    assert own is not None
+    return replace(
+        together,
+        x=by_run(together.x),
+        y=by_run(together.y),
+        said=in_each(together.said),
+        update=together.update[None],
+        exponent=None if exponent is None else exponent[None],
+        wholes=Wholes(lattice, by_run(whole.x), by_run(whole.y)),
+        used=None if together.used is None else in_each(together.used),
+        private=Private(**{name: by_run(array) for name, array in vars(own).items() if array is not None}),
+    )
 
 
 def rounding_bound(on: OnLattice, rounds: int) -> FloatArray:

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
-from tacit.mechanism import ClientServer, Distributed, Execution, Mechanism
+from tacit.history import History, Private
+from tacit.mechanism import ClientServer, Distributed, Mechanism
 
 Rows = list[list[float]]
 
 
-def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike) -> Execution:
+def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike) -> History:
     """Run the mechanism on the given noise, one number at a time.
 
     Parameters
@@ -51,12 +52,11 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
         xs.append(x)
         ys.append(heard[0] if isinstance(mechanism, ClientServer) else heard)
     said = start.shape[1:] if isinstance(mechanism, ClientServer) else start.shape
-    return Execution(
+    return History.full(
         mechanism,
-        theta=_array(thetas, start.shape),
-        eta=eta,
-        x=_array(xs, start.shape),
-        y=_array(ys, said),
+        _array(xs, start.shape),
+        _array(ys, said),
+        private=Private(_array(thetas, start.shape), eta),
     )
 
 

@@ -31,7 +31,7 @@ class Record:
         Whether to keep Σγ_iθ_i/Σγ_i with γ_i = (|N(i)| + 1)/σ_i, the average that the mechanism
         holds on to (Lemma 8, lem:acc_dis); for equal σ_i and a server the plain average.
     everything : bool
-        Keep θ, η, x and y of every round and agent, enough for `executions`.
+        Keep θ, η, x and y of every round and agent, enough for `history_of`.
 
     Examples
     --------

@@ -11,8 +11,9 @@ import numpy as np
 from tacit import __version__
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import StateError
+from tacit.history import History, Private
 from tacit.law import Law
-from tacit.mechanism import Distributed, Execution, Mechanism
+from tacit.mechanism import Distributed, Mechanism
 from tacit.noise import SimulatedNoise
 from tacit.simulation.record import Record
 
@@ -179,8 +180,8 @@ def attributes(
     }
 
 
-def executions(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> Execution:
-    """Return one run of a record of everything as an `Execution`.
+def history_of(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> History:
+    """Return one run of a record of everything as a `History`.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def executions(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> Execu
     missing = {"theta", "eta", "x", "y"} - set(map(str, dataset.data_vars))
     if missing:
         raise StateError(
-            "an execution needs the states, noise, messages and feedback of every round: simulate with "
+            "a history needs the states, noise, messages and feedback of every round: simulate with "
             "Record(everything=True)."
         )
     was = tuple(dataset.attrs.get(name, 0) for name in ("mechanism", "agents", "keepers"))
@@ -203,4 +204,5 @@ def executions(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> Execu
     if run not in dataset.run:
         raise StateError(f"run must be one of the {dataset.sizes['run']} runs that were kept, got {run}.")
     one = dataset.sel(run=run)
-    return Execution(mechanism, *(np.array(one[name].values) for name in ("theta", "eta", "x", "y")))
+    theta, eta, x, y = (np.array(one[name].values) for name in ("theta", "eta", "x", "y"))
+    return History.full(mechanism, x, y, private=Private(theta, eta))

@@ -13,7 +13,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.audit.beliefs import Adversary, Belief, belief
 from tacit.errors import InputError, StateError, TacitError
-from tacit.mechanism import Execution
+from tacit.history import History
 from tacit.noise import SimulatedNoise
 from tacit.plots.fans import Fan, fan
 from tacit.rounding import product_up
@@ -42,7 +42,7 @@ class WatchedRun:
 
     plan: PlanAnswer
     seed: int
-    execution: Execution
+    execution: History
     fan: Fan
     average: FloatArray  # of the states, weighted as in the target; one per round
     target: float

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray
 from tacit.errors import StateError
-from tacit.mechanism import Execution
+from tacit.history import History
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +23,14 @@ class Witness:
 
     Attributes
     ----------
-    execution : Execution
+    history : History
         f(α): the same messages and feedback, another initial value.
     log_ratios : array, shape (rounds,)
         For every round log p(η(t)) − log p(η'(t)); the sum is the log-likelihood ratio of the
         transcript between the two starts, exactly.
     """
 
-    execution: Execution
+    history: History
     log_ratios: FloatArray = field(repr=False)
 
     @property
@@ -39,7 +39,7 @@ class Witness:
         return float(np.sum(self.log_ratios))
 
 
-def find_witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witness:
+def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
     """Return f(α) for θ'_agent(0) = θ_agent(0) − shift (proof of Lemma 1, lem:pri).
 
     Parameters
@@ -49,28 +49,28 @@ def find_witness(execution: Execution, agent: int, shift: npt.ArrayLike) -> Witn
     shift : number or array of shape (k,)
         δ, by which θ_k(0) exceeds θ'_k(0).
     """
-    mechanism = execution.mechanism
+    mechanism = history.mechanism
     if not 0 <= agent < mechanism.n:
         raise StateError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
     delta = np.asarray(shift, dtype=np.float64)
-    if delta.shape not in ((), execution.theta.shape[2:]) or not np.isfinite(delta).all():
+    if delta.shape not in ((), history.theta.shape[2:]) or not np.isfinite(delta).all():
         raise StateError(
-            f"shift must be a finite number or have the shape {execution.theta.shape[2:]} of one state, "
+            f"shift must be a finite number or have the shape {history.theta.shape[2:]} of one state, "
             f"got shape {delta.shape}."
         )
     drawn = 0 if mechanism.keepers else agent  # the keeper that the adversary does not hold; any one will do
-    values = execution.theta[0].copy()
+    values = history.theta[0].copy()
     values[agent] -= delta
-    eta = execution.eta.copy()
+    eta = history.eta.copy()
     if mechanism.shadowed:
         eta[:1, drawn] += delta  # the shadow starts at the same place; nothing else is ever said
     else:
         sigma = float(np.broadcast_to(np.asarray(mechanism.law.sigma), (mechanism.n,))[agent])
-        fading = (1 - sigma) ** np.arange(execution.rounds)  # η'_k(t) = η_k(t) + δ(1−σ)^t
+        fading = (1 - sigma) ** np.arange(history.rounds)  # η'_k(t) = η_k(t) + δ(1−σ)^t
         eta[:, drawn] += fading.reshape(-1, *(1,) * delta.ndim) * delta
-    scales = mechanism.noise_law.scales(execution.rounds)
+    scales = mechanism.noise_law.scales(history.rounds)
     scale = scales if scales.ndim == 1 else scales[:, agent]
-    return Witness(mechanism.execute(values, eta), _log_ratios(execution.eta[:, drawn], eta[:, drawn], scale))
+    return Witness(mechanism.execute(values, eta), _log_ratios(history.eta[:, drawn], eta[:, drawn], scale))
 
 
 def _log_ratios(eta: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:

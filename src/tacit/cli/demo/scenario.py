@@ -24,7 +24,7 @@ from tacit.protocol.session import Deadlines, Session
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
     from tacit.graph import Graph
-    from tacit.mechanism import Execution
+    from tacit.history import History
     from tacit.runtime.verify.verdict import Verdict
     from tacit.theory.promise import Promise
 
@@ -293,7 +293,7 @@ class Scenario:
 
         files = {kind: out / f"demo.{kind}" for kind in ("svg", "png")}
         promised = fan(self.session.mechanism, self.session.rounds, (0.5, self.promise.failure_probability))
-        figure = draw_trajectories(self._execution(), promised, f"temperature ({UNIT})")
+        figure = draw_trajectories(self._history(out), promised, f"temperature ({UNIT})")
         for file in files.values():
             with whole_file(file) as part:
                 save(figure, part)
@@ -305,19 +305,16 @@ class Scenario:
         if len(transcripts) == 1:
             path.write_bytes(transcripts[0].read_bytes())
         else:
-            from tacit.runtime.reading import merge
+            from tacit.runtime.transcript import merge
 
             merge(transcripts, path)
 
-    def _execution(self) -> Execution:
-        """Return the agents' states, which only the demo may read: it made them up."""
-        from tacit.mechanism import Execution
+    def _history(self, out: Path) -> History:
+        """Return what happened, with the agents' states, which only the demo may read: it made them up."""
+        from tacit.history import Private, read_history
 
         theta = np.stack([self._states(name) for name in self.processes.values], axis=1)
-        unknown = np.full((self.session.rounds, self.session.n), np.nan)
-        return Execution(
-            self.session.mechanism, theta=theta, eta=unknown, x=unknown.copy(), y=unknown[:, 0].copy()
-        )
+        return replace(read_history(out / "demo.jsonl"), private=Private(theta))
 
     def _states(self, name: str) -> FloatArray:
         from tacit.runtime.ledger.ledger import Ledger

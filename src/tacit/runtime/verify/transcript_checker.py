@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, final
 
+from tacit.history.file import Content, Line, decoded, same
 from tacit.protocol.codec import Codec, as_numbers, combined, history
 from tacit.protocol.effects import Refused
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Feedback, Kind, Message, Report, Stop
 from tacit.protocol.session import Session
-from tacit.runtime.reading import Content, Line, Reading, decoded, header, line_of, mean_line, same
+from tacit.runtime.transcript import Reading, header, line_of, mean_line
 from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding, refusal_name
 
 _MOST_FINDINGS = 1000

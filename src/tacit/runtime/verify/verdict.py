@@ -27,7 +27,7 @@ from tacit.protocol.codec import as_array
 from tacit.protocol.messages import Kind
 from tacit.protocol.session import Session
 from tacit.rounding import fraction_up
-from tacit.runtime.reading import Reading
+from tacit.runtime.transcript import Reading
 from tacit.runtime.verify.findings import Finding
 from tacit.runtime.verify.transcript_checker import Checker
 from tacit.theory import influence, selection

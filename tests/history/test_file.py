@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import Deployed, Simulated, read_folder, read_transcript, write_folder, write_transcript
+from tacit.audit import Deployed, Simulated, read_folder, write_folder
 from tacit.errors import FileError, InputError
+from tacit.history.file import read_history, write_history
 
 PARAMETERS = Fading(0.8, 10, 0.6)
 SERVER = ClientServer(PARAMETERS, agents=3)
@@ -44,7 +45,7 @@ LINES = [
 
 
 def write(path, header=HEADER, lines=LINES):
-    path.write_text("\n".join(json.dumps(line) for line in (header, *lines)), encoding="utf-8")
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, *lines)), encoding="utf-8")
     return path
 
 
@@ -55,7 +56,8 @@ def test_a_folder_comes_back_exactly(name, values, tmp_path):
     write_folder(tmp_path, seen, values)
     again, known = read_folder(tmp_path)
     assert np.array_equal(known, values)
-    assert np.array_equal(again.x, seen.x, equal_nan=True)
+    assert np.array_equal(again.x, seen.x)
+    assert np.array_equal(again.said, seen.said)
     assert np.array_equal(again.y, seen.y)
     assert np.array_equal(again.rounds_of, seen.rounds_of)
     assert np.array_equal(again.update, seen.update)
@@ -67,17 +69,17 @@ def test_a_folder_comes_back_exactly(name, values, tmp_path):
         assert again.wholes.lattice == seen.wholes.lattice
         assert np.array_equal(again.wholes.x, seen.wholes.x)
         assert np.array_equal(again.wholes.y, seen.wholes.y)
-        said = ~np.isnan(seen.x[0]).reshape(*seen.x.shape[1:3], -1).any(axis=2)
+        said = seen.said[0]
         assert np.array_equal(again.exponent[0][said], seen.exponent[0][said])
 
 
 def test_the_documented_example_is_read(tmp_path):
-    seen = read_transcript(write(tmp_path / "a.jsonl"))
-    assert np.array_equal(seen.x, [[[3.25, -1.5], [1, 2.5]]])
-    assert np.array_equal(seen.y, [[0.875, 1.75]])
+    seen = read_history(write(tmp_path / "a.jsonl"))
+    assert np.array_equal(seen.x, [[3.25, -1.5], [1, 2.5]])
+    assert np.array_equal(seen.y, [0.875, 1.75])
     assert seen.exponent is None
     more = [{**line, "signature": "abc"} for line in LINES]
-    assert np.array_equal(read_transcript(write(tmp_path / "b.jsonl", lines=more)).x, seen.x)
+    assert np.array_equal(read_history(write(tmp_path / "b.jsonl", lines=more)).x, seen.x)
 
 
 def test_which_feedback_a_silent_agent_used(tmp_path):
@@ -85,13 +87,13 @@ def test_which_feedback_a_silent_agent_used(tmp_path):
     silent = [line for line in three if line.get("agent") != 1 or line["round"] == 0]
     back = {"round": 2, "agent": 1, "x": 9}
     for update, expected in ((0, [0, 0, 0]), (2, [0, 1, 2])):
-        seen = read_transcript(write(tmp_path / "a.jsonl", lines=[*silent, {**back, "update": update}]))
-        assert seen.update[0, :, 1].tolist() == expected
+        seen = read_history(write(tmp_path / "a.jsonl", lines=[*silent, {**back, "update": update}]))
+        assert seen.update[:, 1].tolist() == expected
     unclear = [*silent, {**back, "update": 1}]
     with pytest.raises(FileError, match="heard"):
-        read_transcript(write(tmp_path / "a.jsonl", lines=unclear))
+        read_history(write(tmp_path / "a.jsonl", lines=unclear))
     told = [*unclear, {"round": 0, "agent": 1, "heard": False}]
-    assert read_transcript(write(tmp_path / "a.jsonl", lines=told)).update[0, :, 1].tolist() == [0, 0, 1]
+    assert read_history(write(tmp_path / "a.jsonl", lines=told)).update[:, 1].tolist() == [0, 0, 1]
 
 
 def changed(place, **change):
@@ -107,7 +109,7 @@ def changed(place, **change):
 @pytest.mark.parametrize(
     ("lines", "where"),
     [
-        (changed(0, tacit_transcript=2), "first line"),
+        (changed(0, tacit_transcript=9), "first line"),
         (changed(0, topology="star"), "line 1"),
         (changed(0, kind="gaussian"), "line 1"),
         (changed(0, decay=...), "line 1"),
@@ -138,25 +140,25 @@ def changed(place, **change):
 )
 def test_what_is_no_transcript_is_refused_with_its_place(lines, where, tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     if where == "a.jsonl":  # an agent that was asked twice in round 0 and is silent in round 1
-        assert read_transcript(path).x.shape == (1, 3, 2)
+        assert read_history(path).x.shape == (3, 2)
         return
     with pytest.raises(FileError, match=where):
-        read_transcript(path)
+        read_history(path)
 
 
 @pytest.mark.parametrize("text", ["", "not json", '{"tacit_transcript": NaN}', "[" * 100_000, "\x00"])
 def test_what_is_no_json_is_refused(text, tmp_path):
     (tmp_path / "a.jsonl").write_text(text)
     with pytest.raises(FileError):
-        read_transcript(tmp_path / "a.jsonl")
+        read_history(tmp_path / "a.jsonl")
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileError):
-        read_transcript(tmp_path / "a.jsonl")
+        read_history(tmp_path / "a.jsonl")
 
 
 JSON = st.recursive(
@@ -175,9 +177,9 @@ def test_any_change_is_read_or_refused_never_worse(examples, tmp_path):
     def read(place, change):
         lines = changed(place, **change)
         path = tmp_path / "a.jsonl"
-        path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         with contextlib.suppress(InputError):
-            read_transcript(path)
+            read_history(path)
 
     read()
 
@@ -197,8 +199,8 @@ def test_folders_that_cannot_be_judged_together_are_refused(tmp_path):
 
 def test_one_session_at_a_time(tmp_path):
     seen = Simulated(SERVER)([1, 2, 3.0], 4, 3, 5)
-    write_transcript(tmp_path / "one.jsonl", seen, run=2)
-    assert np.array_equal(read_transcript(tmp_path / "one.jsonl").x[0], seen.x[2])
+    write_history(tmp_path / "one.jsonl", seen[2])
+    assert np.array_equal(read_history(tmp_path / "one.jsonl").x, seen.x[2])
 
 
 @pytest.mark.parametrize("cut", [1, 7, 20, 45])
@@ -207,13 +209,13 @@ def test_what_a_crash_left_of_a_transcript_is_read_without_its_torn_end(cut, tmp
     path = write(tmp_path / "a.jsonl")
     whole = path.read_bytes().rstrip(b"\n")
     path.write_bytes(whole[:-cut])
-    seen = read_transcript(path)
+    seen = read_history(path)
     assert seen.rounds == 1
-    assert np.array_equal(seen.x, [[[3.25, -1.5]]])
+    assert np.array_equal(seen.x, [[3.25, -1.5]])
 
 
 def test_a_damaged_line_that_is_whole_is_refused(tmp_path):
     path = write(tmp_path / "a.jsonl")
-    path.write_bytes(path.read_bytes()[:-3] + b"\n")
+    path.write_bytes(path.read_bytes()[:-4] + b"\n")
     with pytest.raises(FileError, match="every line must be one JSON object"):
-        read_transcript(path)
+        read_history(path)

@@ -1,0 +1,494 @@
+r"""Histories in files: one session, one file of JSON lines, with one reader and one writer.
+
+The first line says what was declared, each other line what was heard, in the order it was heard::
+
+    {"tacit_transcript": 1, "topology": "server", "agents": 2, "kind": "fading",
+     "mixing": 0.8, "noise": 10, "decay": 0.6}                              (one line)
+    {"round": 0, "agent": 0, "update": 0, "x": 3.25}
+    {"round": 0, "agent": 1, "update": 0, "x": -1.5}
+    {"round": 0, "y": 0.875}
+
+- ``topology`` is ``server`` or ``graph``; a graph has ``edges``, pairs of agents, and feedback lines
+  that name their agent, and may name in ``used`` whose messages it used.
+- ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is the noise law: ``fading``,
+  ``one-shot`` or ``constant`` (no decay).
+- ``update`` is how many updates the agent says it has made. Two lines for one agent and round: it was
+  asked again. No line: nothing was heard from it.
+- x and y are numbers, or lists of them. A message may say that it is a whole multiple of 2^exponent:
+  ``"exponent": -37``. With ``"lattice": {"low": …, "high": …, "state_exponent": …, "bits": …,
+  "reach_exponent": …}`` in the first line all numbers are whole: messages in steps of 2^exponent, which
+  each must say, feedback in steps of 2^state_exponent.
+- ``{"round": 3, "agent": 1, "heard": false}`` says that agent 1 did not use the feedback of round 3.
+  Needed only where its next message's ``update`` leaves open which feedback it missed.
+
+Other keys are ignored, and so are lines with a ``note``: a runtime adds the frames that were sent, in base64,
+and `tacit verify` believes nothing else (docs/reference/wire.md). Here frames are opaque bytes.
+
+A line counts once it is there with its line feed. What a crash left of a last line is left out by every
+reader, and cut off when writing goes on; `read_history` also leaves out a last round without its feedback.
+Nothing private is ever written.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import BoolArray, IntArray
+from tacit.errors import FileError, TacitError
+from tacit.graph import Graph
+from tacit.history.value import History, Wholes
+from tacit.law import named
+from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.mechanism.lattice import Lattice
+
+VERSION = 1
+MARK = "tacit_transcript"
+_MOST_BYTES = 1 << 26  # of one line
+_MOST_ROUNDS = 10**6
+_LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent")
+_MISSING = (KeyError, TypeError, ValueError, OverflowError)
+
+Content = dict[str, Any]
+
+
+# ---- lines ------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """A line of a file; `content` is None where it is not one JSON object."""
+
+    number: int
+    content: Content | None
+
+
+def encoded(frame: bytes) -> str:
+    """Write a frame in letters."""
+    return base64.b64encode(frame).decode("ascii")
+
+
+def decoded(text: object) -> bytes | None:
+    """Read what `encoded` wrote, and nothing else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        frame = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return frame if encoded(frame) == text else None
+
+
+def same(one: Content, other: Content) -> bool:
+    """Whether two lines say the same, in any order of their words; 1, 1.0 and true are different things."""
+    try:
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    except RecursionError:
+        return False
+
+
+@final
+class LineReader:
+    """The one reader of the file: its first line at once, the others one by one.
+
+    Holds one line at a time. After the last line `torn` says whether a piece of one was left out.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.torn = False
+        first = next(self._lines(), None)
+        content = None if first is None else first.content
+        mark = None if content is None else content.get(MARK)
+        if content is None or type(mark) is not int:
+            raise FileError(f"{path}, line 1: must be the first line of a transcript, and is not.")
+        if mark != VERSION:
+            raise FileError(
+                f"{path}, line 1: a transcript must be of format {VERSION}, and this first line says {mark}: "
+                "read it with the version of tacit that wrote it."
+            )
+        self.declared: Content = content
+        """The first line as it stands."""
+
+    def __iter__(self) -> Iterator[Line]:
+        lines = self._lines()
+        next(lines, None)
+        return lines
+
+    def _lines(self) -> Iterator[Line]:
+        self.torn = False
+        try:
+            with self.path.open("rb") as file:
+                number = 0
+                while text := file.readline(_MOST_BYTES):
+                    number += 1
+                    if not text.endswith(b"\n"):
+                        if not (rest := file.readline(_MOST_BYTES)):
+                            self.torn = True
+                            return
+                        while rest and not rest.endswith(b"\n"):  # too long for any line
+                            rest = file.readline(_MOST_BYTES)
+                        text = b""
+                    yield Line(number, _parsed(text))
+        except OSError as error:
+            raise FileError(f"{self.path}: {error.strerror}.") from None
+
+
+def _parsed(text: bytes) -> Content | None:
+    def refuse(_word: str) -> None:
+        raise ValueError
+
+    def once(pairs: list[tuple[str, Any]]) -> Content:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    try:
+        content = json.loads(text.decode("utf-8"), parse_constant=refuse, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+@final
+class LineWriter:
+    """The one writer of the file: appends whole lines to an open file, and begins it where it is empty.
+
+    Parameters
+    ----------
+    file : int
+        A file descriptor that can be read and appended to. Whoever opened it closes it.
+    first : dict
+        The first line. A file that begins otherwise is refused before anything in it is changed.
+    durable : bool
+        Whether every `append` waits for the disk.
+    """
+
+    def __init__(self, path: Path, file: int, first: Content, *, durable: bool = False) -> None:
+        self.path, self._file, self.durable = path, file, durable
+        head = _written(first)
+        if os.pread(file, len(head), 0) != head[: os.fstat(file).st_size]:
+            raise FileError(f"{path} is not this session's and member's transcript: choose another file.")
+        self._cut_tail()
+        self.began = os.fstat(file).st_size == 0
+        """Whether the first line was written just now."""
+        if self.began:
+            self.append([first])
+
+    def _cut_tail(self) -> None:
+        """Cut off what a crash left of a last line."""
+        size = end = os.fstat(self._file).st_size
+        while end > 0:
+            start = max(0, end - 65536)
+            place = os.pread(self._file, end - start, start).rfind(b"\n")
+            if place >= 0:
+                end = start + place + 1
+                break
+            end = start
+        if end < size:
+            os.ftruncate(self._file, end)
+
+    def append(self, lines: Iterable[Content]) -> None:
+        """Write lines to the end; raises what the system raises."""
+        data = memoryview(b"".join(map(_written, lines)))
+        while data:
+            data = data[os.write(self._file, data) :]
+        if self.durable:
+            os.fsync(self._file)
+
+
+def _written(line: Content) -> bytes:
+    return json.dumps(line).encode() + b"\n"
+
+
+# ---- the first line ---------------------------------------------------------------------------------
+
+
+def declare(mechanism: Mechanism, lattice: Lattice | None = None) -> Content:
+    """Return a first line."""
+    law = mechanism.law
+    if mechanism.keepers:
+        raise FileError("a file has no words for keepers yet, so such a run cannot be written.")
+    made: Content = {MARK: VERSION, "topology": "server", "agents": mechanism.n}
+    if isinstance(mechanism, Distributed):
+        made |= {"topology": "graph", "edges": mechanism.graph.edges().tolist()}
+    made |= {"kind": law.name}
+    made |= {word: np.asarray(value).tolist() for word, value in law.worded().items()}
+    if lattice is not None:
+        chosen = {name: getattr(lattice, name) for name in _LATTICE}
+        # Real numbers are never written as whole ones, and zero has no sign: one lattice has one line.
+        made["lattice"] = chosen | {name: float(chosen[name]) + 0.0 for name in ("low", "high")}
+    return made
+
+
+@final
+@dataclass(frozen=True)
+class Declared:
+    """What the first line of a file declares."""
+
+    path: Path
+    header: Content
+
+    def same(self, header: Content) -> bool:
+        """Whether another first line declares the same; sessions may have names and keys of their own."""
+        mine, theirs = (
+            {word: line.get(word) for word in declare(self.mechanism, self.lattice) if word in line}
+            for line in (self.header, header)
+        )
+        return mine == theirs
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism and its parameters."""
+        try:
+            law = named(self.header["kind"]).from_words(self.header)
+            if self.header["topology"] == "server":
+                return ClientServer(law, agents=self.header["agents"])
+            if self.header["topology"] == "graph":
+                graph = Graph.from_edges(self.header["edges"], n=self.header["agents"])
+                return Distributed(law, graph)
+        except _MISSING as error:
+            self._refuse(error)
+        raise FileError(f'{self.path}, line 1: topology must be "server" or "graph".')
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The lattice, if whole numbers were sent."""
+        if self.header.get("lattice") is None:
+            return None
+        try:
+            return Lattice(**self.header["lattice"])
+        except _MISSING as error:
+            self._refuse(error)
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        reason = f" {error}" if isinstance(error, TacitError) else ""
+        raise FileError(
+            f"{self.path}, line 1: topology, agents, kind, mixing, noise, decay and lattice must declare a "
+            f"mechanism.{reason}"
+        ) from None
+
+
+# ---- whole histories --------------------------------------------------------------------------------
+
+
+def write_history(path: Path | str, history: History) -> None:
+    """Write what was public of one run to a new file, or over an old one."""
+    if history.said.ndim == 3:
+        raise FileError("a file holds one run: write each of many runs to a file of its own.")
+    lattice = None if history.wholes is None else history.wholes.lattice
+    with Path(path).open("wb+") as file:
+        LineWriter(Path(path), file.fileno(), declare(history.mechanism, lattice)).append(_events(history))
+
+
+def read_history(path: Path | str, declared: Declared | None = None) -> History:
+    """Read one session from a file, or refuse it with its file and line.
+
+    Parameters
+    ----------
+    declared : Declared, optional
+        What another file has declared. This one must declare the same, and shares its mechanism.
+    """
+    reader = LineReader(path)
+    if declared is None:
+        declared = Declared(reader.path, reader.declared)
+    elif not declared.same(reader.declared):
+        raise FileError(
+            f"{path} declares another mechanism than {declared.path.name}: keep them in folders apart."
+        )
+    table = _Table(declared)
+    for number, content in reader:
+        if content is None:
+            raise FileError(f"{path}, line {number}: every line must be one JSON object.")
+        try:
+            table.add(content)
+        except _MISSING:
+            raise FileError(
+                f"{path}, line {number}: must be a message (round, agent, update, x), feedback (round, y) or "
+                "what was not heard (round, agent, heard), in numbers that fit the first line."
+            ) from None
+    try:
+        return table.history()
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+    except _MISSING as error:
+        reason = f" {error}" if isinstance(error, TacitError) else ""
+        raise FileError(f"{path}: its lines do not make a session.{reason}") from None
+
+
+def _events(h: History) -> Iterator[Content]:
+    """What was heard, in order."""
+    x, y = (h.x, h.y) if h.wholes is None else (h.wholes.x, h.wholes.y)
+    on_graph, n = isinstance(h.mechanism, Distributed), h.mechanism.n
+    for slot, now in enumerate(h.rounds_of.tolist()):
+        for agent in np.flatnonzero(h.said[slot]).tolist():
+            line = {"round": now, "agent": agent, "update": int(h.update[slot, agent])}
+            line["x"] = np.asarray(x[slot, agent]).tolist()
+            if h.exponent is not None:
+                line["exponent"] = int(h.exponent[slot, agent])
+            yield line
+        if slot + 1 < len(h.rounds_of):
+            if h.rounds_of[slot + 1] == now:
+                continue
+            for agent in np.flatnonzero(h.update[slot + 1] == h.update[slot]).tolist():
+                yield {"round": now, "agent": agent, "heard": False}
+        for agent in range(n if on_graph else 1):
+            name = {"agent": agent} if on_graph else {}
+            line = {"round": now, **name, "y": np.asarray(y[now, agent] if on_graph else y[now]).tolist()}
+            if on_graph and h.used is not None:
+                line["used"] = np.sort(h.pairs[h.used[now] & (h.pairs[:, 0] == agent), 1]).tolist()
+            yield line
+
+
+class _Table:
+    """Collects the lines of one session."""
+
+    def __init__(self, declared: Declared) -> None:
+        self.mechanism, self.lattice = declared.mechanism, declared.lattice
+        self.n = self.mechanism.n
+        self.on_graph = isinstance(self.mechanism, Distributed)
+        self.messages: dict[tuple[int, int], list[Content]] = {}
+        self.feedback: dict[tuple[int, int], Any] = {}
+        self.used: dict[tuple[int, int], list[int]] = {}
+        self.heard: dict[tuple[int, int], bool] = {}
+        self.tail: tuple[int, ...] | None = None
+        self.steps = True  # whether every message names its step
+
+    def add(self, line: Content) -> None:
+        """Take one line, or raise what `read_history` explains."""
+        if "note" in line:  # the runtime's evidence and ends: `tacit verify` is for them
+            return
+        now, agent = _whole(line["round"], _MOST_ROUNDS), 0
+        if "x" in line or "heard" in line or self.on_graph:
+            agent = _whole(line["agent"], self.n)
+        if "x" in line:
+            update = _whole(line["update"], now + 1)
+            said = {"update": update, "x": self._numbers(line["x"])}
+            if self.lattice is not None or "exponent" in line:
+                said["exponent"] = _whole(line["exponent"] + 2000, 4000) - 2000
+            self.steps &= "exponent" in said
+            self.messages.setdefault((now, agent), []).append(said)
+        elif "y" in line:
+            self.feedback[now, agent] = self._numbers(line["y"])
+            if self.on_graph and "used" in line:
+                self.used[now, agent] = [_whole(j, self.n) for j in line["used"]]
+        else:
+            self.heard[now, agent] = bool(line["heard"])
+
+    def _numbers(self, value: Any) -> npt.NDArray[Any]:
+        """Read a number or a list of them, whole ones on a lattice."""
+        listed = value if isinstance(value, list) else [value]
+        kinds = (int,) if self.lattice is not None else (int, float)
+        if not listed or not all(type(v) in kinds for v in listed):
+            raise ValueError
+        tail = (len(listed),) if isinstance(value, list) else ()
+        if self.tail not in (None, tail):
+            raise ValueError
+        self.tail = tail
+        numbers = np.array(listed, dtype=object if self.lattice is not None else np.float64)
+        return numbers.reshape(tail)
+
+    def history(self) -> History:
+        """Return the session, or say what is missing."""
+        rounds = 1 + max((now for now, _ in self.messages), default=-1)
+        if rounds == 0:
+            raise FileError("there must be at least one message.")
+        if rounds > 1 and not self._answered(rounds - 1):  # under way when the writing stopped
+            rounds -= 1
+            self.messages = {place: said for place, said in self.messages.items() if place[0] < rounds}
+        if not all(map(self._answered, range(rounds))):
+            raise FileError("there must be feedback for every round, and on a graph for every agent.")
+        counts = [max(len(self.messages.get((t, i), [])) for i in range(self.n)) or 1 for t in range(rounds)]
+        slots = np.repeat(np.arange(rounds), counts)
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        tail = self.tail or ()
+        kind: Any = np.float64 if self.lattice is None else object
+        sent = np.zeros((len(slots), self.n, *tail), dtype=kind)
+        said = np.zeros((len(slots), self.n), dtype=np.bool_)
+        exponent = np.zeros((len(slots), self.n), dtype=np.int64)
+        for (now, agent), lines in self.messages.items():
+            for place, line in enumerate(lines):
+                where = (starts[now] + place, agent)
+                sent[where], said[where], exponent[where] = line["x"][()], True, line.get("exponent", 0)
+        y = np.zeros((rounds, *((self.n,) if self.on_graph else ()), *tail), dtype=kind)
+        for (now, agent), value in self.feedback.items():
+            if now < rounds:
+                y[(now, agent) if self.on_graph else now] = value[()]
+        update, used = self._updates(rounds)[slots], self._used(rounds)
+        if self.lattice is None:
+            steps = exponent if self.steps else None
+            return History(self.mechanism, sent, y, said, slots, update, steps, used=used)
+        x = self.lattice.value(sent, exponent.reshape(*exponent.shape, *(1,) * len(tail)))
+        floats, wholes = np.asarray(self.lattice.value(y)), Wholes(self.lattice, sent, y)
+        return History(
+            self.mechanism, np.asarray(x), floats, said, slots, update, exponent, wholes, used=used
+        )
+
+    def _answered(self, now: int) -> bool:
+        return all((now, a) in self.feedback for a in range(self.n if self.on_graph else 1))
+
+    def _used(self, rounds: int) -> BoolArray | None:
+        """Whose messages were used, where lines say so."""
+        mechanism = self.mechanism
+        if not (self.used and isinstance(mechanism, Distributed)):
+            return None
+        if not all((t, i) in self.used for t in range(rounds) for i in range(self.n)):
+            raise FileError("all feedback must say whose messages it used, or none.")
+        graph, n = mechanism.graph, self.n
+        mask = np.zeros((rounds, n + len(graph.indices)), dtype=np.bool_)
+        for (now, agent), named_ones in self.used.items():
+            row = graph.neighbours(agent)
+            near = np.isin(row, named_ones)
+            if len(set(named_ones)) != len(named_ones) or near.sum() + (agent in named_ones) != len(
+                named_ones
+            ):
+                raise FileError(
+                    f"agent {agent} in round {now} must have used its own or neighbours' messages."
+                )
+            if now < rounds:
+                mask[now, agent] = agent in named_ones
+                mask[now, n + graph.indptr[agent] : n + graph.indptr[agent + 1]] = near
+        return mask
+
+    def _updates(self, rounds: int) -> IntArray:
+        """How many updates each agent had made at each round; of shape (rounds, n)."""
+        update = np.zeros((rounds, self.n), dtype=np.int64)
+        for agent in range(self.n):
+            heard: list[bool | None] = [self.heard.get((t, agent)) for t in range(rounds)]
+            before = 0, 0
+            for t in range(rounds):
+                for line in self.messages.get((t, agent), []):
+                    _settle(heard, before, (t, line["update"]), agent)
+                    before = t, line["update"]
+            steps = [1 if h is None or h else 0 for h in heard[:-1]]
+            update[1:, agent] = np.cumsum(steps)
+        return update
+
+
+def _settle(heard: list[bool | None], before: tuple[int, int], now: tuple[int, int], agent: int) -> None:
+    """Say which feedback between two messages was used, where their updates leave no doubt."""
+    between = range(before[0], now[0])
+    open_ones = [t for t in between if heard[t] is None]
+    needed = now[1] - before[1] - sum(1 for t in between if heard[t])
+    if needed not in (0, len(open_ones)):
+        raise FileError(
+            f"agent {agent} says update {now[1]} in round {now[0]}, which leaves open what feedback it used "
+            'before: add lines with "heard".'
+        )
+    for t in open_ones:
+        heard[t] = needed > 0
+
+
+def _whole(value: Any, below: int) -> int:
+    """Return a whole number from 0 to below, or raise."""
+    if type(value) is not int or not 0 <= value < below:
+        raise ValueError
+    return value
