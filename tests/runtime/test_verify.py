@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import FileError, ParameterError
+from tacit.history import read_history
 from tacit.history.file import encoded
 from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array, combined, digest
@@ -44,6 +45,15 @@ def names(verdict):
     return {finding.name for finding in verdict.findings}
 
 
+def assert_same(signed, words):
+    """What the frames say is what the words say; only a signed history says whose messages were used."""
+    for name in ("x", "y", "said", "update", "exponent"):
+        np.testing.assert_array_equal(getattr(signed, name), getattr(words, name))
+    np.testing.assert_array_equal(signed.wholes.x, words.wholes.x)
+    np.testing.assert_array_equal(signed.wholes.y, words.wholes.y)
+    np.testing.assert_array_equal(signed.used, words.used_or_all)
+
+
 @pytest.fixture(scope="module")
 def game(played):
     return played(absent=ABSENT)
@@ -73,6 +83,7 @@ def test_an_honest_session_is_sound(played, tmp_path, one_shot, components):
         each = account(game.session.lattice_agent(i), 4, components=components).per_message
         assert verdict.messages[i] == len(spoke)
         assert verdict.losses[i] == pytest.approx(each[spoke].sum(), rel=1e-12)
+    assert_same(verdict.history, read_history(tmp_path / "t.jsonl"))
     run = influence.server(game.session.mechanism, verdict.used, lattice=game.session.lattice)
     value, found = run.feedback(), verdict.accuracy
     assert found.components == components
@@ -133,7 +144,7 @@ def test_members_are_judged_together(game, path, tmp_path):
     assert "those of agent0, agent1, agent3" in str(alone.findings[0])
     assert alone.messages == (0, 0, 3, 0)
     assert alone.means == 0
-    assert alone.accuracy is alone.result is None
+    assert alone.accuracy is alone.result is alone.history is None
     assert alone.claimed == verify(path).result
     own = verify(path, agent="agent2").accuracy
     run = influence.server(game.session.mechanism, alone.used, lattice=game.session.lattice)
@@ -154,6 +165,7 @@ def test_a_graph_is_judged_from_its_peers(played, tmp_path, one_shot):
     run = influence.graph(game.session.mechanism, together.used, lattice=game.session.lattice)
     assert together.accuracy.radius == run.average().radius(0.05, spread=1.0)
     merged = verify(merge(peers, tmp_path / "m.jsonl"))
+    assert_same(merged.history, read_history(tmp_path / "m.jsonl"))
     assert merged.used == together.used
     assert merged.sound
     for some in (peers[1:2], peers[:3]):  # nobody knows what the others used

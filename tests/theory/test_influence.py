@@ -1,6 +1,7 @@
 """Coefficients of what really happened, against theory where all is well and brute force where not."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
+from tacit.audit import Simulated
 from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
@@ -205,3 +207,30 @@ def test_a_third_that_leaves_moves_the_target_far_beyond_the_noise():
     radius = value.radius(0.05, spread=1.0)
     assert value.bias < radius < value.bias + 20 * value.noise.variance**0.5
     assert value.bias > 500 * value.noise.variance**0.5
+
+
+@pytest.mark.parametrize("name", ["server", "graph"])
+def test_a_history_is_followed_back_as_its_lists_are(name):
+    """Silence, repetitions and missed feedback: `of` finds what the lists of who was used say."""
+    mechanism = MECHANISMS[name]
+    seen = Simulated(mechanism, misses=True, retries="repeat")(np.arange(4.0), 6, 2, 3)[1]
+    spoke = [seen.said[seen.rounds_of == t].any(axis=0) for t in range(6)]
+    here = [np.flatnonzero(row) for row in spoke]
+    if name == "server":
+        expected = influence.server(mechanism, here, moved=[*here[:-1], range(4)])
+    else:
+        pairs = [[p for p in seen.pairs.tolist() if row[p[1]] and row[p[0]]] for row in spoke[:-1]]
+        pairs.append([p for p in seen.pairs.tolist() if spoke[-1][p[1]]])
+        expected = influence.graph(mechanism, pairs)
+    found = influence.of(seen)
+    for i in range(4):
+        np.testing.assert_array_equal(found.agent(i).weights, expected.agent(i).weights)
+        assert found.agent(i).radius(0.1, spread=1.0) == expected.agent(i).radius(0.1, spread=1.0)
+    with pytest.raises(StateError, match="one run"):
+        influence.of(seen.stacked)
+
+
+def test_a_mean_of_nothing_moves_nobody():
+    run = MECHANISMS["server"].execute(np.zeros(4), np.zeros((2, 4)))
+    with pytest.raises(StateError, match="round 1"):
+        influence.of(replace(run, used=np.array([[True] * 4, [False] * 4])))

@@ -379,7 +379,7 @@ class History:
     @property
     def pairs(self) -> IntArray:
         """Who can use whose message on a graph, as pairs (i, j): (i, i) for all, then neighbours."""
-        return _pairs(self.mechanism)
+        return closed_pairs(self.mechanism)
 
     @property
     def used_or_all(self) -> BoolArray:
@@ -459,7 +459,8 @@ class AgentHistory:
         return float(self.law.sigma)
 
 
-def _pairs(mechanism: Mechanism) -> IntArray:
+def closed_pairs(mechanism: Mechanism) -> IntArray:
+    """Who can use whose message on a graph: pairs (i, i) of all agents, then (i, j) of neighbours."""
     own = np.arange(mechanism.n)
     if not isinstance(mechanism, Distributed):
         raise StateError("pairs are for graphs: with a server everyone hears the same feedback.")

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError, RecordTooLarge, StateError
+from tacit.history import History
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.theory.accuracy import weights
@@ -105,7 +106,7 @@ class Value:
 @final
 @dataclass(frozen=True, eq=False)
 class Happened:
-    """A run as the public saw it; make one with `server`, `graph` or `everyone`.
+    """What a run's values are made of; make one with `of`, or with `server`, `graph` or `everyone`.
 
     Examples
     --------
@@ -253,6 +254,31 @@ class _Back:
         steps = 1.5 * math.ldexp(float(np.sum(scale)), -lattice.bits)
         coarse = 1.5 * rounds  # a message step may be no finer than the state step
         return (steps + (coarse + rounds + 1) * lattice.state_step) * (1 + 1e-9)
+
+
+def of(history: History) -> Happened:
+    """Return what the values of one run are made of, from what was public of it."""
+    if history.said.ndim != 2:
+        raise StateError("influence is found for one run: choose one of these.")
+    mechanism, rounds = history.mechanism, history.rounds
+    n, used = mechanism.n, history.used_or_all
+    level = history.update[np.searchsorted(history.rounds_of, np.arange(rounds))]
+    rose = np.vstack([np.diff(level, axis=0) > 0, np.ones((min(rounds, 1), n), dtype=np.bool_)])
+    layers = []
+    for t in range(rounds):
+        if isinstance(mechanism, Distributed):
+            into, said = history.pairs[used[t]].T
+            made = np.isin(np.arange(n), into)
+            movers = np.flatnonzero(rose[t] & made)
+            missing = t + 1 < rounds and bool(np.any(rose[t] & ~made))
+        else:
+            said = np.flatnonzero(used[t])
+            into, movers, missing = np.zeros_like(said), np.flatnonzero(rose[t]), not len(said)
+        if missing:
+            raise StateError(f"round {t} must have used at least one message for every update made by it.")
+        by = movers if isinstance(mechanism, Distributed) else np.zeros_like(movers)
+        layers.append(Layer(said, level[t, said], into, movers, by))
+    return Happened(mechanism, tuple(layers), None if history.wholes is None else history.wholes.lattice)
 
 
 def server(

@@ -4,8 +4,7 @@ docs/reference/wire.md says what is checked. A finding is wrong where something 
 or something else that is signed, and a gap where something that a mean rests on is not there. Who wrote a
 file is not signed, so no verdict depends on it.
 
-Memory: the numbers of one round at a time and of rounds whose reports are spread over several files, and for
-each (agent, round) seen two digests of 32 bytes.
+Memory: for each (agent, round) seen its numbers and two digests of 32 bytes.
 """
 
 from __future__ import annotations
@@ -49,6 +48,8 @@ class Checker:
         self.heard: dict[tuple[int, int], bytes] = {}  # what an agent's report u, or its end, commits to
         self.used: dict[int, tuple[int, ...]] = {}  # with a server, by round
         self.means: dict[tuple[int, int], tuple[int, ...]] = {}  # on a graph, by (round, agent)
+        self.said: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}  # numbers and exponent, likewise
+        self.answers: dict[tuple[int, int], tuple[int, ...]] = {}  # means; a coordinator's as that of agent 0
         self.feedback: Message | None = None  # the newest
         self.right: set[int] = set()  # rounds whose feedback is the mean of its reports
         self._open: dict[int, Message] = {}  # feedback whose reports were not all in its file
@@ -110,7 +111,7 @@ class Checker:
         body = message.body
         assert isinstance(body, Feedback)
         t, used = body.round, self.codec.members(body.used)
-        self.used[t] = used
+        self.used[t], self.answers[t, 0] = used, message.numbers
         if self.feedback is None or self._round_of(self.feedback) <= t:
             self.feedback = message
         if all(i in reports for i in used):
@@ -143,11 +144,12 @@ class Checker:
 
     # ---- means of peers -----------------------------------------------------------------------------
 
-    def claim(self, t: int, agent: int, named: tuple[int, ...], file: _File) -> None:
+    def claim(self, t: int, agent: int, named: tuple[int, ...], y: tuple[int, ...], file: _File) -> None:
         """Take a right mean of a peer: its next report must commit to what it was taken of."""
         spoke = agent in named
         if len(named) < max(1, min(self.session.least_quorum, len(self.session.neighbours(agent)) + spoke)):
             self.found("below-quorum", file, round=t, sender=agent)
+        self.answers.setdefault((t, agent), y)
         if self.means.setdefault((t, agent), named) != named:
             self.found("other-history", file, round=t, sender=agent)
 
@@ -365,6 +367,7 @@ class _File:
     def _report(self, message: Message, body: Report, first: bool) -> None:
         if first:
             self.checker.heard[message.sender, body.update] = body.heard
+            self.checker.said[body.update, message.sender] = message.numbers, body.exponent
         if body.update > self.round:
             self._next_round(body.update)
         if body.update != self.round:
@@ -407,7 +410,7 @@ class _File:
         else:
             y = checker.mean(self.reports[j] for j in named)
             if same(content, mean_line(session, agent, t, y, named)):
-                checker.claim(t, agent, named, self)
+                checker.claim(t, agent, named, y, self)
             else:
                 checker.found("wrong-mean", self, round=t, sender=agent)
 

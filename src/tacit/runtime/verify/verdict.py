@@ -20,6 +20,8 @@ from typing import Any, Literal, final
 import numpy as np
 
 from tacit.errors import FileError, InputError
+from tacit.history import History, Wholes
+from tacit.history.value import closed_pairs
 from tacit.mechanism import Distributed
 from tacit.mechanism.lattice import LatticeAgent
 from tacit.noise.accounting import account
@@ -37,11 +39,14 @@ _FREE, _PER_LINE = 1000, 4
 """So many messages are accounted for, and so many more for every line. Each takes some 50 µs, and the account
 of a message needs those of all before it: a file of three lines could ask for a hundred thousand."""
 
+_MOST_NUMBERS = 20_000_000
+"""A history is made of at most so many numbers: a file of few lines could declare very many agents."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """How far off a value is, by what really influence.
+    """How far off a value is, by what really happened.
 
     Attributes
     ----------
@@ -98,6 +103,9 @@ class Verdict:
         of all proportion to the size of the transcripts.
     claimed : tuple of float or None
         The last feedback as it was signed, one number per component; on a graph nobody says it.
+    history : History or None
+        What happened, from the signed frames alone. None unless the session is sound, or where it would be
+        out of all proportion.
     accuracy : Accuracy or None
         None unless the session is sound.
     """
@@ -111,6 +119,7 @@ class Verdict:
     declared: tuple[float, ...] | None
     messages: tuple[int, ...]
     claimed: tuple[float, ...] | None
+    history: History | None
     accuracy: Accuracy | None
 
     @property
@@ -198,7 +207,8 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
     if checker.feedback is not None:
         numbers = session.lattice.value(as_array(checker.feedback.numbers))
         claimed = tuple(np.atleast_1d(numbers).tolist())
-    sound = _word(checker.findings) == "sound"
+    small = 0 < checker.rounds * session.n * session.components <= _MOST_NUMBERS
+    seen = _history(checker) if small and _word(checker.findings) == "sound" else None
     return Verdict(
         session=session,
         findings=tuple(checker.findings),
@@ -209,7 +219,8 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
         declared=_declared(checker),
         messages=messages,
         claimed=claimed,
-        accuracy=_accuracy(checker, failure_probability, agent) if sound else None,
+        history=seen,
+        accuracy=None if seen is None else _accuracy(session, seen, failure_probability, agent),
     )
 
 
@@ -260,19 +271,55 @@ def _declared(checker: Checker) -> tuple[float, ...] | None:
     return tuple(session.account(i).total for i in range(session.n))
 
 
-def _accuracy(checker: Checker, failure_probability: float, agent: int | None) -> Accuracy | None:
+def _history(checker: Checker) -> History:
+    """Return what happened, by what was signed."""
+    session, rounds, mechanism = checker.session, checker.rounds, checker.session.mechanism
+    n, tail = session.n, () if session.components == 1 else (session.components,)
+    on_graph = isinstance(mechanism, Distributed)
+    x = np.zeros((rounds, n, *tail), dtype=object)
+    said, exponent = np.zeros((rounds, n), dtype=np.bool_), np.zeros((rounds, n), dtype=np.int64)
+    for (t, i), (numbers, step) in checker.said.items():
+        if t < rounds:
+            x[t, i], said[t, i], exponent[t, i] = as_array(numbers), True, step
+    y = np.zeros((rounds, *((n,) if on_graph else ()), *tail), dtype=object)
+    update = np.repeat(np.arange(rounds)[:, None], n, axis=1)
+    if isinstance(mechanism, Distributed):
+        pairs = {pair: e for e, pair in enumerate(map(tuple, closed_pairs(mechanism).tolist()))}
+        used = np.zeros((rounds, len(pairs)), dtype=np.bool_)
+        made = np.zeros(n, dtype=np.int64)
+        for (t, i), named in checker.means.items():
+            y[t, i] = as_array(checker.answers[t, i])
+            used[t, [pairs[i, j] for j in named]] = True
+            made[i] = max(made[i], t + 1)
+        update = np.minimum(update, made)
+    else:
+        used = np.zeros((rounds, n), dtype=np.bool_)
+        for t, row in checker.used.items():
+            y[t] = as_array(checker.answers[t, 0])
+            used[t, list(row)] = True
+    floats, value = np.zeros(x.shape), session.lattice.value
+    floats[said] = value(x[said], exponent[said].reshape(-1, *(1 for _ in tail)))
+    return History(
+        mechanism,
+        floats,
+        np.asarray(value(y)),
+        said,
+        np.arange(rounds),
+        update,
+        exponent,
+        Wholes(session.lattice, x, y),
+        used,
+    )
+
+
+def _accuracy(
+    session: Session, seen: History, failure_probability: float, agent: int | None
+) -> Accuracy | None:
     """Return the radius for what really happened, docs/proofs/influence.md."""
-    session, rounds = checker.session, checker.rounds
-    used = _used(checker)
-    if rounds == 0 or not all(used):
-        return None
     mechanism = session.mechanism
     try:
-        if isinstance(mechanism, Distributed):
-            run = influence.graph(mechanism, used, lattice=session.lattice)
-        else:
-            run = influence.server(mechanism, used, lattice=session.lattice)
-    except InputError:  # what is wrong has been found before; no number follows from it
+        run = influence.of(seen)
+    except InputError:  # not enough of it was seen; no number follows from that
         return None
     if agent is not None:
         value, what = run.agent(agent), f"the state of {session.member_name(agent)}"
