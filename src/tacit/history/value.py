@@ -354,8 +354,8 @@ class History:
             raise StateError(f"agent must be a number from 0 to {self.mechanism.n - 1}, got {agent}.")
         if self.mechanism.keepers:
             raise StateError(
-                "where keepers add the noise, no message of one agent can be read, so nothing can be judged by "
-                "it: look at what conspirators see instead."
+                "where keepers add the noise, no message of one agent can be read, and nothing can be judged "
+                "by it: look at what conspirators see instead."
             )
         runs, whole = self.stacked, self.stacked.wholes
 

@@ -257,28 +257,30 @@ class _Back:
 
 
 def of(history: History) -> Happened:
-    """Return what the values of one run are made of, from what was public of it."""
+    """Return what the values of one run are made of, from what was public of it.
+
+    Who moved by the last feedback shows in no message: it is taken to be everyone who heard it.
+    """
     if history.said.ndim != 2:
         raise StateError("influence is found for one run: choose one of these.")
-    mechanism, rounds = history.mechanism, history.rounds
-    n, used = mechanism.n, history.used_or_all
-    level = history.update[np.searchsorted(history.rounds_of, np.arange(rounds))]
-    rose = np.vstack([np.diff(level, axis=0) > 0, np.ones((min(rounds, 1), n), dtype=np.bool_)])
-    layers = []
-    for t in range(rounds):
-        if isinstance(mechanism, Distributed):
-            into, said = history.pairs[used[t]].T
-            made = np.isin(np.arange(n), into)
-            movers = np.flatnonzero(rose[t] & made)
-            missing = t + 1 < rounds and bool(np.any(rose[t] & ~made))
-        else:
-            said = np.flatnonzero(used[t])
-            into, movers, missing = np.zeros_like(said), np.flatnonzero(rose[t]), not len(said)
-        if missing:
-            raise StateError(f"round {t} must have used at least one message for every update made by it.")
-        by = movers if isinstance(mechanism, Distributed) else np.zeros_like(movers)
-        layers.append(Layer(said, level[t, said], into, movers, by))
-    return Happened(mechanism, tuple(layers), None if history.wholes is None else history.wholes.lattice)
+    mechanism, used = history.mechanism, history.used_or_all
+    lattice = None if history.wholes is None else history.wholes.lattice
+    level = history.update[np.searchsorted(history.rounds_of, np.arange(history.rounds))]
+    rose = np.ones(level.shape, dtype=np.bool_)
+    rose[:-1] = np.diff(level, axis=0) > 0
+    if not isinstance(mechanism, Distributed):
+        said = [np.flatnonzero(row) for row in used]
+        updates = [row[agents] for row, agents in zip(level, said, strict=True)]
+        return server(
+            mechanism, said, moved=list(map(np.flatnonzero, rose)), updates=updates, lattice=lattice
+        )
+    pairs = history.pairs
+    taken = [pairs[row & up[pairs[:, 0]]] for row, up in zip(used, rose, strict=True)]
+    for t, (row, up) in enumerate(zip(taken[:-1], rose, strict=False)):
+        if len(np.unique(row[:, 0])) < up.sum():
+            raise StateError(f"every update in round {t} must be by at least one message.")
+    updates = [row[agents[:, 1]] for row, agents in zip(level, taken, strict=True)]
+    return graph(mechanism, taken, updates=updates, lattice=lattice)
 
 
 def server(
