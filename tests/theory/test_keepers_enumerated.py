@@ -49,10 +49,10 @@ def views(start, lie, used=(True, True)):
 
 LIES = {
     "honest": lambda x, t: (x - t) % M,
-    "constant": lambda x, t: 3,
+    "constant": lambda _x, _t: 3,
     "far": lambda x, t: 40 * ((x - t) % M) - 100,
-    "by the message alone": lambda x, t: x,
-    "by the opening alone": lambda x, t: -t,
+    "by the message alone": lambda x, _t: x,
+    "by the opening alone": lambda _x, t: -t,
 }
 
 
@@ -70,7 +70,7 @@ def test_how_much_of_the_account_is_used():
 
 
 def test_a_view_is_worth_the_papers_two_messages():
-    """X is uniform and tells nothing; X − T is the message that the paper's agent would send, less its sign."""
+    """X is uniform and tells nothing; X − T is the message that the paper's agent would send."""
     lie = LIES["honest"]
     for start in STARTS:
         p0, p1 = (wrapped(scale) for scale in SCALES)
@@ -90,7 +90,7 @@ def test_an_agent_that_is_not_in_the_sum_tells_nothing():
 
 
 def opened_with_copy(start, same_mask):
-    """One update in which an agent with v's public key is in the sum; it knows its own mask if that differs."""
+    """One update in which an agent with v's public key is in the sum; it knows its mask if that differs."""
     out, p = np.zeros((M, M, M)), wrapped(SCALES[0])
     for mask, other, z in itertools.product(range(M), repeat=3):
         copied = mask if same_mask else other
