@@ -29,6 +29,7 @@ VERBS = {
     "session": "Write a session file from a promise, or explain one.",
     "ledger": "What a ledger says was lost of each value, and its caps.",
     "coordinate": "Be the coordinator of a session.",
+    "keep": "Be a keeper of a session: hold masks and add noise.",
     "join": "Take part in a session with a private value.",
     "peer": "Take part in a session without a coordinator.",
     "verify": "Judge a session from what everyone could see of it.",

@@ -76,18 +76,42 @@ def speaker_options(command: running.F) -> running.F:
 @click.command(epilog=EPILOG)
 @running.common_options
 @click.option("--connect", multiple=True, help="The coordinator, wss://host:port; else as the session says.")
+@click.option(
+    "--trust",
+    metavar="NAME=KEY",
+    multiple=True,
+    help="A keeper whom you trust, with its public key as `tacit keys show` prints it; may be given again. "
+    "Needed where the session has keepers.",
+)
+@click.option(
+    "--trust-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with lines of NAME=KEY: keepers whom you trust.",
+)
 @speaker_options
-def command(*, session_file: Path, connect: tuple[str, ...], **given: Any) -> None:
+def command(
+    *,
+    session_file: Path,
+    connect: tuple[str, ...],
+    trust: tuple[str, ...],
+    trust_file: Path | None,
+    **given: Any,
+) -> None:
     """Take part in SESSION with a private value, as the agent whose keys these are.
 
     Before anything is sent it says what the session costs at most, and refuses above the cap. The
     value comes from a file, standard input or the environment, never the command line.
+
+    Where the session has keepers you must trust one of them, by name and key: if all of them pool what
+    they have with someone who has the messages, there is no protection at all.
     """
     from tacit.runtime.agent import Agent
     from tacit.runtime.session.file import read_addresses
+    from tacit.runtime.session.trust import parse_trust, read_trust
 
     ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
-    take_part(Agent, session_file, connect=ends, **given)
+    trusted = {**({} if trust_file is None else read_trust(trust_file)), **parse_trust(trust)}
+    take_part(Agent, session_file, connect=ends, trust=trusted, **given)
 
 
 def take_part(
@@ -107,6 +131,7 @@ def take_part(
     state_file: Path | None,
     as_json: bool,
     listen: tuple[str, ...] = (),
+    trust: dict[str, bytes] | None = None,
     **given: Any,
 ) -> None:
     """Run an agent or a peer to its end and print what came of it."""
@@ -130,6 +155,7 @@ def take_part(
             cap=cap,
             adjacency=adjacency,
             label=label,
+            trust=trust,
             new_ledger=new_ledger,
             witness=witness,
             connect=connect,

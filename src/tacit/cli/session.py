@@ -33,6 +33,7 @@ NEW_EPILOG = """\b
 Examples:
   tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8
   tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --low 0 --high 10 --one-shot
+  tacit session new --roster certificates --keepers north,south --loss 0.2 --low 0 --high 10
 """
 
 CHECK_EPILOG = """\b
@@ -58,6 +59,12 @@ def command() -> None:
     required=True,
     help="A directory of certificates (or requests), or a file with lines of NAME KEY. Who is named "
     "`coordinator` is the coordinator.",
+)
+@click.option(
+    "--keepers",
+    metavar="NAMES",
+    help="Members of the roster who hold masks and add the noise, like a,b. Agents must trust one of them. "
+    "[default: none; every agent adds its own noise]",
 )
 @click.option("--name", default="session", show_default=True, help="What the session is called.")
 @options.asked_by(
@@ -126,6 +133,7 @@ def new(
     repeat: float,
     days: float | None,
     places: tuple[str, ...],
+    keepers: str | None,
     out: Path,
     force: bool,
     as_json: bool,
@@ -145,10 +153,10 @@ def new(
     question = options.read_question(asked)
     output.require_writable(out, force)
     roster = read_roster(roster_path)
-    if question.agents not in (None, len(roster.members)):
-        raise click.UsageError(
-            f"--agents is {question.agents}, but {roster_path} names {len(roster.members)} agents."
-        )
+    kept = [] if keepers is None else [name.strip() for name in keepers.split(",")]
+    agents = sum(member.name not in kept for member in roster.members)
+    if question.agents not in (None, agents):
+        raise click.UsageError(f"--agents is {question.agents}, but {roster_path} names {agents} agents.")
     addresses = _addresses(places, {member.name for member in roster.members})
     session = draft(
         name,
@@ -156,6 +164,7 @@ def new(
         question,
         deadlines=Deadlines(round_deadline, start_deadline, repeat),
         expires=None if days is None else _expiry(days),
+        keepers=kept,
         **asked,
     )
     write_session(session, out, addresses=addresses, force=force)
@@ -298,6 +307,8 @@ def _values(found: Explanation) -> str:
 
 
 def _rule_rows(found: Explanation) -> list[output.Row]:
+    from tacit.runtime.identity.keys import key_text
+
     session = found.session
     what = "agents" if session.topology == "server" else "agents,"
     of = f"of {session.n:,}" if session.topology == "server" else "of an agent and its neighbours"
@@ -314,5 +325,12 @@ def _rule_rows(found: Explanation) -> list[output.Row]:
             f"for a round; {found.longest:,.0f} s at most for all",
         ),
         ("expires", session.expiry, "nobody joins or speaks after that; what was not said is not lost"),
-        ("message", f"{session.number_bytes * session.components:,}", "bytes of numbers, sent once a round"),
+        (
+            "message",
+            f"{(session.mask_bytes or session.number_bytes) * session.components:,}",
+            "bytes of numbers, sent once"
+            if session.exchanges == 1
+            else "bytes of numbers, sent once a round",
+        ),
+        *(("keeper", keeper.name, f"its key is {key_text(keeper.key)}") for keeper in session.keepers),
     ]

@@ -14,7 +14,7 @@ its memory. So making an `Agent` or a `Peer` marks the whole process as not dump
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -24,18 +24,21 @@ from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
 from tacit.protocol.exact_loss import up
+from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.records import Ended
-from tacit.protocol.voice import start_state
+from tacit.protocol.voice import Budget, start_state
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.ephemeral_key import EphemeralKey
 from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
 from tacit.runtime.noise import NoiseAhead
 from tacit.runtime.participant import Participant, loaded, number_of
+from tacit.runtime.session.trust import require_trusted_keeper
 from tacit.runtime.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -95,6 +98,7 @@ class _Speaker(Participant):
         cap: float | None,
         adjacency: float | None = None,
         label: str = "value",
+        trust: Mapping[str, bytes] | None = None,
         new_ledger: str | None = None,
         witness: Path | str | None = None,
         connect: Ends = (),
@@ -113,6 +117,7 @@ class _Speaker(Participant):
         leave_no_core()  # the value is in this process from here on
         self.identity = loaded(identity)
         self.number = number_of(session, self.identity)
+        require_trusted_keeper(session, trust or {})
         self.name = session.member_name(self.number)
         self._value, self._cap, self._label = value, cap, label
         self._adjacency = adjacency
@@ -155,7 +160,10 @@ class _Speaker(Participant):
         key_guard.bind(keys, session.id, ledger.identity)
         budget, sign = reservation.budget, self.identity.sign
         self._over_before = any(isinstance(record, Ended) for record in records)
-        if records:
+        self.machine: AgentMachine | PeerMachine
+        if session.keepers:
+            self.machine = self._masked(ledger, records, budget)
+        elif records:
             self.machine = self._machine.resume(session, self.number, records, sign=sign, budget=budget)
         else:
             self.machine = self._machine(session, self.number, self._value, sign=sign, budget=budget)
@@ -168,11 +176,22 @@ class _Speaker(Participant):
             self._transport,
             ledger,
             takers=self._takers,
-            noise=NoiseAhead(session, self.number),
+            noise=None if session.keepers else NoiseAhead(session, self.number),  # keepers draw
             clock=self._clock,
             watch=self._notice,
             pace=self._pace,
         )
+
+    def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
+        """Return the machine of an agent whose session has keepers, with its private ephemeral key."""
+        session, sign = self.session, self.identity.sign
+        key = EphemeralKey(ledger.path, session, self.number)
+        private = key.private(records)
+        self._takers = (*self._takers, key)
+        kind = MaskedAgentMachine
+        if records:
+            return kind.resume(session, self.number, records, sign=sign, budget=budget, private=private)
+        return kind(session, self.number, self._value, sign=sign, budget=budget, private=private)
 
     def _require_open(self, ledger: Ledger, records: Sequence[Record]) -> None:
         """Refuse a session that this agent must not begin or go on with.
@@ -276,6 +295,8 @@ class Agent(_Speaker):
         cap is about any two values: a session counts for what it gives away over its whole range.
     label : str
         The owner's name for the value in the ledger.
+    trust : mapping of str to bytes, optional
+        Names of keepers whom the owner trusts, and their public keys; needed where the session has keepers.
     new_ledger : str, optional
         "forget what was spent": the words with which the owner lets keys that have spoken from one ledger
         start another, which has the whole cap again.

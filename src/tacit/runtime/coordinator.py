@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 from tacit.errors import InputError
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Notice
+from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
@@ -100,7 +101,8 @@ class Coordinator(Participant):
         sign, records = self.identity.sign, ledger.records(self.session.id)
         # With another ledger it would forget rounds that agents have made.
         key_guard.bind(self.identity.directory, self.session.id, ledger.identity)
-        self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
+        kind = MaskedCoordinatorMachine if self.session.keepers else CoordinatorMachine
+        self.machine = kind.resume(self.session, records, sign=sign)
         self._tell_takers(records)
         return Node(
             self.session.id,
@@ -144,7 +146,7 @@ class Coordinator(Participant):
             feedback = float(found[0]) if self.session.components == 1 else [float(v) for v in found]
         name = self.session.member_name
         return CoordinatorResult(
-            finished=len(closed) == self.session.rounds,
+            finished=len(closed) == self.session.exchanges,
             rounds=len(closed),
             feedback=feedback,
             used=tuple(tuple(name(i) for i in record.used) for record in closed),

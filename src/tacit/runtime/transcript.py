@@ -28,7 +28,7 @@ from typing import Self, final
 
 import msgspec
 
-from tacit.errors import FileError, LedgerError, TacitError
+from tacit.errors import FileError, InputError, LedgerError, TacitError
 from tacit.files import open_own, sync_directory
 from tacit.history.file import Content, Line, LineReader, LineWriter, declare, decoded, encoded
 from tacit.protocol.codec import SIGNATURE_BYTES, Codec, Sign, digest, history
@@ -122,6 +122,10 @@ class TranscriptWriter:
         durable: bool = True,
         sign: Sign | None = None,
     ) -> None:
+        if session.keepers:
+            raise InputError(
+                "transcripts of sessions with keepers are not written yet: leave --transcript out."
+            )
         self.path, self.session, self.by, self.durable = Path(path), session, by, durable
         self._sign = sign
         self.rounds = 0

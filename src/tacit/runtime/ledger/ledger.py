@@ -29,13 +29,18 @@ from tacit.errors import InputError, LedgerError, SessionOver
 from tacit.protocol.records import (
     Began,
     Closed,
+    Disclosed,
     Ended,
+    Erasing,
     Evidence,
+    Keyed,
     Moved,
     Opened,
     Record,
+    Shut,
     Silenced,
     Spoke,
+    Unopened,
     decode_record,
     encode_record,
 )
@@ -54,6 +59,11 @@ _KINDS: dict[type[Record], str] = {
     Closed: "closed",
     Evidence: "evidence",
     Ended: "ended",
+    Keyed: "keyed",
+    Erasing: "erasing",
+    Disclosed: "disclosed",
+    Shut: "shut",
+    Unopened: "unopened",
 }
 _OWN_KINDS = ("capped", "reserved", "settled")
 _LAST_WORDS = ("silenced", "ended", "settled")
@@ -402,6 +412,7 @@ def _row(session: bytes, record: Record) -> Row:
         raise InputError("a record must be of the session that it is saved for, and this one is of another.")
     kind = _KINDS[type(record)]
     number = getattr(record, "update", getattr(record, "round", 0)) if kind in schema.NUMBERED else 0
+    number = record.member if isinstance(record, Keyed) else number
     loss = float(record.loss) if isinstance(record, Spoke) else None
     return session, kind, number, loss, encode_record(record)
 

@@ -28,14 +28,15 @@ CREATE TABLE record (
     session BLOB NOT NULL CHECK (typeof(session) = 'blob' AND length(session) = 32),
     kind TEXT NOT NULL CHECK (kind IN (
         'capped', 'reserved', 'began', 'spoke', 'moved', 'silenced', 'opened', 'closed', 'evidence', 'ended',
-        'settled')),
+        'settled', 'keyed', 'erasing', 'disclosed', 'shut', 'unopened')),
     number INTEGER NOT NULL CHECK (typeof(number) = 'integer' AND number >= 0),
     loss REAL CHECK ((loss IS NOT NULL) = (kind = 'spoke') AND (loss IS NULL OR loss >= 0)),
     salt BLOB CHECK (salt IS NULL OR (typeof(salt) = 'blob' AND length(salt) = 16)),
     data BLOB NOT NULL CHECK (typeof(data) = 'blob' AND (salt IS NOT NULL OR length(data) = 32)),
     digest BLOB NOT NULL CHECK (typeof(digest) = 'blob' AND length(digest) = 32),
-    CHECK (number = 0 OR kind IN ('spoke', 'moved', 'closed', 'evidence', 'capped')),
-    -- One message per update and one feedback per round, ever; the rest once per session.
+    CHECK (number = 0 OR kind IN ('spoke', 'moved', 'closed', 'evidence', 'capped', 'keyed', 'disclosed',
+        'shut', 'unopened')),
+    -- One message or opening per update, one feedback per round, ever; the rest once per session.
     UNIQUE (session, kind, number)
 );
 CREATE TRIGGER reserve_before_beginning BEFORE INSERT ON record WHEN NEW.kind = 'began'
@@ -44,8 +45,9 @@ CREATE TRIGGER reserve_before_beginning BEFORE INSERT ON record WHEN NEW.kind = 
 CREATE TRIGGER begin_before_speaking BEFORE INSERT ON record WHEN NEW.kind = 'spoke'
     AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'began')
     BEGIN SELECT RAISE(ABORT, 'session not begun'); END;
-CREATE TRIGGER silent_means_silent BEFORE INSERT ON record WHEN NEW.kind = 'spoke' AND EXISTS (
-    SELECT 1 FROM record WHERE session = NEW.session AND kind IN ('silenced', 'ended', 'settled'))
+CREATE TRIGGER silent_means_silent BEFORE INSERT ON record WHEN NEW.kind IN ('spoke', 'disclosed')
+    AND EXISTS (SELECT 1 FROM record WHERE session = NEW.session
+    AND kind IN ('silenced', 'ended', 'settled', 'erasing'))
     BEGIN SELECT RAISE(ABORT, 'session is settled'); END;
 -- The one change: what was said and heard in a session that is over may be forgotten, its loss never.
 CREATE TRIGGER never_changed BEFORE UPDATE ON record WHEN NOT (
@@ -69,8 +71,10 @@ COMPLAINTS = {
 
 FORGETTABLE = ("began", "spoke", "moved")
 """Rows whose data can be forgotten once their session is over: they hold states, or states with noise."""
-NUMBERED = ("spoke", "moved", "closed")
+NUMBERED = ("spoke", "moved", "closed", "disclosed", "shut", "unopened")
 """Of these there is one for each update or round."""
+SAID = ("spoke", "disclosed")
+"""What must not be said in another way: every mark knows of it before it leaves."""
 MANY = ("evidence", "capped")
 """Of these there can be any number; they are numbered by their place."""
 EVERYONE = bytes(32)

@@ -183,7 +183,7 @@ class Store:
             # What is on the disk now is unknown, so nothing more is written: opening again will tell.
             raise self._fail(complaint(error)) from None
         self.count, self._head = count, head
-        self._owed |= any(row[1] == "spoke" for row in rows)
+        self._owed |= any(row[1] in schema.SAID for row in rows)
         if flush:
             self._move_marks(durable=count - self._synced >= _SYNC_EVERY)
             self._pay()

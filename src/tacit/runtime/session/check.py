@@ -11,8 +11,10 @@ from typing import Any, final
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import Session, SessionPromise
 from tacit.rounding import product_up, shown_up
+from tacit.runtime.identity.keys import key_text
 from tacit.runtime.ledger.budget import steps
 from tacit.runtime.session.design import worst_loss
+from tacit.runtime.session.trust import IF_ALL_CONSPIRE, ONE_KEEPER
 from tacit.theory.advice import right_share, strength, wide_radius
 
 _COARSE = 1e-6
@@ -81,6 +83,7 @@ class Explanation:
             "id": session.id.hex(),
             "name": session.name,
             "topology": session.topology,
+            "keeper_keys": {keeper.name: key_text(keeper.key) for keeper in session.keepers},
             "edges": None if session.edges is None else len(session.edges),
             **theory.as_dict(),
             "protection": strength(self.loss).name,
@@ -142,8 +145,20 @@ def _whole_range(session: Session) -> str:
     )
 
 
+def _keeper_notes(session: Session) -> list[str]:
+    """Say in plain words whom agents have to trust, and what is lost otherwise."""
+    if not session.keepers:
+        return []
+    names = ", ".join(keeper.name for keeper in session.keepers)
+    notes = [
+        f"KEEPERS: {names} add the noise. The promise holds for an agent if one of them keeps its secrets "
+        f"and adds its noise. {IF_ALL_CONSPIRE}"
+    ]
+    return notes + ([ONE_KEEPER] if len(session.keepers) == 1 else [])
+
+
 def _notes(session: Session, promise: SessionPromise) -> list[str]:
-    notes = [_whole_range(session)]
+    notes = [_whole_range(session), *_keeper_notes(session)]
     if (
         warning := wide_radius(promise.theory.radius, session.lattice.high - session.lattice.low)
     ) is not None:

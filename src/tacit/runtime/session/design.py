@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import InputError
 from tacit.graph import Graph
 from tacit.mechanism.lattice import Lattice
+from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session
 from tacit.runtime.identity.roster import COORDINATOR, Roster
 from tacit.theory.answers import answer
@@ -34,6 +35,7 @@ def draft(
     quorum: int | None = None,
     start: int | None = None,
     expires: int | None = None,
+    keepers: Sequence[str] = (),
 ) -> Session:
     """Make the session with the best noise for what is asked of it.
 
@@ -46,7 +48,12 @@ def draft(
         coordinator. There are as many rounds as it takes to agree unless the question says how many.
     expires : int, optional
         When the session ends for everyone, in seconds since 1970 (UTC); `usual_expiry` unless given.
+    keepers : sequence of str
+        Members of the roster who are no agents: they hold masks and add the noise.
     """
+    roster, kept = _apart(roster, keepers)
+    if kept:
+        question = replace(question, keepers=len(kept))
     n, graph = len(roster.members), question.network
     _require_fitting(n, roster, graph)
     low, high = question.span
@@ -58,6 +65,7 @@ def draft(
     fixed: dict[str, Any] = {
         "name": name,
         "roster": roster.members,
+        "keepers": kept,
         "coordinator": roster.coordinator if graph is None else None,
         "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
         "noise_kind": law.name,
@@ -122,6 +130,18 @@ def worst_loss(session: Session) -> float:
     """Return what the session costs the agent it costs most, on the lattice; never too little."""
     kinds = {session.lattice_agent(i): i for i in range(session.n)}
     return max(session.account(i).total for i in kinds.values())
+
+
+def _apart(roster: Roster, names: Sequence[str]) -> tuple[Roster, tuple[Member, ...]]:
+    """Take keepers out of a roster, in the order in which they are named."""
+    known = {member.name: member for member in roster.members}
+    for name in names:
+        if name not in known:
+            raise InputError(f"keepers must be named in the roster, and {name!r} is not.")
+    if len(set(names)) < len(names):
+        raise InputError("each keeper must be named once.")
+    agents = tuple(member for member in roster.members if member.name not in names)
+    return Roster(agents, roster.coordinator), tuple(known[name] for name in names)
 
 
 def _require_fitting(n: int, roster: Roster, graph: Graph | None) -> None:

@@ -41,6 +41,7 @@ def read_addresses(path: str | Path) -> dict[str, str]:
     top = _Table(str(path), "", _toml(_text(path), str(path)))
     found = {"coordinator": top.address("coordinator_address")}
     found |= {name: entry.address("address") for name, entry in _entries(top)}
+    found |= {name: entry.address("address") for name, entry in _entries(top, "keepers")}
     return {name: address for name, address in found.items() if address is not None}
 
 
@@ -72,6 +73,10 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
         if "coordinator" in places:
             lines.append(f"coordinator_address = {_written(places['coordinator'])}")
     lines += _array("roster", [_member_text(member, places.get(member.name)) for member in session.roster])
+    if session.keepers:
+        keepers = [_member_text(member, places.get(member.name)) for member in session.keepers]
+        lines += _array("keepers", keepers)
+        lines.append(f"mask_bytes = {session.mask_bytes}")
     if session.edges is not None:
         names = [_written(member.name) for member in session.roster]
         lines += _array("edges", [f"[{names[i]}, {names[j]}]" for i, j in session.edges])
@@ -141,6 +146,7 @@ def parse_session(text: str, what: str) -> Session:
             deadlines=_deadlines(top.table("deadlines", {})),
             expires=top.time("expires"),
             **_quorum(top.table("quorum", {})),
+            **_keepers(top),
         )
     except FileError:
         raise
@@ -162,8 +168,15 @@ def _other_format(written: int) -> str:
     return f"must be {FORMAT}, got {written}: the file is from a newer tacit. Install that version"
 
 
-def _entries(top: _Table) -> list[tuple[str, _Table]]:
-    rows = [_Table(top.file, f"roster[{i}].", row) for i, row in enumerate(top.items("roster"))]
+def _keepers(top: _Table) -> dict[str, Any]:
+    members = tuple(_member(name, entry) for name, entry in _entries(top, "keepers"))
+    return {"keepers": members, "mask_bytes": top.whole("mask_bytes")} if members else {}
+
+
+def _entries(top: _Table, key: str = "roster") -> list[tuple[str, _Table]]:
+    if key == "keepers" and not top.has(key):
+        return []
+    rows = [_Table(top.file, f"{key}[{i}].", row) for i, row in enumerate(top.items(key))]
     return [(row.string("name"), row) for row in rows]
 
 

@@ -1,0 +1,78 @@
+"""`tacit keep`: be a keeper of a session."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import output, running
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.keeper import KeeperResult
+
+EPILOG = """\b
+Example:
+  tacit keep meters.toml --keys keys/north --connect wss://host:7447 --ledger north.ledger
+\b
+Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk failed,
+5 the session ended early, 130 stopped: run the same command again to resume.
+"""
+
+
+@click.command(epilog=EPILOG)
+@running.common_options
+@click.option("--connect", multiple=True, help="The coordinator, wss://host:port; else as the session says.")
+def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Be a keeper of SESSION: hold masks, add noise, and open the sum of each round once.
+
+    A keeper never sees the agents' messages. Its answer is on the disk before it is sent: killed and
+    started again, it repeats the very same bytes. Without it no round goes on. Its private key for the
+    session is in a file beside the ledger, which goes after the last round: keep both out of backups.
+
+    Agents are protected as long as one keeper keeps its secrets. Do not run two keepers of a session,
+    or a keeper and its coordinator, in one hand.
+    """
+    from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.keeper import Keeper, keeper_number
+    from tacit.runtime.session.file import read_addresses, read_session
+
+    identity = Identity.load(keys)
+    session, options = read_session(session_file), running.Options(**given)
+    ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
+    result = running.drive(
+        session,
+        keeper_number(session, identity),
+        options,
+        lambda takers, watch, log: Keeper(
+            session,
+            ledger=options.ledger,
+            identity=identity,
+            connect=ends,
+            takers=takers,
+            watch=watch,
+            trouble=lambda why: log.say("trouble", why),
+        ),
+        identity.sign,
+    )
+    if result is None:
+        running.leave(
+            "The session did not end in time; run the same command again to go on.", running.UNFINISHED
+        )
+    if as_json:
+        output.print_json(dataclasses.asdict(result))
+    else:
+        _report(result, session)
+    if not result.finished:
+        running.leave(f"The session ended early, after {result.opened} rounds.", running.UNFINISHED)
+
+
+def _report(result: KeeperResult, session: Session) -> None:
+    rows: list[output.Row] = [
+        ("opened", str(result.opened), f"sums of {session.exchanges}, each once"),
+        ("key", "erased", "the private key of this session; nothing here opens a transcript any more"),
+    ]
+    output.print_report(f"{result.keeper}: what came of it", {"Keeper": rows})

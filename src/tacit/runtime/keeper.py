@@ -1,0 +1,142 @@
+"""A keeper of a session, inside someone's own program: it holds masks, adds noise, and sees no message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from tacit.errors import InputError
+from tacit.protocol.effects import Notice
+from tacit.protocol.keeper import KeeperMachine
+from tacit.protocol.tables import KeeperPhase
+from tacit.runtime.clock import Clock, SystemClock
+from tacit.runtime.identity.identity import Identity
+from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.ephemeral_key import EphemeralKey
+from tacit.runtime.ledger.group_commit import Taker
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.limits import leave_no_core
+from tacit.runtime.node import Node
+from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.participant import Participant, loaded
+from tacit.runtime.transport.base import Transport
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+
+
+@final
+@dataclass(frozen=True)
+class KeeperResult:
+    """What a keeper did.
+
+    Attributes
+    ----------
+    finished : bool
+        Whether it has opened every update, and the coordinator has heard the last one.
+    opened : int
+        How many updates it has opened.
+    """
+
+    keeper: str
+    finished: bool
+    opened: int
+    refused: dict[str, int]
+
+
+@final
+class Keeper(Participant):
+    """One keeper.
+
+    Parameters
+    ----------
+    session : Session
+        What all agreed on; with a keeper whose key `identity` holds.
+    ledger : Ledger or path
+        Where it keeps its answers before they are sent; never restored from a backup. Its private ephemeral
+        key is in a file beside it until the last answer.
+    connect : str or sequence of str
+        The coordinator's endpoint.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        ledger: Ledger | Path | str,
+        identity: Identity | Path | str,
+        connect: str | Sequence[str] = (),
+        takers: Sequence[Taker] = (),
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        watch: Callable[[Notice], None] | None = None,
+        trouble: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        super().__init__(session, ledger, takers, watch)
+        leave_no_core()  # masks and noise are in this process from here on
+        self.identity = loaded(identity)
+        self.number = keeper_number(session, self.identity)
+        self.name = session.member_name(self.number)
+        self._clock = clock or SystemClock()
+        self._transport = transport or _websockets(self, connect, trouble)
+
+    def _made(self, ledger: Ledger) -> Node:
+        session, records = self.session, ledger.records(self.session.id)
+        if not records and self._clock.wall() >= session.expires:
+            raise InputError(f"session {session.name} expired on {session.expiry}: ask for a new one.")
+        keys = self.identity.directory
+        key_guard.require_bindable(keys, session.id, ledger.identity)
+        # A ledger that was put back would open updates a second time: the keys know how far it had come.
+        key_guard.require_trusted(keys, ledger, key_guard.NEW_LEDGER)
+        key_guard.take(keys, ledger)
+        key_guard.bind(keys, session.id, ledger.identity)
+        key = EphemeralKey(ledger.path, session, self.number)
+        self.machine = KeeperMachine.resume(
+            session, self.number, records, sign=self.identity.sign, private=key.private(records)
+        )
+        self._takers = (*self._takers, key)
+        self._tell_takers(records)
+        return Node(
+            session.id,
+            self.machine,
+            self._transport,
+            ledger,
+            takers=self._takers,
+            noise=NoiseAhead(session, 0),  # the session's noise is the same for all
+            clock=self._clock,
+            watch=self._notice,
+            stopped_linger=self.machine.return_time,
+        )
+
+    async def result(self) -> KeeperResult:
+        """Wait for the end and return what came of it; raises what stopped it."""
+        await self.ended()
+        refused = {reason.name.lower(): count for reason, count in self.refused.items()}
+        done = self.machine.phase is KeeperPhase.FINISHED
+        return KeeperResult(self.name, done, self.machine.update, refused)
+
+
+def keeper_number(session: Session, identity: Identity) -> int:
+    """Return the number of the keeper whose key this is."""
+    for j in session.keeper_numbers:
+        if session.key(j) == identity.public_key:
+            return j
+    raise InputError(
+        f"the key of {identity.name} must be a keeper's of session {session.name}, and is not: use the "
+        "keeper's keys, or ask for a session with this keeper (`tacit session new --keepers`)."
+    )
+
+
+def _websockets(member: Keeper, connect: str | Sequence[str], trouble: Callable[[str], None]) -> Transport:
+    from tacit.runtime.transport.websocket import WebsocketTransport
+
+    return WebsocketTransport(
+        member.session,
+        member.number,
+        member.identity.tls,
+        connect=[connect] if isinstance(connect, str) else connect,
+        trouble=trouble,
+        revoked=member.identity.revoked,
+    )

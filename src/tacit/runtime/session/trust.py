@@ -1,0 +1,63 @@
+"""Whom an owner trusts: names of keepers, and the keys that go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tacit.errors import FileError, InputError
+from tacit.files import read_public
+from tacit.protocol.session import Session
+from tacit.runtime.identity.keys import key_bytes, key_text
+
+IF_ALL_CONSPIRE = (
+    "If all keepers pool what they have with anyone who has the messages, a published transcript included, "
+    "there is no protection at all."
+)
+ONE_KEEPER = (
+    "With one keeper alone, that keeper can take its noise off the published result, and with the messages "
+    "it knows every value. Use two."
+)
+
+
+def parse_trust(given: Iterable[str]) -> dict[str, bytes]:
+    """Read `NAME=KEY` pairs, the key in 43 characters as `tacit keys show` prints it."""
+    found: dict[str, bytes] = {}
+    for pair in given:
+        name, equals, key = pair.partition("=")
+        if not equals:
+            raise InputError(f"whom you trust must be given as NAME=KEY, got {pair!r}.")
+        known = key_bytes(key.strip(), f"the key of {name.strip()}")
+        if found.setdefault(name.strip(), known) != known:
+            raise InputError(f"{name.strip()} is given with two keys: trust one.")
+    return found
+
+
+def read_trust(path: Path) -> dict[str, bytes]:
+    """Read a file of such pairs, one on a line; what follows # is a comment."""
+    try:
+        lines = read_public(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise FileError(f"{path} must be a text file with lines of NAME=KEY, and is not.") from None
+    try:
+        return parse_trust(filter(None, (line.partition("#")[0].strip() for line in lines)))
+    except InputError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+def require_trusted_keeper(session: Session, trusted: Mapping[str, bytes]) -> None:
+    """Refuse a session with keepers none of whom its owner trusts, or one who goes by a trusted name."""
+    if not session.keepers:
+        return
+    for keeper in session.keepers:
+        if trusted.get(keeper.name, keeper.key) != keeper.key:
+            raise InputError(
+                f"keeper {keeper.name} of session {session.name} has another key than the one you trust: it "
+                "is someone else, or has a new key. Ask it over another channel."
+            )
+    if not any(trusted.get(keeper.name) == keeper.key for keeper in session.keepers):
+        listed = ", ".join(f"{keeper.name}={key_text(keeper.key)}" for keeper in session.keepers)
+        raise InputError(
+            f"session {session.name} has keepers, and you must trust one of them to keep its secrets: give "
+            f"--trust NAME=KEY or --trust-file. Its keepers are {listed}. {IF_ALL_CONSPIRE}"
+        )
