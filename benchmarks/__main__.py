@@ -21,7 +21,18 @@ from rich.console import Console
 from benchmarks import report
 
 ROOT = Path(__file__).resolve().parent.parent
-SCRIPTS = ("engine", "outcome", "noise", "network", "ledger", "cluster", "studio", "startup", "growth")
+SCRIPTS = (
+    "engine",
+    "outcome",
+    "noise",
+    "network",
+    "coordinator",
+    "ledger",
+    "cluster",
+    "studio",
+    "startup",
+    "growth",
+)
 
 
 def measure(script: str, quick: bool) -> dict[str, Any]:
