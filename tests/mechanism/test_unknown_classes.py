@@ -25,6 +25,10 @@ class MedianOfAll(Mechanism):
     def closed_degrees(self):
         return np.full(self.agents, self.agents)
 
+    @property
+    def stationary(self):
+        return np.ones(self.agents)
+
     def aggregate(self, x):
         return np.median(x, axis=0)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot, __version__
 from tacit.errors import InputError
+from tacit.mechanism.topology import GivenWeights
 from tacit.noise import SimulatedNoise
 from tacit.simulation import Record, _layout, batches, history_of, reference, simulate
 from tacit.simulation.threads import ThreadTeam, even_work
@@ -40,6 +41,7 @@ def mechanisms(n, rng):
     ):
         yield ClientServer(parameters, n)
         yield Distributed(parameters, star_with_a_tail(n))
+        yield Distributed(parameters, star_with_a_tail(n), "metropolis")
 
 
 # ---------------------------------------------------------------- equal to the reference
@@ -66,7 +68,13 @@ def simulations(draw):
 
     sigma, c = one_or_each(0.05, 0.95), one_or_each(0.1, 10)
     parameters = OneShot(sigma, c) if draw(st.booleans()) else Fading(sigma, c, one_or_each(0.3, 0.99))
-    mechanism = ClientServer(parameters, n) if draw(st.booleans()) else Distributed(parameters, graph)
+    counts = rng.integers(0, 3, n), rng.integers(1, 5, len(graph.indices))
+    weights = draw(st.sampled_from(["closed", "metropolis", None]))
+    if weights is None and n > 1:
+        weights = GivenWeights(graph, *counts)
+    mechanism = (
+        ClientServer(parameters, n) if draw(st.booleans()) else Distributed(parameters, graph, weights)
+    )
     k = draw(st.sampled_from([None, 1, 2, 3]))
     values = rng.normal(size=n if k is None else (n, k))
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,22 +38,26 @@ class Graph:
         What the source called the agents, where that was not 0 … n − 1.
     positions : float64 array, shape (n, 2), or None
         Where the agents are in the plane, for families that say so (grid, geometric).
+    weights : float64 array, shape (2 · edges,), or None
+        Where the source has edge weights: how many times an agent counts a neighbour's message, its own
+        message counting once. In the order of `indices`. The two directions of an edge may differ;
+        0 where the source is directed and has no edge that way.
     """
 
     indptr: IntArray
     indices: IndexArray
     labels: tuple[Hashable, ...] | None = None
     positions: FloatArray | None = None
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        frozen(self.indptr)
-        frozen(self.indices)
-        if self.positions is not None:
-            frozen(self.positions)
+        for array in (self.indptr, self.indices, self.positions, self.weights):
+            if array is not None:
+                frozen(array)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without this a copy would carry the caches along, and its arrays could be written to.
-        return Graph, (self.indptr, self.indices, self.labels, self.positions)
+        return Graph, (self.indptr, self.indices, self.labels, self.positions, self.weights)
 
     def __repr__(self) -> str:
         return f"<Graph {self.n} agents, {self.n_edges} edges>"
@@ -164,14 +168,21 @@ class Graph:
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph[Any]) -> Graph:
-        """Make a graph from an undirected networkx graph, its node names kept as labels."""
+        """Make a graph from a networkx graph, its node names kept as labels.
+
+        Edge attributes ``weight`` other than 1 are kept as `weights`. An edge u → v of a directed graph
+        means that v hears u.
+        """
         from tacit.graph.sources import from_networkx
 
         return from_networkx(graph)
 
     @classmethod
     def from_sparse(cls, matrix: Any) -> Graph:
-        """Make a graph from a symmetric scipy sparse matrix of zeros and ones: a one is an edge."""
+        """Make a graph from a scipy sparse matrix: a non-zero entry (i, j) is an edge, j being heard by i.
+
+        Entries other than 1, or a matrix that is not symmetric, are kept as `weights`.
+        """
         from tacit.graph.sources import from_sparse
 
         return from_sparse(matrix)
@@ -206,7 +217,27 @@ class Graph:
         graph: nx.Graph[Any] = nx.Graph()
         graph.add_nodes_from(names)
         graph.add_edges_from((names[i], names[j]) for i, j in self.edges().tolist())
-        return graph
+        if self.weights is None:
+            return graph
+        rows = np.repeat(np.arange(self.n), self.degrees).tolist()
+        heard = zip(rows, self.indices.tolist(), self.weights.tolist(), strict=True)
+        weighted: nx.Graph[Any] = nx.Graph() if self.is_symmetric else nx.DiGraph()
+        weighted.add_nodes_from(names)
+        weighted.add_weighted_edges_from((names[j], names[i], weight) for i, j, weight in heard if weight)
+        return weighted
+
+    def turned(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return one value per entry of `indices`, each taken from the other direction of its edge."""
+        return values[np.argsort(self.indices, kind="stable")]
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether both ends of every edge count each other alike."""
+        return self.weights is None or bool(np.array_equal(self.weights, self.turned(self.weights)))
+
+    def unweighted(self) -> Graph:
+        """Return the same graph without edge weights."""
+        return replace(self, weights=None)
 
     def edges(self) -> IntArray:
         """Every edge once, as rows (i, j) with i < j, in rising order."""

@@ -6,14 +6,15 @@ agents themselves; other whole numbers are kept as labels in numerical order, na
 alphabetical order. The first line may be a header: usual words for the two ends of an edge
 (``source,target``), or any words above numbers.
 
-The mechanism gives every neighbour the same weight, so a file with weights is refused,
-lest they seem to count: a third column, or a GraphML attribute ``weight``, may only say 1.
+A third column, or a GraphML attribute ``weight``, says how many times a neighbour's message counts, the own
+message counting once. It is kept unless it is 1 everywhere. Directed GraphML is read as such.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import math
 import os
 import re
 import warnings
@@ -25,11 +26,11 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import IntArray
+from tacit.arrays import FloatArray, IntArray
 from tacit.errors import FileError, GraphError
 from tacit.graph.build import from_keys, pack
 from tacit.graph.core import Graph
-from tacit.graph.sources import from_ordered_networkx
+from tacit.graph.sources import from_ordered_networkx, weighted_graph
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _HEADERS = {
@@ -107,13 +108,19 @@ def _clean_numbers(path: str, delimiter: str | None) -> Graph | None:
     return _distinct(ends.reshape(-1, 2), tuple(numbers.tolist()))
 
 
-def _distinct(ends: IntArray, labels: tuple[Hashable, ...]) -> Graph | None:
+def _distinct(
+    ends: IntArray, labels: tuple[Hashable, ...], weights: FloatArray | None = None
+) -> Graph | None:
     """Make the graph, or return None if there is a self-loop or a duplicate edge."""
     keys = pack(ends[:, 0], ends[:, 1])
     keys.sort()
     if (ends[:, 0] == ends[:, 1]).any() or (keys[1:] == keys[:-1]).any():
         return None
-    return replace(from_keys(keys, len(labels)), labels=_kept(labels))
+    if weights is None or (weights == 1).all():
+        return replace(from_keys(keys, len(labels)), labels=_kept(labels))
+    i, j = ends.T
+    both = weighted_graph(np.r_[i, j], np.r_[j, i], np.r_[weights, weights], len(labels))
+    return replace(both, labels=_kept(labels))
 
 
 def _kept(labels: tuple[Hashable, ...]) -> tuple[Hashable, ...] | None:
@@ -134,6 +141,7 @@ class _GraphReader:
         self.number: dict[str, int] = {}
         self.ends = array("q")
         self.lines = array("q")
+        self.weights = array("d")
 
     def read(self, lines: Iterator[tuple[int, str]]) -> Graph:
         first = self._row(*next(lines))
@@ -146,7 +154,7 @@ class _GraphReader:
         labels, rank = numbered(self.number)
         ends = rank[np.array(self.ends, dtype=np.int64)].reshape(-1, 2)
         self._refuse_loops(ends, labels)
-        graph = _distinct(ends, labels)
+        graph = _distinct(ends, labels, np.array(self.weights))
         if graph is None:
             raise self._duplicate(ends, labels)
         return graph
@@ -173,12 +181,14 @@ class _GraphReader:
                 f"{'' if all(row.cells) else ', of which one is empty'}. "
                 "Names with blanks need a comma between them.",
             )
-        if len(row.cells) == 3 and not _says_nothing(row.cells[2]):
+        weight = _weight(row.cells[2]) if len(row.cells) == 3 else 1.0
+        if not 0 < weight < math.inf:
             raise self._error(
                 row.line,
-                "every neighbour counts the same, so a third column (weights) may only hold 1, "
-                f"got {row.cells[2]!r}. Remove the column, or put commas between names with blanks.",
+                f"a third column must be an edge weight, a positive number, got {row.cells[2]!r}. "
+                "Remove the column, or put commas between names with blanks.",
             )
+        self.weights.append(weight)
         for name in row.cells[:2]:
             self.ends.append(self.number.setdefault(name, len(self.number)))
         self.lines.append(row.line)
@@ -211,12 +221,12 @@ class _GraphReader:
         return FileError(f"{self.path!r}, line {line}: {sentence}")
 
 
-def _says_nothing(cell: str) -> bool:
-    """Whether a third cell is weight 1, or the empty attributes that networkx writes."""
+def _weight(cell: str) -> float:
+    """Read an edge weight; 1 for the empty attributes that networkx writes, NaN if it is none."""
     try:
-        return cell == "{}" or float(cell) == 1
+        return 1.0 if cell == "{}" else float(cell)
     except ValueError:
-        return False
+        return math.nan
 
 
 def numbered(names: Iterable[str]) -> tuple[tuple[Hashable, ...], IntArray]:
@@ -249,12 +259,6 @@ def _graphml(path: str) -> Graph:
         ) from None
     except (nx.NetworkXError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(f"{path!r} must be GraphML that networkx can read: {error}.") from None
-    for u, v, weight in graph.edges(data="weight", default=1):
-        if not _says_nothing(str(weight)):
-            raise FileError(
-                f"{path!r}: every neighbour counts the same, so a weight may only be 1, "
-                f"but edge {u!r}, {v!r} has {weight}. Remove the weights if they should not count."
-            )
     labels, rank = numbered(graph)
     if len(labels) < len(graph):  # ids 7 and 007 are two nodes in GraphML
         labels, rank = _ranked(list(graph))

@@ -1,13 +1,14 @@
 """Graphs from what users have in memory: pairs of numbers, networkx, scipy.
 
 Everything is checked here, once, so that the rest of the package can trust a `Graph`.
-Every neighbour counts the same, so weights other than 1 are refused. Other attributes are not used.
+Edge weights other than 1 are kept: how many times an agent counts a neighbour's message, its own counting
+once. Other attributes are not used.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from tacit.arrays import IntArray
+from tacit.arrays import FloatArray, IntArray
 from tacit.errors import GraphError
-from tacit.graph.build import MAX_AGENTS, from_keys, halves, pack
+from tacit.graph.build import MAX_AGENTS, from_keys, pack
 from tacit.graph.core import Graph
 
 if TYPE_CHECKING:
@@ -121,20 +122,33 @@ def from_networkx(graph: nx.Graph[Any]) -> Graph:
 
     if not isinstance(graph, nx.Graph):
         raise GraphError(f"from_networkx needs a networkx graph, got {type(graph).__name__}.")
-    for u, v, weight in graph.edges(data="weight", default=1):
-        require_unweighted(weight, f"edge {u!r}, {v!r}", "networkx.Graph(list(graph.edges()))")
     nodes = list(graph)
     if set(nodes) == set(range(len(nodes))):
         return from_ordered_networkx(graph, range(len(nodes)), None)
     return from_ordered_networkx(graph, nodes, tuple(nodes))
 
 
-def require_unweighted(weight: Any, edge: str, remedy: str) -> None:
-    """Refuse a weight that would be ignored."""
-    if weight is None or weight != 1:
+def weighted_graph(heard: IntArray, said: IntArray, weight: FloatArray, n: int) -> Graph:
+    """Make a graph in which agent ``heard[e]`` counts the message of ``said[e]`` ``weight[e]`` times.
+
+    The entries are clean: no self-loops, no pair twice in one direction, weights above 0.
+    """
+    graph = from_keys(np.unique(pack(heard, said)), n)
+    rows = np.repeat(np.arange(n, dtype=np.int64), graph.degrees)
+    weights = np.zeros(len(graph.indices))
+    weights[np.searchsorted(rows * n + graph.indices, heard.astype(np.int64) * n + said)] = weight
+    return graph if (weights == 1).all() else replace(graph, weights=weights)
+
+
+def require_weights(weight: FloatArray, edge: Callable[[int], str]) -> None:
+    """Refuse a weight that is not a positive number, naming its edge."""
+    bad = ~(np.isfinite(weight) & (weight > 0))
+    if bad.any():
+        k = int(np.argmax(bad))
         raise GraphError(
-            f"every neighbour counts the same, so a weight may only be 1, but {edge} has {weight}. If the "
-            f"weights should not count, remove them: {remedy}."
+            f"an edge weight must be a positive number, but {edge(k)} has {weight[k]:g}. It says how many "
+            "times a neighbour's message counts, the own message counting once. Leave out edges that should "
+            "not count."
         )
 
 
@@ -142,21 +156,17 @@ def from_ordered_networkx(
     graph: nx.Graph[Any], nodes: Iterable[Hashable], labels: tuple[Hashable, ...] | None
 ) -> Graph:
     """Make a graph whose agent i is the i-th of `nodes`, called by its label."""
-    if graph.is_directed():
-        raise GraphError(
-            "the graph must be undirected: agents hear each other both ways. Use graph.to_undirected()."
-        )
     if len(graph) == 0:
         raise GraphError("a graph must have at least one agent, got a networkx graph without nodes.")
     number = {node: i for i, node in enumerate(nodes)}
-    seen: set[frozenset[Hashable]] = set()
+    seen: set[Hashable] = set()
     for u, v in graph.edges() if graph.is_multigraph() else ():
-        if frozenset((u, v)) in seen:
+        if (edge := (u, v) if graph.is_directed() else frozenset((u, v))) in seen:
             raise GraphError(
                 f"every edge must be given once, but {u!r} and {v!r} have parallel edges. "
                 "Use networkx.Graph(graph)."
             )
-        seen.add(frozenset((u, v)))
+        seen.add(edge)
     for u, v in graph.edges():
         if u == v:
             raise GraphError(
@@ -165,7 +175,29 @@ def from_ordered_networkx(
             )
     flat = (number[node] for edge in graph.edges() for node in edge)
     pairs = np.fromiter(flat, dtype=np.int64, count=2 * graph.number_of_edges()).reshape(-1, 2)
-    return replace(from_edges(pairs, len(number)), labels=labels)
+    weight = _weights_of(graph)
+    if not graph.is_directed() and (weight == 1).all():
+        return replace(from_edges(pairs, len(number)), labels=labels)
+    said, heard = pairs.T  # u → v: v hears u
+    if not graph.is_directed():
+        said, heard, weight = np.r_[said, heard], np.r_[heard, said], np.r_[weight, weight]
+    return replace(weighted_graph(heard, said, weight, len(number)), labels=labels)
+
+
+def _weights_of(graph: nx.Graph[Any]) -> FloatArray:
+    """Return the attribute `weight` of every edge, 1 where there is none."""
+    ends = list(graph.edges())
+    weights = []
+    for u, v, weight in graph.edges(data="weight", default=1):
+        try:
+            weights.append(float(weight))
+        except (TypeError, ValueError):
+            raise GraphError(
+                f"an edge weight must be a number, but edge {u!r}, {v!r} has {weight!r}."
+            ) from None
+    found = np.array(weights, dtype=np.float64)
+    require_weights(found, lambda k: f"edge {ends[k][0]!r}, {ends[k][1]!r}")
+    return found
 
 
 def from_sparse(matrix: Any) -> Graph:
@@ -188,23 +220,11 @@ def from_sparse(matrix: Any) -> Graph:
     edge = rows.data != 0
     i = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))[edge]
     j = rows.indices[edge].astype(np.int32, copy=False)
-    odd = (rows.data[edge] != 1) & (i != j)
-    if odd.any():
-        k = int(np.argmax(odd))
-        require_unweighted(rows.data[edge][k], f"entry ({i[k]}, {j[k]})", "(matrix != 0).astype(int)")
     if (i == j).any():
         raise GraphError(
             f"the diagonal must be zero, but agent {i[np.argmax(i == j)]} is joined with itself. "
             "Remove it: an agent counts its own message anyway."
         )
-    above, below = pack(i[i < j], j[i < j]), pack(i[i > j], j[i > j])
-    below.sort()
-    if not np.array_equal(above, below):
-        odd = np.setxor1d(above, below)[:1]
-        high, low = (int(half[0]) for half in halves(odd))
-        u, v = (high, low) if np.isin(odd, above).any() else (low, high)
-        raise GraphError(
-            f"the matrix must be symmetric, but entry ({u}, {v}) is set and ({v}, {u}) is not. "
-            "Agents hear each other both ways: use matrix + matrix.T."
-        )
-    return from_keys(above, rows.shape[0])
+    weight = np.asarray(rows.data[edge], dtype=np.float64)
+    require_weights(weight, lambda k: f"entry ({i[k]}, {j[k]})")
+    return weighted_graph(i, j, weight, rows.shape[0])

@@ -71,7 +71,12 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def closed_degrees(self) -> IntArray:
-        """How many messages each agent's feedback is the mean of: |N(i)| + 1, or N."""
+        """How many messages each agent's feedback is made of: |N(i)| + 1, or N."""
+
+    @property
+    @abstractmethod
+    def stationary(self) -> FloatArray:
+        """ω with ωᵀW = ωᵀ for the feedback y = Wx, up to a factor: γ_i = ω_i/σ_i is the target's weight."""
 
     @abstractmethod
     def aggregate(self, x: FloatArray) -> FloatArray:

@@ -82,6 +82,11 @@ class ClientServer(Mechanism):
         """N for everyone: the server's mean is over all messages."""
         return np.broadcast_to(np.int64(self.n), (self.n,))
 
+    @property
+    def stationary(self) -> FloatArray:
+        """N for everyone: all count the same."""
+        return np.broadcast_to(np.float64(self.n), (self.n,))
+
     def aggregate(self, x: FloatArray) -> FloatArray:
         """Phase (ii): y(t) = (1/N) Σ_i x_i(t), one value (or vector) for all."""
         return np.asarray(x.mean(axis=0))

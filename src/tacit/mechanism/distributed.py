@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, final
 
 import numpy as np
 
-from tacit.arrays import FloatArray, IntArray, per_agent_columns
+from tacit.arrays import FloatArray, IntArray
 from tacit.graph import Graph
 from tacit.mechanism.base import Mechanism
+from tacit.mechanism.topology import Weights, WeightsLike, resolve_weights
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Distributed(Mechanism):
     """Agents that talk to their neighbours on a connected graph, without a server.
+
+    Parameters
+    ----------
+    weights : str, Weights or matrix, optional
+        How much each message counts in an agent's feedback: ``"closed"`` (the paper's mean over the
+        neighbours and itself), ``"metropolis"``, ``"edges"`` (the graph's edge weights), or a row-stochastic
+        matrix with W_ij for what i hears from j. By default the edge weights where the graph has any, else
+        closed.
 
     Examples
     --------
@@ -27,11 +37,18 @@ class Distributed(Mechanism):
     """
 
     graph: Graph
+    weights: WeightsLike = None
     kind: ClassVar[str] = "distributed"
 
     def __post_init__(self) -> None:
         self.graph.require_connected()
+        self.topology  # noqa: B018 - refuses weights that cannot be used
         super().__post_init__()
+
+    @cached_property
+    def topology(self) -> Weights:
+        """Who counts whose message how much."""
+        return resolve_weights(self.graph, self.weights)
 
     @property
     def n(self) -> int:
@@ -40,10 +57,15 @@ class Distributed(Mechanism):
 
     @property
     def closed_degrees(self) -> IntArray:
-        """|N(i)| + 1: an agent's feedback is the mean over its neighbours and itself."""
+        """|N(i)| + 1: how many messages an agent's feedback is made of."""
         return self.graph.degrees + 1
 
+    @property
+    def stationary(self) -> FloatArray:
+        """ω with ωᵀW = ωᵀ: |N(i)| + 1 in the paper, one for everybody with Metropolis weights."""
+        # Theory reads plain means as unit conductances, whatever rule they come from.
+        return self.closed_degrees.astype(np.float64) if self.topology.plain else self.topology.stationary
+
     def aggregate(self, x: FloatArray) -> FloatArray:
-        """Phase (ii): y_i(t) = Σ_{j ∈ N(i) ∪ {i}} x_j(t) / (|N(i)| + 1), eq:y_dis."""
-        total = x + self.graph.neighbour_sums(x)
-        return np.asarray(total / per_agent_columns(self.closed_degrees.astype(np.float64), x.ndim))
+        """Phase (ii): y_i(t) = Σ_j W_ij x_j(t); in the paper the mean over N(i) ∪ {i}, eq:y_dis."""
+        return self.topology.aggregate(x)

@@ -107,15 +107,10 @@ class OnLattice:
         return WholeState(theta, heard if self.mechanism.shadowed else theta), x, y
 
     def aggregate(self, lifted: WholeArray) -> Whole:
-        """Phase (ii): the mean of the messages, given in state steps, to the nearest state step."""
+        """Phase (ii): the weighted mean of the messages, given in state steps, to the nearest state step."""
         if not isinstance(self.mechanism, Distributed):
             return nearest(lifted.sum(axis=0), self.mechanism.n)
-        graph = self.mechanism.graph
-        total = lifted.copy()
-        if len(graph.indices):  # connected, so that every row has neighbours: reduceat needs it
-            total += np.add.reduceat(lifted[graph.indices], graph.indptr[:-1], axis=0)
-        degrees = self.mechanism.closed_degrees.astype(object)
-        return nearest(total, cast(int, degrees.reshape((-1,) + (1,) * (lifted.ndim - 1))))
+        return self.mechanism.topology.aggregate_whole(lifted)
 
     def execute(self, values: Any, draws: Any) -> History:
         """Run as many rounds as there are draws for, and keep all of it.

@@ -30,7 +30,7 @@ def as_whole(values: Any, what: str) -> Whole:
     raise StateError(f"{what} must be whole numbers of their step.")
 
 
-def nearest(numerator: Whole, denominator: int) -> Whole:
+def nearest(numerator: Whole, denominator: Whole) -> Whole:
     """Divide and round to the nearest whole number, ties up, exactly."""
     return cast(Whole, (2 * numerator + denominator) // (2 * denominator))
 

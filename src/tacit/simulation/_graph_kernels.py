@@ -2,7 +2,8 @@
 
 A tile is a stack of sheets (agents, width), flat. A pass reads θ_i, gathers the messages of the closed
 neighbourhood, moves θ_i, and writes the next message, noise included; messages are double-buffered.
-Parameters are arrays of one number, or of one per agent.
+Parameters are arrays of one number, or of one per agent. Where all messages of a neighbourhood count the
+same, `own` and `heard` are empty and no weight is read; else they are W_ii and W_ij (see `Weights`).
 """
 
 # ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
@@ -15,7 +16,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.noise._kernels import Words, compiled, inlined, laplace, mix64, prefer_wide, stream
 from tacit.simulation._kernels import AGENTS, DRAWS, sum_of_blocks
-from tacit.simulation.simd import closed_sum, combine, weighted_sum
+from tacit.simulation.simd import closed_sum, combine, weighted_closed_sum, weighted_sum
 
 
 @inlined
@@ -95,6 +96,8 @@ def take_out(
 def move(
     indptr: IntArray,
     indices: Any,
+    own: FloatArray,
+    heard: FloatArray,
     sigma: FloatArray,
     scale: FloatArray,
     keys: Words,
@@ -128,8 +131,12 @@ def move(
         for i in range(b, end):
             first, last = indptr[i], indptr[i + 1]
             keep = 1.0 - sigma[i * _stride(sigma)]
-            share = sigma[i * _stride(sigma)] / np.float64(last - first + 1)
-            closed_sum(x, indices, first, last, i, total, i - b, lanes)  # (|N(i)| + 1)·y_i, eq:y_dis
+            share = sigma[i * _stride(sigma)]
+            if len(own):
+                weighted_closed_sum(x, indices, heard, first, last, i, own[i], total, i - b, lanes)  # y_i
+            else:
+                share /= np.float64(last - first + 1)
+                closed_sum(x, indices, first, last, i, total, i - b, lanes)  # (|N(i)| + 1)·y_i, eq:y_dis
             combine(theta, i, keep, theta, i, share, total, i - b, lanes)  # eq:upd_dis
             if noisy:
                 combine(x_next, i, 1.0, theta, i, scale[i * _stride(scale)], eta, i - b, lanes)
@@ -156,6 +163,8 @@ def block_sums(
 def move_on(
     indptr: IntArray,
     indices: Any,
+    own: FloatArray,
+    heard: FloatArray,
     sigma: FloatArray,
     scales: FloatArray,
     keys: Words,
@@ -187,7 +196,7 @@ def move_on(
         names = keys[column : column + width]
         for t in range(first, last):
             speaks = speaks_last or t + 1 < last
-            move(indptr, indices, sigma, scales[t - first], names, states, here, there, t, speaks, shadowed,
+            move(indptr, indices, own, heard, sigma, scales[t - first], names, states, here, there, t, speaks, shadowed,
                  lanes, 0, 0, n)  # fmt: skip
             here, there = there, here
             if slots[t - first] >= 0:

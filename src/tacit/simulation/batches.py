@@ -22,6 +22,7 @@ from tacit.noise._kernels import stream
 from tacit.simulation import _graph_kernels, _kernels, _server_kernels
 from tacit.simulation._layout import WIDEST
 from tacit.simulation.threads import ThreadTeam, even_shares, even_work
+from tacit.theory.rates import own_weights
 
 STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that an interrupt is heard soon
 CACHE_LINE = 64
@@ -45,10 +46,10 @@ class Setup:
 
     @cached_property
     def weights(self) -> tuple[FloatArray, float]:
-        """γ_i = (|N(i)| + 1)/σ_i (Lemma 8), as one number where all are equal, and their sum."""
+        """γ_i = ω_i/σ_i (Lemma 8), as one number where all are equal, and their sum."""
         if not self.averages:
             return np.ones(1), 1.0
-        gamma = self.mechanism.closed_degrees / np.asarray(self.mechanism.law.sigma)
+        gamma = self.mechanism.stationary / np.asarray(self.mechanism.law.sigma)
         if gamma.min() == gamma.max():
             return np.ones(1), float(self.mechanism.n)
         return gamma, _kernels.total(gamma)
@@ -131,6 +132,9 @@ class DistributedTile(Tile):
         super().__init__(setup, first, width, team)
         assert isinstance(setup.mechanism, Distributed)
         self._graph = setup.mechanism.graph
+        rows = own_weights(setup.mechanism)
+        none = np.empty(0)
+        self._rows = (none, none) if rows is None else (np.array(rows.own), np.array(rows.heard))
         self._lanes = (0,) * min(width, WIDEST)
         assert width % len(self._lanes) == 0
         self._theta, self._x, self._x_next = (_aligned(self.n * width) for _ in range(3))
@@ -164,7 +168,7 @@ class DistributedTile(Tile):
         scale = self._scales.rows(self.t + 1, self.t + 2)[0]
         speaks = self.t + 1 < self._rounds
         work = partial(
-            _graph_kernels.move, self._graph.indptr, self._graph.indices, self._sigma, scale, self._keys,
+            _graph_kernels.move, self._graph.indptr, self._graph.indices, *self._rows, self._sigma, scale, self._keys,
             self._theta, self._x, self._x_next, self.t, speaks, self._shadowed, self._lanes, 0,
         )  # fmt: skip
         self._share(work, self._bounds)
@@ -174,8 +178,8 @@ class DistributedTile(Tile):
         """Several rounds, this thread."""
         t, scales = self.t, self._scales.rows(self.t + 1, to + 1)
         _graph_kernels.move_on(
-            self._graph.indptr, self._graph.indices, self._sigma, scales, self._keys, self._theta, self._x,
-            self._x_next, t, to, to < self._rounds, self._shadowed, *self._weights, slots[t:to], averages,
+            self._graph.indptr, self._graph.indices, *self._rows, self._sigma, scales, self._keys, self._theta,
+            self._x, self._x_next, t, to, to < self._rounds, self._shadowed, *self._weights, slots[t:to], averages,
             self._lanes,
         )  # fmt: skip
         if (to - t) % 2:

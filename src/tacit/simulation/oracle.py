@@ -36,14 +36,15 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
     sigma = np.broadcast_to(mechanism.law.sigma, (mechanism.n,)).tolist()
     theta: Rows = start.reshape(-1, k).tolist()
     basis = theta  # what messages start from: the states, or the shadows
+    rows = _senders(mechanism)
     thetas, xs, ys = [theta], [], []
     for eta_t in eta.reshape(len(eta), mechanism.sources, k).tolist():
         if mechanism.keepers:
             x = basis
             heard = [_opened(x, eta_t)] * mechanism.n
         else:
-            x = [[b + e for b, e in zip(*rows, strict=True)] for rows in zip(basis, eta_t, strict=True)]
-            heard = [_mean(x, senders) for senders in _senders(mechanism)]
+            x = [[b + e for b, e in zip(*pair, strict=True)] for pair in zip(basis, eta_t, strict=True)]
+            heard = [_mean(x, senders) for senders in rows]
         theta = _moved(theta, sigma, heard)
         basis = theta
         if mechanism.shadowed:
@@ -60,20 +61,28 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
     )
 
 
-def _senders(mechanism: Mechanism) -> list[list[int]]:
-    """Whose messages each agent's feedback is the mean of: eq:y_dis, or everybody's."""
-    if isinstance(mechanism, Distributed):
-        return [[i, *mechanism.graph.neighbours(i).tolist()] for i in range(mechanism.n)]
-    return [list(range(mechanism.n))] * mechanism.n
+def _senders(mechanism: Mechanism) -> list[list[tuple[int, int]]]:
+    """Whose messages each agent's feedback is the mean of, and how many times each counts.
+
+    Everybody's with a server, those of the closed neighbourhood on a graph (eq:y_dis).
+    """
+    if not isinstance(mechanism, Distributed):
+        return [[(j, 1) for j in range(mechanism.n)]] * mechanism.n
+    rows = []
+    for i in range(mechanism.n):
+        own, heard = mechanism.topology.shares(i)
+        rows.append([(i, own), *zip(mechanism.graph.neighbours(i).tolist(), heard, strict=True)])
+    return rows
 
 
-def _mean(x: Rows, senders: list[int]) -> list[float]:
+def _mean(x: Rows, senders: list[tuple[int, int]]) -> list[float]:
+    counted = sum(count for _, count in senders)
     means = []
     for component in range(len(x[0])):
         total = 0.0
-        for j in senders:
-            total += x[j][component]
-        means.append(total / len(senders))
+        for j, count in senders:
+            total += x[j][component] * (count / counted)
+        means.append(total)
     return means
 
 

@@ -31,7 +31,7 @@ def sample_outcome(
     """Sample how far the agents' agreement ends from its target.
 
     The deviation V of the γ-weighted average from Σγ_iθ_i(0)/Σγ_i (Lemmas 4 and 8, lem:acc and
-    lem:acc_dis), γ_i = (|N(i)| + 1)/σ_i; for a server and one σ, of the plain average. It does
+    lem:acc_dis), γ_i = ω_i/σ_i; for a server and one σ, of the plain average. It does
     not depend on θ(0).
 
     Parameters
@@ -148,8 +148,8 @@ class _Groups:
             if rounds is not None:
                 scale = scale * _arrived(classes.sigma, rounds)
             return cls(classes.agents, scale, classes.law)
-        # V = Σ_t Σ_i (|N(i)| + 1) η_i(t) / Σγ_i: agents that differ in σ alone add the same
-        scale = classes.closed * classes.c / classes.total_gamma
+        # V = Σ_t Σ_i ω_i η_i(t) / Σγ_i: agents that differ in σ alone add the same
+        scale = classes.omega * classes.c / classes.total_gamma
         law, alike = classes.law, ("c",) if classes.law.by_mixing else ("sigma", "c")
         rest = [value for name, value in law.values().items() if name not in alike]
         rows = np.column_stack([scale, *rest])

@@ -77,6 +77,29 @@ def closed_sum(
 
 
 @intrinsic
+def weighted_closed_sum(
+    _: Any, x: Any, indices: Any, heard: Any, first: Any, last: Any, own: Any, weight: Any, total: Any,
+    at: Any, lanes: Any,
+) -> Any:  # fmt: skip
+    """total[at] = weight·x[own] + Σ heard[e]·x[indices[e]] over first ≤ e < last."""
+    whole, real = types.int64, types.float64
+    signature = types.void(x, indices, heard, whole, whole, whole, real, total, whole, lanes)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows = _Rows(context, builder, signature, args, lanes)
+        start = builder.fmul(rows.spread(args[6]), rows.load(0, args[5]))
+        running = cgutils.alloca_once_value(builder, start)
+        with cgutils.for_range_slice(builder, args[3], args[4], _INT(1), _INT) as (edge, __):
+            j = builder.sext(rows.item(1, edge), _INT)
+            term = builder.fmul(rows.spread(rows.item(2, edge)), rows.load(0, j))
+            builder.store(builder.fadd(builder.load(running), term), running)
+        rows.store(builder.load(running), 7, args[8])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
 def combine(_: Any, out: Any, at: Any, a: Any, u: Any, i: Any, b: Any, v: Any, j: Any, lanes: Any) -> Any:
     """out[at] = a·u[i] + b·v[j]."""
     whole, real = types.int64, types.float64

@@ -1,6 +1,7 @@
 """Where agents end and how far off: Lemmas 4 (lem:acc) and 8 (lem:acc_dis).
 
-The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i, γ_i = (|N(i)|+1)/σ_i. Its
+The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i, γ_i = ω_i/σ_i, where ω is the left
+eigenvector of the feedback's weights: |N(i)|+1 in the paper (docs/proofs/weights.md). Its
 deviation V is a weighted sum of Laplace variables. The paper bounds |V| by Chebyshev's
 inequality; `radius` uses its exact law (docs/proofs/exact-radius.md) and is what to plan with.
 Radii are rounded up. For states that are vectors everything holds per component; pass
@@ -19,7 +20,7 @@ from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Mechanism
 from tacit.theory.agent_classes import classes_of, noise_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
-from tacit.theory.rates import closed_sums
+from tacit.theory.rates import spread_back
 from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
@@ -27,7 +28,7 @@ _MOST_TERMS = 20_000_000
 
 def weights(mechanism: Mechanism) -> FloatArray:
     """Weight γ_i/Σγ of every agent's initial value in the target."""
-    gamma = mechanism.closed_degrees / mechanism.law.sigma
+    gamma = mechanism.stationary / mechanism.law.sigma
     return np.asarray(gamma / np.sum(gamma))
 
 
@@ -43,9 +44,9 @@ def reaches_average(mechanism: Mechanism) -> bool:
 
 
 def d_tilde(mechanism: Mechanism) -> float:
-    """d̃ = Σ(|N(i)|+1)²/(Σγ_i)² of Lemma 8; σ²/N with a server, mσ²/N² with m keepers."""
+    """d̃ = Σω_i²/(Σγ_i)² of Lemma 8, ω_i = |N(i)|+1 in the paper; σ²/N with a server, mσ²/N² with m keepers."""
     classes = noise_classes(mechanism)
-    return float(np.sum(classes.agents * classes.closed**2) / classes.total_gamma**2)
+    return float(np.sum(classes.agents * classes.omega**2) / classes.total_gamma**2)
 
 
 def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
@@ -57,8 +58,8 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
     classes = noise_classes(mechanism)
     if not mechanism.shadowed:
-        # V = Σ_t Σ_i (|N(i)|+1) η_i(t) / Σγ
-        terms = classes.law.terms(classes.closed, classes.total_gamma, rounds)
+        # V = Σ_t Σ_i ω_i η_i(t) / Σγ
+        terms = classes.law.terms(classes.omega, classes.total_gamma, rounds)
         return LaplaceSum(terms.scale, terms.ratio, terms.repeat * classes.agents[terms.group], terms.rounds)
     # Noise drawn once: the shadows hold Σγη(0)/Σγ from the start; the states follow them.
     followed = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-classes.sigma))
@@ -149,12 +150,11 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
     """Follow one agent's state back to the values and noise it is made of, O(T(N+E))."""
     parameters, n = mechanism.law, mechanism.n
     sigma = np.broadcast_to(np.asarray(parameters.sigma), (n,))
-    share = sigma / mechanism.closed_degrees  # d_i
     row = np.zeros(n)
     row[agent] = 1.0  # θ_agent(t + s) = row·θ(t) + noise, after s steps back
     coefficients = []
     for _ in range(rounds):
-        heard = closed_sums(mechanism, share * row)
+        heard = spread_back(mechanism, sigma * row)
         coefficients.append(np.abs(heard))
         row = (1 - sigma) * row + heard
     bias = 0.5 * float(np.sum(np.abs(row - weights(mechanism))))

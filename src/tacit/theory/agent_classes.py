@@ -12,13 +12,14 @@ from tacit.mechanism import ClientServer, Mechanism
 
 
 class AgentClasses(NamedTuple):
-    """One entry per class of agents with equal neighbourhood size and parameters.
+    """One entry per class of agents that count alike and have equal parameters.
 
-    `closed` is |N(i)| + 1 (N with a server); `agents` says how many agents are in the class; `law` has one
-    entry per class in each of its parameters; `total_gamma` is Σ_i γ_i over all agents.
+    `omega` is ω_i, the left eigenvector of the weights: |N(i)| + 1 in the paper, N with a server. `agents`
+    says how many agents are in the class; `law` has one entry per class in each of its parameters;
+    `total_gamma` is Σ_i γ_i over all agents.
     """
 
-    closed: FloatArray
+    omega: FloatArray
     law: Law
     agents: FloatArray
     total_gamma: float
@@ -35,8 +36,8 @@ class AgentClasses(NamedTuple):
 
     @property
     def gamma(self) -> FloatArray:
-        """γ_i = 1/d_i = (|N(i)| + 1)/σ_i, the weight of an agent in the consensus value."""
-        return self.closed / self.sigma
+        """γ_i = 1/d_i = ω_i/σ_i, the weight of an agent in the consensus value."""
+        return self.omega / self.sigma
 
 
 def classes_of(mechanism: Mechanism) -> AgentClasses:
@@ -46,14 +47,14 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
     if isinstance(mechanism, ClientServer) and law.agents is None:
         rows, count = np.array([[mechanism.n, *own]], dtype=np.float64), np.array([mechanism.n])
     elif law.agents is None:
-        closed, count = np.unique(mechanism.closed_degrees, return_counts=True)
-        rows = np.column_stack(np.broadcast_arrays(closed, *own))
+        omega, count = np.unique(mechanism.stationary, return_counts=True)
+        rows = np.column_stack(np.broadcast_arrays(omega, *own))
     else:
-        each = np.broadcast_arrays(mechanism.closed_degrees, *own)
+        each = np.broadcast_arrays(mechanism.stationary, *own)
         rows, count = np.unique(np.column_stack(each), axis=0, return_counts=True)
-    closed, *parameters = rows.T.astype(np.float64)
-    total = float(np.sum(count * (closed / parameters[law.letters().index("sigma")])))
-    return AgentClasses(closed, type(law)(*parameters), count.astype(np.float64), total)
+    omega, *parameters = rows.T.astype(np.float64)
+    total = float(np.sum(count * (omega / parameters[law.letters().index("sigma")])))
+    return AgentClasses(omega, type(law)(*parameters), count.astype(np.float64), total)
 
 
 def noise_classes(mechanism: Mechanism) -> AgentClasses:

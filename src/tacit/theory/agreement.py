@@ -24,11 +24,13 @@ from tacit.mechanism import Mechanism
 from tacit.theory import moments
 from tacit.theory.rates import (
     all_equal,
-    closed_sums,
     hears_all,
+    largest_weight,
     mixing,
     moves_as_one,
     spectral_gap,
+    squares_heard,
+    squares_spread,
     step_sizes,
 )
 
@@ -171,10 +173,10 @@ class _Bound:
     own: float  # √(d_i − 1/Γ), at most: distance from the weighted average over the norm
     most: float  # 1 − the least weight in the average: distance from it over the distance of two agents
     start: float  # √Γ / 2: norm of the initial disagreement over its spread, at most
-    gain: float  # σ_max, at least the norm of D(A+I)
+    gain: float  # σ_max, at least the norm of ΣW
     n: int
     log_decay: FloatArray
-    entering: FloatArray  # per group: Σ_j 2c_j² ‖Π D(A+I)e_j‖²
+    entering: FloatArray  # per group: Σ_j 2c_j² ‖Π ΣW e_j‖²
     resting: FloatArray  # per group: Σ_j 2c_j² ‖Π e_j‖²
     heaviest: float  # no noise has a larger weight in a state
     fresh: float  # Σ weight² of one round's noise of decay 1 in a state, at most, however late it is
@@ -197,12 +199,13 @@ class _Bound:
         two = np.partition(d, n - 2)[n - 2 :]
         log_rate = math.log1p(-spectral_gap(mechanism))
         log_server = math.log1p(-float(sigma.min())) if hears_all(mechanism) else None
-        # A draw's weight in a state: at most d_max per round, or all it ever adds up to if drawn once.
-        weight = float(two[-1]) if fading else min(1.0, float(two[-1] / sigma.min()))
-        in_average = (mechanism.closed_degrees if fading else gamma) / total
+        # A draw's weight in a state: at most the largest σ_iW_ij per round, or all it ever adds up to.
+        heaviest = float(np.max(sigma * largest_weight(mechanism)))
+        weight = heaviest if fading else min(1.0, heaviest / float(sigma.min()))
+        in_average = (mechanism.stationary if fading else gamma) / total
         settling = [(float(two[-1] * np.max(squared * gamma)) * float(sigma.max()) ** 2, log_rate)]
         if fading and all_equal(sigma):  # R and P commute: the first mean comes first
-            heard = float(np.max(d * d * closed_sums(mechanism, d)))
+            heard = float(np.max(sigma**2 * squares_heard(mechanism, d)))
             settling.append((float(np.max(squared * gamma)) * heard, log_rate))
         if log_server is not None:
             settling.append((float(np.ptp(sigma) / n) ** 2 * float(squared.sum()), log_server))
@@ -287,10 +290,11 @@ def _group_sums(group: IntArray, values: FloatArray) -> FloatArray:
 
 
 def _entering(mechanism: Mechanism, d: FloatArray, total: float) -> FloatArray:
-    """‖Π D(A+I)e_j‖² = Σ_{i ∈ N(j) ∪ {j}} d_i − (|N(j)|+1)²/Σγ for every agent j."""
-    heard = closed_sums(mechanism, d)
+    """‖Π ΣW e_j‖² = Σ_i ω_iσ_iW_ij² − ω_j²/Σγ for every agent j; in the paper ω_iσ_iW_ij² is d_i."""
+    omega = mechanism.stationary
+    heard = squares_spread(mechanism, omega**2 * d)
     # the difference may cancel: never let rounding make it too small
-    return np.asarray(np.maximum(heard - mechanism.closed_degrees**2 / total, 0) + 8 * _EPS * heard)
+    return np.asarray(np.maximum(heard - omega**2 / total, 0) + 8 * _EPS * heard)
 
 
 def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float, *, later: bool) -> float:

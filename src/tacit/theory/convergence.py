@@ -24,6 +24,7 @@ from tacit.theory.rates import (
     laplacian_extremes,
     mixing,
     moves_as_one,
+    own_weights,
     rate,
     spectral_gap,
     spectral_rate,
@@ -119,7 +120,15 @@ class Assumption:
 
 
 def assumption(mechanism: Mechanism) -> Assumption:
-    """Check Assumption 1 (ass:con): sufficient for convergence, never necessary."""
+    """Check Assumption 1 (ass:con): sufficient for convergence, never necessary.
+
+    It is about the paper's feedback, the mean over the closed neighbourhood.
+    """
+    if own_weights(mechanism) is not None:
+        raise ParameterError(
+            "Assumption 1 is about means over closed neighbourhoods, and these weights are others: "
+            "use the rate, which says whether agents agree."
+        )
     d = step_sizes(mechanism)
     smallest, largest = float(d.min()), float(d.max())
     if mechanism.n == 1:

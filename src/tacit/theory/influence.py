@@ -27,6 +27,7 @@ from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.theory.accuracy import weights
 from tacit.theory.laplace_sum import LaplaceSum
+from tacit.theory.rates import own_weights
 from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
@@ -134,6 +135,24 @@ class Happened:
             made[layer.moved] += 1
         return made
 
+    def entry_weights(self, layer: Layer) -> FloatArray | None:
+        """How much each entry of a layer counts in its mean; None where all count the same.
+
+        Weights of messages that are missing are shared out among those that are there. Where only messages
+        of weight 0 are there, they count the same.
+        """
+        rows = own_weights(self.mechanism)
+        if rows is None:
+            return None
+        n, graph = self.mechanism.n, rows.graph
+        places = np.repeat(np.arange(n), graph.degrees) * n + graph.indices
+        own = layer.into == layer.said
+        weight = np.where(own, rows.own[layer.into], 0.0)
+        weight[~own] = rows.heard[np.searchsorted(places, (layer.into * n + layer.said)[~own])]
+        nothing = np.bincount(layer.into, weight, minlength=n)[layer.into] == 0
+        weight[nothing] = 1.0
+        return weight
+
     @property
     def opens_once(self) -> bool:
         """Whether keepers opened one sum, whose feedback everyone then moved towards."""
@@ -199,12 +218,14 @@ class _Back:
         self.before = before
 
     def mean(self, t: int, share: FloatArray) -> None:
-        """Phase (ii): a mean is so many equal parts of the messages in it, eq:y_dis."""
+        """Phase (ii): a mean is so many parts of the messages in it, equal ones in eq:y_dis."""
         t = 0 if self.run.opens_once else t
         layer = self.run.layers[t]
-        counts = np.bincount(layer.into, minlength=self.run.mechanism.n)
+        weight = self.run.entry_weights(layer)
+        total = np.bincount(layer.into, weight, minlength=self.run.mechanism.n)
         self.given[t] += share[0]
-        part = (share / np.maximum(counts, 1))[layer.into]
+        part = (share / np.where(total > 0, total, 1))[layer.into]
+        part = part if weight is None else part * weight
         place = self.offset[layer.said] + layer.update
         np.add.at(self.said, place, part)
         np.add.at(self.shadow, place, part)

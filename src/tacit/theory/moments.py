@@ -3,7 +3,9 @@
 The states are linear in the initial values and the noise, so their mean is the mechanism run without
 noise, and their covariance obeys
 
-    Cov(t+1) = P Cov(t) Pᵀ + R diag(2 c_i² q_i^{2t}) Rᵀ,    P = I − DL,  R = D(A+I)   (eq:P).
+    Cov(t+1) = P Cov(t) Pᵀ + R diag(2 c_i² q_i^{2t}) Rᵀ,    P = I − Σ + R,  R = ΣW
+
+for feedback y = Wx; in the paper P = I − DL and R = D(A+I) (eq:P).
 
 Both P and R act on a matrix, column by column, by one round of the mechanism itself. A server's feedback
 takes in only the sum of all noise, so where m keepers add it, every variance is m/N of that of N
@@ -27,7 +29,7 @@ MOST_AGENTS = 2000
 
 
 def mean_state(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> FloatArray:
-    """E θ(T) = (I − DL)^T θ(0), for any number of agents.
+    """E θ(T) = P^T θ(0), for any number of agents.
 
     Costs O(rounds·(N + E)); for few agents and many rounds the logarithm of the rounds.
 

@@ -1,25 +1,35 @@
 """How fast agents come to agree: the exact rate, from two eigenvalues.
 
-In the norm weighted by γ_i = 1/d_i the matrix I − DL of eq:P is self-adjoint, so off the consensus line
-it shrinks disagreement by max(|1 − μ_2|, |1 − μ_N|), the μ being eigenvalues of D^½ L D^½. A rate is never
-too small, and its distance to 1 (the gap) is accurate even where it is 10⁻⁹.
+A round without noise is P = I − Σ + ΣW, and γ_i = 1/d_i = ω_i/σ_i with ωᵀW = ωᵀ is its left eigenvector.
+Where ω_iW_ij = ω_jW_ji, as in the paper and with Metropolis weights, P = I − DL with the Laplacian L of these
+conductances (eq:P). In the norm weighted by γ it is self-adjoint, so off the consensus line it shrinks
+disagreement by max(|1 − μ_2|, |1 − μ_N|), the μ being eigenvalues of D^½ L D^½. Other weights, as on directed
+graphs, shrink it per round by at most the second largest singular value of P in that norm
+(docs/proofs/weights.md). A rate is never too small, and its distance to 1 (the gap) is accurate even where
+it is 10⁻⁹.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, RecordTooLarge
 from tacit.graph import Graph
 from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.mechanism.topology import ClosedNeighbourhood, GivenWeights, Weights
 
 if TYPE_CHECKING:  # it brings scipy's sparse matrices along, which an agent never needs
+    import scipy.sparse as sp
+
     from tacit.theory.spectrum import Extremes
+
+_MOST_ENTRIES = 50_000_000
+_FEW = 1000  # agents of whom all eigenvalues are found, where weights do not count both ways alike
 
 
 def mixing(mechanism: Mechanism) -> FloatArray:
@@ -28,8 +38,8 @@ def mixing(mechanism: Mechanism) -> FloatArray:
 
 
 def step_sizes(mechanism: Mechanism) -> FloatArray:
-    """d_i = σ_i/(|N(i)|+1), the diagonal of D in eq:D; 1/d_i is the weight γ_i of the target."""
-    return np.asarray(mixing(mechanism) / mechanism.closed_degrees)
+    """d_i = σ_i/ω_i, the diagonal of D in eq:D; 1/d_i is the weight γ_i of the target."""
+    return np.asarray(mixing(mechanism) / mechanism.stationary)
 
 
 def closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
@@ -39,9 +49,50 @@ def closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
     return np.broadcast_to(np.sum(x), x.shape)
 
 
+def own_weights(mechanism: Mechanism) -> Weights | None:
+    """The weights of the feedback where messages count differently; None for plain means."""
+    if not isinstance(mechanism, Distributed) or mechanism.topology.plain:
+        return None
+    return mechanism.topology
+
+
+def spread_back(mechanism: Mechanism, x: FloatArray) -> FloatArray:
+    """Wᵀx: how much of x, a weight on every agent's feedback, falls on each message."""
+    rows = own_weights(mechanism)
+    if rows is None:
+        return closed_sums(mechanism, x / mechanism.closed_degrees)
+    return np.asarray(rows.matrix.T @ x)
+
+
+def squares_heard(mechanism: Mechanism, x: FloatArray) -> FloatArray:
+    """Σ_j W_ij² x_j for every agent i."""
+    rows = own_weights(mechanism)
+    if rows is None:
+        return np.asarray(closed_sums(mechanism, x) / mechanism.closed_degrees.astype(np.float64) ** 2)
+    return np.asarray(rows.matrix.power(2) @ x)
+
+
+def squares_spread(mechanism: Mechanism, x: FloatArray) -> FloatArray:
+    """Σ_i W_ij² x_i for every agent j."""
+    rows = own_weights(mechanism)
+    if rows is None:
+        return closed_sums(mechanism, x / mechanism.closed_degrees.astype(np.float64) ** 2)
+    return np.asarray(rows.matrix.power(2).T @ x)
+
+
+def largest_weight(mechanism: Mechanism) -> FloatArray:
+    """The largest W_ij of every agent i."""
+    rows = own_weights(mechanism)
+    if rows is None:
+        return np.asarray(1 / mechanism.closed_degrees)
+    return np.asarray(rows.matrix.max(axis=1).toarray()).reshape(-1)
+
+
 def hears_all(mechanism: Mechanism) -> bool:
     """Whether every agent's feedback is the mean over all agents."""
-    return isinstance(mechanism, ClientServer) or bool((mechanism.closed_degrees == mechanism.n).all())
+    if isinstance(mechanism, ClientServer):
+        return True
+    return own_weights(mechanism) is None and bool((mechanism.closed_degrees == mechanism.n).all())
 
 
 def moves_as_one(mechanism: Mechanism) -> bool:
@@ -56,15 +107,19 @@ def moves_as_one(mechanism: Mechanism) -> bool:
 # Eigenvalues cost seconds on a large graph. With one mixing they are σ times those for σ = 1, and with
 # equal d_i those of L, so a search over σ on one graph pays once.
 _of_laplacian: WeakKeyDictionary[Graph, Extremes] = WeakKeyDictionary()
-_of_one_mixing: WeakKeyDictionary[Graph, Extremes] = WeakKeyDictionary()
+_of_one_mixing: WeakKeyDictionary[Graph, dict[str, Extremes]] = WeakKeyDictionary()
 _of_mechanism: WeakKeyDictionary[Mechanism, Extremes] = WeakKeyDictionary()
 
 
 def spectrum(mechanism: Mechanism) -> Extremes:
     """μ_2 and μ_N of D^½ L D^½, to which DL is similar, with bounds.
 
-    Needs two agents or more.
+    Needs two agents or more, and weights with ω_iW_ij = ω_jW_ji.
     """
+    if not is_reversible(mechanism):
+        raise ParameterError(
+            "a spectrum of real eigenvalues needs weights that count both ways alike: use spectral_rate."
+        )
     if mechanism.n < 2:
         raise ParameterError("one agent has nobody to agree with: a spectrum needs at least 2 agents.")
     if mechanism not in _of_mechanism:
@@ -87,7 +142,17 @@ def _spectrum(mechanism: Mechanism) -> Extremes:
     sigma, d = mixing(mechanism), step_sizes(mechanism)
     if not isinstance(mechanism, Distributed) or hears_all(mechanism):
         return complete_extremes(sigma)
-    graph = mechanism.graph
+    graph, rows = mechanism.graph, own_weights(mechanism)
+    if rows is not None:
+        # conductances ω_iW_ij, the same both ways
+        conductance = np.repeat(rows.stationary, graph.degrees) * rows.heard
+        key = rows.name if rows.name != GivenWeights.name and all_equal(sigma) else None
+        kept = _of_one_mixing.setdefault(graph, {})
+        if key is None:
+            return extremes(graph, d, conductance)
+        if key not in kept:
+            kept[key] = extremes(graph, 1 / rows.stationary, conductance)
+        return kept[key].scaled(float(sigma[0]))
     if np.ptp(d) <= 1e-12 * np.max(d):
         # d_min λ_k ≤ μ_k ≤ d_max λ_k, by the quotient θᵀLθ / Σγ_iθ_i²
         flat = laplacian_extremes(graph)
@@ -99,9 +164,84 @@ def _spectrum(mechanism: Mechanism) -> Extremes:
         )
     if not all_equal(sigma):
         return extremes(graph, d)
-    if graph not in _of_one_mixing:
-        _of_one_mixing[graph] = extremes(graph, 1 / mechanism.closed_degrees)
-    return _of_one_mixing[graph].scaled(float(sigma[0]))
+    kept = _of_one_mixing.setdefault(graph, {})
+    if ClosedNeighbourhood.name not in kept:
+        kept[ClosedNeighbourhood.name] = extremes(graph, 1 / mechanism.closed_degrees)
+    return kept[ClosedNeighbourhood.name].scaled(float(sigma[0]))
+
+
+def is_reversible(mechanism: Mechanism) -> bool:
+    """Whether P is self-adjoint in the norm weighted by γ, so that its eigenvalues say all."""
+    rows = own_weights(mechanism)
+    return rows is None or rows.reversible
+
+
+_contraction_gaps: WeakKeyDictionary[Mechanism, float] = WeakKeyDictionary()
+
+
+def contraction_gap(mechanism: Mechanism) -> float:
+    """1 − ‖P‖ off the consensus line, in the norm weighted by γ; never too large.
+
+    ‖P‖² = 1 − μ_2, where μ_2 belongs to the Laplacian of the conductances PᵀΓP: γ is P's left eigenvector, so
+    their rows add up to γ. As P has a positive diagonal, they join whom P joins, and μ_2 > 0.
+    """
+    if mechanism not in _contraction_gaps:
+        _contraction_gaps[mechanism] = _contraction_gap(mechanism)
+    return _contraction_gaps[mechanism]
+
+
+def _contraction_gap(mechanism: Mechanism) -> float:
+    from tacit.theory.spectrum import extremes
+
+    matrix, gamma = _round_matrix(mechanism), 1 / step_sizes(mechanism)
+    entries = float(np.sum(np.diff(matrix.indptr).astype(np.float64) ** 2))
+    if entries > _MOST_ENTRIES:
+        raise RecordTooLarge(
+            f"the rate of directed weights needs at most {_MOST_ENTRIES:,} pairs of messages that meet in "
+            f"one feedback, got about {entries:.3g}. Use weights that count both ways alike, or a smaller "
+            "graph."
+        )
+    gamma = gamma / gamma.max()
+    import scipy.sparse as sp
+
+    half: Any = matrix.T @ sp.diags_array(gamma) @ matrix
+    joined: sp.csr_array[np.float64] = sp.csr_array(half + half.T)
+    joined.data /= 2
+    joined.setdiag(0)
+    joined.eliminate_zeros()
+    joined.sort_indices()
+    pairs = Graph(joined.indptr.astype(np.int64), joined.indices.astype(np.int32))
+    low = extremes(pairs, 1 / gamma, joined.data.copy()).low_bound * (1 - 1e-9)
+    # 1 − √(1 − μ) without cancelling
+    return low / (1 + math.sqrt(max(1 - low, 0.0)))
+
+
+def _round_matrix(mechanism: Mechanism) -> sp.csr_array[np.float64]:
+    """P = I − Σ + ΣW as a sparse array."""
+    import scipy.sparse as sp
+
+    assert isinstance(mechanism, Distributed)
+    sigma = mixing(mechanism)
+    return sp.csr_array(sp.diags_array(1 - sigma) + sp.diags_array(sigma) @ mechanism.topology.matrix)
+
+
+def _largest_modulus_gap(mechanism: Mechanism) -> float:
+    """1 − the second largest modulus of P's eigenvalues, for few agents; never too large.
+
+    The eigenvalues are those of a matrix within rounding of P. By Bauer and Fike they are as far off as
+    that, times the condition of the eigenvectors. Where this says nothing, the norm does.
+    """
+    dense = _round_matrix(mechanism).toarray()
+    n = len(dense)
+    gamma = 1 / step_sizes(mechanism)
+    root = np.sqrt(gamma / gamma.sum())
+    # In the norm weighted by γ, without the consensus line: what is left has all other eigenvalues.
+    turned = root[:, None] * dense / root[None, :] - np.outer(root, root)
+    values, vectors = np.linalg.eig(turned)
+    error = float(np.linalg.cond(vectors)) * 32 * n * float(np.finfo(np.float64).eps)
+    if not error <= 1e-6:
+        return 0.0
+    return max(1 - float(np.max(np.abs(values))) - error, 0.0)
 
 
 def spectral_gap(mechanism: Mechanism) -> float:
@@ -110,6 +250,8 @@ def spectral_gap(mechanism: Mechanism) -> float:
         return 1.0
     if moves_as_one(mechanism):
         return float(mixing(mechanism)[0])
+    if not is_reversible(mechanism):
+        return contraction_gap(mechanism)
     found = spectrum(mechanism)
     return min(found.low_bound, 2 - found.high_bound)
 
@@ -117,22 +259,26 @@ def spectral_gap(mechanism: Mechanism) -> float:
 def spectral_rate(mechanism: Mechanism) -> float:
     """Factor by which disagreement shrinks per round without noise, never too small.
 
-    It is max(|1 − μ_2|, |1 − μ_N|), the norm of I − DL off the consensus line in the norm weighted by
-    γ_i = 1/d_i, and below 1 on every connected graph. 0 for one agent.
+    It is the norm of P off the consensus line in the norm weighted by γ_i = 1/d_i, and below 1 on every
+    connected graph: max(|1 − μ_2|, |1 − μ_N|) where weights count both ways alike. 0 for one agent.
     """
     return _one_minus(spectral_gap(mechanism), exact=moves_as_one(mechanism))
 
 
 def gap(mechanism: Mechanism) -> float:
     """1 − `rate`, never too large, and accurate where it is tiny."""
-    slowest = _slowest_noise(mechanism)
-    return min(spectral_gap(mechanism), 1.0 if slowest is None else slowest)
+    slowest, spectral = _slowest_noise(mechanism), spectral_gap(mechanism)
+    if not is_reversible(mechanism) and mechanism.n <= _FEW:
+        spectral = max(spectral, _largest_modulus_gap(mechanism))
+    return min(spectral, 1.0 if slowest is None else slowest)
 
 
 def rate(mechanism: Mechanism) -> float:
     """Factor by which root-mean-square disagreement shrinks per round in the long run.
 
-    The larger of the spectral rate and the slowest decay q of noise that drives agents apart. With
+    The larger of P's second largest modulus and the slowest decay q of noise that drives agents apart. The
+    modulus is the spectral rate where weights count both ways alike; elsewhere it is found for up to 1,000
+    agents, and bounded by the spectral rate for more. With
     one-shot noise agents also have to leave their own start behind, at rate 1 − σ_i. Where noise
     moves all agents alike (`moves_as_one`) it is exactly 1 − σ.
 
@@ -153,7 +299,8 @@ def _slowest_noise(mechanism: Mechanism) -> float | None:
         # θ_i − z_i = −(1 − σ_i)^t η_i: the state forgets that it did not start where its shadow did
         return float(mixing(mechanism).min())
     # agent j's noise enters as D(A+I)e_j: along 1 only if all hear j and all d_i are equal
-    harmless = (mechanism.closed_degrees == mechanism.n) & all_equal(step_sizes(mechanism))
+    plain = own_weights(mechanism) is None  # other weights may be harmless, too: not to count on it is safe
+    harmless = (mechanism.closed_degrees == mechanism.n) & plain & all_equal(step_sizes(mechanism))
     if harmless.all():
         return None
     ratio = mechanism.law.ratio

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +66,7 @@ class Extremes:
         )
 
 
-def extremes(graph: Graph, d: FloatArray) -> Extremes:
+def extremes(graph: Graph, d: FloatArray, conductance: FloatArray | None = None) -> Extremes:
     """Extreme eigenvalues of D^½ L D^½ on a connected graph of 2 or more agents.
 
     Parameters
@@ -74,7 +74,11 @@ def extremes(graph: Graph, d: FloatArray) -> Extremes:
     graph : Graph
     d : array, shape (n,)
         Diagonal of D, positive: d_i = σ_i/(|N(i)|+1), eq:D; all ones for L itself.
+    conductance : array, shape (2 · edges,), optional
+        Weights of the edges in L, both ways the same, in the order of the graph's indices. 1 by default.
     """
+    if conductance is not None:
+        graph = replace(graph, weights=conductance)
     matrix = _Matrix(graph, np.asarray(d, dtype=np.float64))
     return _dense(matrix) if graph.n <= _DENSE else _sparse(matrix)
 
@@ -104,6 +108,14 @@ def _secular_root(s: FloatArray, left: float, right: float) -> float:
     return left
 
 
+def _conductances(graph: Graph) -> sp.csr_array[np.float64]:
+    """The graph's adjacency, with the weights of its edges where it has any."""
+    if graph.weights is None:
+        return graph.adjacency()
+    indptr = graph.indptr.astype(np.int32)
+    return sp.csr_array((graph.weights, graph.indices, indptr), shape=(graph.n, graph.n))
+
+
 def _dot(a: FloatArray, b: FloatArray) -> float:
     """Inner product on one thread: the same on every machine, and quick on a busy one."""
     return float(np.einsum("i,i->", a, b))
@@ -119,20 +131,18 @@ class _Matrix:
     def __init__(self, graph: Graph, d: FloatArray) -> None:
         self.graph = graph
         self.root = np.sqrt(d)
-        self.degrees = graph.degrees.astype(np.float64)
+        self.adjacency = _conductances(graph)
+        self.degrees = np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).reshape(-1)
         # S is similar to DL, whose Gershgorin discs reach from 0 to 2 d_i |N(i)|
         self.ceiling = float(2 * np.max(d * self.degrees)) * (1 + 4 * _EPS)
         null = 1 / self.root  # S D^{-½}1 = D^½ L 1 = 0
         self.null = null / np.linalg.norm(null)
 
     @cached_property
-    def adjacency(self) -> sp.csr_array[np.float64]:
-        return self.graph.adjacency()
-
-    @cached_property
-    def edges(self) -> tuple[IntArray, IntArray]:
-        edges = self.graph.edges()
-        return np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])
+    def edges(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Both ends and the conductance of every edge."""
+        upper = sp.triu(self.adjacency, k=1, format="coo")
+        return upper.row.astype(np.int64), upper.col.astype(np.int64), upper.data
 
     def __matmul__(self, u: FloatArray) -> FloatArray:
         x = self.root * u
@@ -246,8 +256,13 @@ def _high_error(matrix: _Matrix, high: _Ritz) -> float:
 
 
 def _diameter_bound(matrix: _Matrix) -> float:
-    """μ_2 ≥ 4/(Σγ · diameter), whatever the graph (docs/proofs/convergence.md)."""
-    hops = dijkstra(matrix.adjacency, unweighted=True, indices=[0])
+    """μ_2 ≥ 4/(Σγ · diameter), whatever the graph (docs/proofs/convergence.md).
+
+    An edge of conductance C is 1/C long.
+    """
+    lengths = matrix.adjacency.copy()
+    lengths.data = 1 / lengths.data
+    hops = dijkstra(lengths, indices=[0])
     return float(4 / (np.sum(matrix.root**-2) * 2 * np.max(hops)) * (1 - 1e-9))
 
 
@@ -295,7 +310,8 @@ class _Inverse:
         self.matrix = matrix
         self.keep = np.ones(matrix.graph.n, dtype=bool)
         self.keep[int(np.argmax(matrix.degrees))] = False
-        grounded = sp.csc_array(matrix.graph.laplacian()[self.keep][:, self.keep])
+        laplacian = sp.csr_array(sp.diags_array(matrix.degrees) - matrix.adjacency)
+        grounded = sp.csc_array(laplacian[self.keep][:, self.keep])
         self.factor = splu(
             sp.csc_array(
                 (grounded.data, grounded.indices.astype(np.int32), grounded.indptr.astype(np.int32)),
@@ -338,12 +354,13 @@ class _Inverse:
         """
         matrix = self.matrix
         u = _unit(matrix.project(u))
-        i, j = matrix.edges
+        i, j, conductance = matrix.edges
         x = matrix.root * u
         along = x[i] - x[j]
-        value = float(np.sum(along * along))
+        value = float(np.sum(conductance * along * along))
         n = matrix.graph.n
-        laplacian_x = np.bincount(i, along, n) - np.bincount(j, along, n)
+        flow = conductance * along
+        laplacian_x = np.bincount(i, flow, n) - np.bincount(j, flow, n)
         r = matrix.project(matrix.root * laplacian_x - value * u)
         b = r / matrix.root
         squared = max(_dot(b, self.solve(b)), 0.0)

@@ -1,0 +1,23 @@
+"""Who counts whose message how much: rows of weights W on a graph, so that feedback is y = W x.
+
+One rule per file, one row per rule in `registry`. The server is not among them: `ClientServer` is the
+mean over all agents without a matrix.
+"""
+
+from tacit.mechanism.topology.base import Shares, Weights
+from tacit.mechanism.topology.closed import ClosedNeighbourhood
+from tacit.mechanism.topology.given import GivenWeights
+from tacit.mechanism.topology.metropolis import Metropolis
+from tacit.mechanism.topology.registry import WeightsLike, register_weights, resolve_weights, rule_names
+
+__all__ = [
+    "ClosedNeighbourhood",
+    "GivenWeights",
+    "Metropolis",
+    "Shares",
+    "Weights",
+    "WeightsLike",
+    "register_weights",
+    "resolve_weights",
+    "rule_names",
+]

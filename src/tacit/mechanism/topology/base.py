@@ -1,0 +1,209 @@
+"""Rows of weights on a graph, exactly and as floats.
+
+A rule says for every agent, in whole numbers, how much its own message and each neighbour's message
+counts. Everything else follows from that: the feedback y = W x on floats and on the lattice, and the
+left eigenvector that decides what the agents agree on (docs/proofs/weights.md).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import FloatArray, frozen, per_agent_columns
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.mechanism.whole import Whole, WholeArray, nearest
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+_SMALL = 3000  # agents whose left eigenvector is found by one factorisation, whatever the graph
+_SETTLED = 1e-15  # change of the left eigenvector per step at which it has converged
+_MOST_STEPS = 20_000
+
+
+class Shares(NamedTuple):
+    """One row in whole numbers: W_ii = own/total, and W_ij = heard/total for the neighbours in order."""
+
+    own: int
+    heard: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """The denominator of the row."""
+        return self.own + sum(self.heard)
+
+
+class WholeRows(NamedTuple):
+    """All rows in whole numbers: `own` and `total` per agent, `heard` in the order of the graph's indices."""
+
+    own: WholeArray
+    heard: WholeArray
+    total: WholeArray
+
+
+@dataclass(frozen=True, eq=False)
+class Weights(ABC):
+    """Row-stochastic weights W on a connected graph.
+
+    A subclass needs a `name` and `shares`. The rest may be overridden where it is known in closed form.
+
+    What must hold: no weight is negative, every row has a positive one, and every agent's message
+    reaches every other agent through positive weights (W is irreducible). Weights on the diagonal may be
+    zero, and W may be periodic: a mixing below 1 keeps a part of every state where it is, so
+    (1−σ)I + σW is primitive all the same.
+    """
+
+    graph: Graph
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self.graph.require_connected()
+        if not self.reversible:  # both ends of an edge hear each other, or a subclass checks it
+            self.require_irreducible()
+
+    @abstractmethod
+    def shares(self, i: int) -> Shares:
+        """Return row i in whole numbers."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether every message of a closed neighbourhood counts the same, as in the paper."""
+        return False
+
+    @cached_property
+    def whole(self) -> WholeRows:
+        """All rows in whole numbers."""
+        rows = [self.shares(i) for i in range(self.graph.n)]
+        for i, row in enumerate(rows):
+            if min(row.own, *row.heard) < 0 or row.total < 1 or len(row.heard) != self.graph.degrees[i]:
+                raise ParameterError(
+                    f"{self.name} weights must be at least 0, one for the own message and one for every "
+                    f"neighbour's, and not all 0, but those of agent {self.graph.label(i)} are not."
+                )
+        own, total = np.empty(len(rows), dtype=object), np.empty(len(rows), dtype=object)
+        own[:], total[:] = [row.own for row in rows], [row.total for row in rows]
+        heard = np.empty(len(self.graph.indices), dtype=object)
+        heard[:] = [weight for row in rows for weight in row.heard]
+        return WholeRows(own, heard, total)
+
+    @cached_property
+    def own(self) -> FloatArray:
+        """W_ii of every agent."""
+        own = np.array([a / b for a, b in zip(self.whole.own, self.whole.total, strict=True)])
+        frozen(own)
+        return own
+
+    @cached_property
+    def heard(self) -> FloatArray:
+        """W_ij for every neighbour j of i, in the order of the graph's indices."""
+        totals = np.repeat(self.whole.total, self.graph.degrees)
+        heard = np.array([a / b for a, b in zip(self.whole.heard, totals, strict=True)], dtype=np.float64)
+        frozen(heard)
+        return heard
+
+    @cached_property
+    def matrix(self) -> sp.csr_array[np.float64]:
+        """W as a sparse array, its diagonal included."""
+        import scipy.sparse as sp
+
+        graph = self.graph
+        off = sp.csr_array((self.heard, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+        return sp.csr_array(off + sp.diags_array(self.own))
+
+    def aggregate(self, x: FloatArray) -> FloatArray:
+        """Phase (ii): y_i(t) = Σ_j W_ij x_j(t), over the first axis of x."""
+        flat = x if x.ndim <= 2 else x.reshape(self.graph.n, -1)
+        return np.asarray(self.matrix @ flat).reshape(x.shape)
+
+    def aggregate_whole(self, lifted: WholeArray) -> Whole:
+        """Phase (ii) on whole numbers: every row's exact sum, rounded once to the nearest, ties up."""
+        graph, rows = self.graph, self.whole
+        column = (-1,) + (1,) * (lifted.ndim - 1)
+        total = rows.own.reshape(column) * lifted
+        if len(graph.indices):  # connected, so that every row has neighbours: reduceat needs it
+            heard = rows.heard.reshape(column) * lifted[graph.indices]
+            total = total + np.add.reduceat(heard, graph.indptr[:-1], axis=0)
+        return nearest(total, rows.total.reshape(column))
+
+    @property
+    def reversible(self) -> bool:
+        """Whether ω_iW_ij = ω_jW_ji is known to hold exactly, ω being `stationary`.
+
+        Where it is not, rates are bounded by singular values instead of eigenvalues, which is never wrong.
+        """
+        return False
+
+    @cached_property
+    def stationary(self) -> FloatArray:
+        """ω with ωᵀW = ωᵀ, up to a factor: how much an agent's noise counts in what all agree on."""
+        omega = _left_eigenvector(self.matrix)
+        frozen(omega)
+        return omega
+
+    def require_irreducible(self) -> None:
+        """Refuse weights with which some agent never hears of another."""
+        from scipy.sparse.csgraph import connected_components
+
+        matrix = self.matrix.copy()
+        matrix.eliminate_zeros()
+        parts, label = connected_components(matrix, connection="strong")
+        if parts > 1:
+            other = int(np.argmax(label != label[0]))
+            graph = self.graph
+            raise ParameterError(
+                f"every agent's message must reach every other agent through positive weights, but not "
+                f"both of agents {graph.label(0)} and {graph.label(other)} hear of each other: values would "
+                "never agree. Give the missing directions a positive weight."
+            )
+
+
+def per_row(values: FloatArray, x: FloatArray) -> FloatArray:
+    """Shape one number per agent to go with x."""
+    return per_agent_columns(values, x.ndim)
+
+
+def _left_eigenvector(matrix: sp.csr_array[np.float64]) -> FloatArray:
+    """Return ω > 0 with ωᵀW = ωᵀ and Σω = N, for an irreducible W."""
+    n = matrix.shape[0]
+    omega = np.ones(n)
+    turned = matrix.T.tocsr()
+    if n <= _SMALL:
+        omega = _by_factorisation(matrix)
+    for _ in range(_MOST_STEPS):
+        # half a step of W: a periodic W would never settle
+        after = (omega + turned @ omega) / 2
+        after *= n / after.sum()
+        change = float(np.max(np.abs(after - omega) / after))
+        omega = after
+        if change <= (1e-13 if n <= _SMALL else _SETTLED):
+            return np.asarray(omega)
+    raise ParameterError(
+        f"the target of these weights could not be found for {n:,} agents: they mix too slowly for the "
+        f"{_MOST_STEPS:,} steps that are tried. Use weights with a known target, like metropolis."
+    )
+
+
+def _by_factorisation(matrix: sp.csr_array[np.float64]) -> FloatArray:
+    """Solve ωᵀ(I − W) = 0 with ω = 1 at one agent; what is left of I − W is a regular M-matrix."""
+    import scipy.sparse as sp
+    from scipy.sparse.linalg import splu
+
+    n = matrix.shape[0]
+    if n == 1:
+        return np.ones(1)
+    keep = np.arange(n) != n - 1
+    off = matrix - sp.diags_array(matrix.diagonal())
+    # the diagonal of I − W from the other entries of a row: 1 − W_ii would cancel
+    generator = sp.csr_array(sp.diags_array(np.asarray(off.sum(axis=1)).reshape(-1)) - off)
+    left = sp.csc_array(generator[keep][:, keep].T)
+    right = np.asarray(off[[n - 1]].toarray()).reshape(-1)[keep]
+    omega = np.ones(n)
+    omega[keep] = np.atleast_1d(splu(left).solve(right))
+    return np.asarray(omega * (n / omega.sum()))

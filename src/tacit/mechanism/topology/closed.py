@@ -1,0 +1,62 @@
+"""The paper's feedback: the mean over an agent's neighbours and itself (eq:y_dis)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, final
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.mechanism.topology.base import Shares, Weights, per_row
+from tacit.mechanism.whole import Whole, WholeArray, nearest
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ClosedNeighbourhood(Weights):
+    """W_ij = 1/(|N(i)|+1) for every message that agent i hears, its own included."""
+
+    name: ClassVar[str] = "closed"
+
+    def shares(self, i: int) -> Shares:
+        """Return row i: everyone counts once."""
+        return Shares(1, (1,) * int(self.graph.degrees[i]))
+
+    @property
+    def plain(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def reversible(self) -> bool:
+        """Always: (|N(i)|+1)·W_ij is 1 both ways."""
+        return True
+
+    @cached_property
+    def own(self) -> FloatArray:
+        """1/(|N(i)|+1)."""
+        return np.asarray(1 / self.stationary)
+
+    @cached_property
+    def heard(self) -> FloatArray:
+        """1/(|N(i)|+1), once for every neighbour."""
+        return np.repeat(self.own, self.graph.degrees)
+
+    @cached_property
+    def stationary(self) -> FloatArray:
+        """|N(i)| + 1."""
+        return self.graph.degrees.astype(np.float64) + 1
+
+    def aggregate(self, x: FloatArray) -> FloatArray:
+        """y_i(t) = Σ_{j ∈ N(i) ∪ {i}} x_j(t) / (|N(i)| + 1), eq:y_dis, without a matrix of weights."""
+        return np.asarray((x + self.graph.neighbour_sums(x)) / per_row(self.stationary, x))
+
+    def aggregate_whole(self, lifted: WholeArray) -> Whole:
+        """The same on whole numbers, to the nearest state step, ties up."""
+        graph = self.graph
+        total = lifted.copy()
+        if len(graph.indices):  # connected, so that every row has neighbours: reduceat needs it
+            total += np.add.reduceat(lifted[graph.indices], graph.indptr[:-1], axis=0)
+        return nearest(total, (graph.degrees + 1).astype(object).reshape((-1,) + (1,) * (lifted.ndim - 1)))

@@ -1,0 +1,146 @@
+"""Weights of the user's own: from edge weights, from a matrix, or from whole numbers in a session file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray, frozen
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.mechanism.topology.base import Shares, Weights
+
+ONE = 1 << 53
+"""The denominator of weights that were given as fractions of 1."""
+_EDGE_BITS = 42
+_ROW_SLACK = 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GivenWeights(Weights):
+    """W_ij = counts_ij/Σ_j counts_ij, for whole numbers of at least 0.
+
+    Attributes
+    ----------
+    own_counts : int64 array, shape (n,)
+        How much an agent counts its own message; may be 0.
+    counts : int64 array, shape (2 · edges,)
+        How much it counts each neighbour's, in the order of the graph's indices; 0 where it does not listen.
+    """
+
+    own_counts: IntArray
+    counts: IntArray
+
+    name: ClassVar[str] = "given"
+
+    def __post_init__(self) -> None:
+        for array, size in ((self.own_counts, self.graph.n), (self.counts, len(self.graph.indices))):
+            frozen(array)
+            if array.shape != (size,) or (size and array.min() < 0):
+                raise ParameterError("weights must be at least 0, one for every agent and every neighbour.")
+        # Totals must be exact in int64 and in the reversible case as floats.
+        if max(self.own_counts.max(), self.counts.max(initial=0)) > ONE:
+            raise ParameterError("weights must be whole numbers of at most 2^53.")
+        if not all(self.shares(int(i)).total > 0 for i in np.flatnonzero(self.own_counts == 0)):
+            raise ParameterError("every agent must give some message a positive weight.")
+        super().__post_init__()
+        if self.reversible:
+            self.require_irreducible()
+
+    @classmethod
+    def of_edges(cls, graph: Graph) -> GivenWeights:
+        """Count a neighbour's message as often as the edge weight says, and the own message once.
+
+        Whole numbers are kept exactly; other weights are rounded to 2^−42 of the largest.
+        """
+        if graph.weights is None:
+            raise ParameterError(
+                "weights `edges` need a graph with edge weights, and this one has none. "
+                "Use closed or metropolis."
+            )
+        scale, largest = 1.0, max(1.0, float(graph.weights.max()))
+        if (graph.weights % 1).any() or largest > 2**_EDGE_BITS:
+            scale = 2.0 ** (_EDGE_BITS - np.frexp(largest)[1])
+        counts = np.rint(graph.weights * scale).astype(np.int64)
+        own = int(max(scale, 1))
+        if ((counts == 0) & (graph.weights > 0)).any() or scale < 1:
+            raise ParameterError(
+                f"edge weights must be within a factor of 2^{_EDGE_BITS} of each other and of 1, which the "
+                "own message counts."
+            )
+        return cls(graph, np.full(graph.n, own), counts)
+
+    @classmethod
+    def of_matrix(cls, graph: Graph, matrix: Any) -> GivenWeights:
+        """Take a row-stochastic matrix W, sparse or not, with weights only on the graph's edges.
+
+        Rows must add up to 1 within 10⁻⁹. Weights are rounded to multiples of 2^−53; what is left of a
+        row is the agent's own weight, unless that is given as 0.
+        """
+        import scipy.sparse as sp
+
+        w = sp.csr_array(matrix, dtype=np.float64)
+        n = graph.n
+        if w.shape != (n, n):
+            raise ParameterError(f"weights must be a matrix of {n} × {n}, got shape {w.shape}.")
+        w.sum_duplicates()
+        rows = np.repeat(np.arange(n), np.diff(w.indptr))
+        for bad, must in (
+            (~np.isfinite(w.data), "be finite"),
+            (w.data < 0, "not be negative: the feedback must be a mean"),
+        ):
+            if bad.any():
+                k = int(np.argmax(bad))
+                raise ParameterError(f"weights must {must}, got {w.data[k]} in row {rows[k]}.")
+        sums = np.bincount(rows, w.data, n)
+        if (np.abs(sums - 1) > _ROW_SLACK).any():
+            k = int(np.argmax(np.abs(sums - 1)))
+            raise ParameterError(
+                f"every row of weights must add up to 1, but row {k} adds up to {sums[k]:.12g}. "
+                "Divide it by that."
+            )
+        own = w.diagonal()
+        off = rows != w.indices
+        places = np.repeat(np.arange(n), graph.degrees) * n + graph.indices
+        wanted = rows[off] * n + w.indices[off]
+        place = np.searchsorted(places, wanted)
+        known = place < len(places)
+        known[known] = places[place[known]] == wanted[known]
+        if (~known & (w.data[off] > 0)).any():
+            k = int(np.argmax(~known & (w.data[off] > 0)))
+            i, j = graph.label(int(rows[off][k])), graph.label(int(w.indices[off][k]))
+            raise ParameterError(
+                f"weights must be on edges of the graph, but row {i} counts {j}, who is no neighbour."
+            )
+        counts = np.zeros(len(graph.indices), dtype=np.int64)
+        counts[place[known]] = np.rint(w.data[off][known] * ONE).astype(np.int64)
+        rest = ONE - np.bincount(np.repeat(np.arange(n), graph.degrees), counts.astype(np.float64), n)
+        own_counts = np.where(own == 0, 0, np.maximum(rest, 0)).astype(np.int64)
+        return cls(graph, own_counts, counts)
+
+    def shares(self, i: int) -> Shares:
+        """Return row i as it was given."""
+        first, last = self.graph.indptr[i], self.graph.indptr[i + 1]
+        return Shares(int(self.own_counts[i]), tuple(self.counts[first:last].tolist()))
+
+    @cached_property
+    def plain(self) -> bool:
+        """Where every row's numbers are all the same."""
+        return bool((np.repeat(self.own_counts, self.graph.degrees) == self.counts).all())
+
+    @cached_property
+    def reversible(self) -> bool:
+        """Where both ends of every edge count each other alike."""
+        return bool(np.array_equal(self.counts, self.graph.turned(self.counts)))
+
+    @cached_property
+    def stationary(self) -> FloatArray:
+        """The totals of the rows where both ends of edges count alike; else by the eigenvector."""
+        if not self.reversible:
+            return Weights.stationary.func(self)  # type: ignore[attr-defined, no-any-return]
+        totals = np.array([self.shares(i).total for i in range(self.graph.n)], dtype=np.float64)
+        return np.asarray(totals / totals.max())

@@ -1,0 +1,67 @@
+"""Metropolis weights: the true average on every connected graph, from degrees alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, final
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.mechanism.topology.base import Shares, Weights
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Metropolis(Weights):
+    """W_ij = 1/(1 + max(|N(i)|, |N(j)|)) on edges, and the rest of a row on the agent's own message.
+
+    W is symmetric, so with one mixing the agents agree on the true average, with the deviation that
+    a server would give them (docs/proofs/weights.md). An agent needs to know its neighbours' degrees only.
+    """
+
+    name: ClassVar[str] = "metropolis"
+
+    def _bounds(self) -> IntArray:
+        """1 + max(|N(i)|, |N(j)|) for every neighbour j of i."""
+        graph = self.graph
+        return np.maximum(np.repeat(graph.degrees, graph.degrees), graph.degrees[graph.indices]) + 1
+
+    def shares(self, i: int) -> Shares:
+        """Return row i over the least common denominator."""
+        graph = self.graph
+        own = int(graph.degrees[i])
+        bounds = [1 + max(own, int(graph.degrees[j])) for j in graph.neighbours(i)]
+        total = math.lcm(*bounds)
+        heard = tuple(total // bound for bound in bounds)
+        return Shares(total - sum(heard), heard)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Where all agents have the same degree: then it is the closed neighbourhood's mean."""
+        return bool(self.graph.degrees.min() == self.graph.degrees.max())
+
+    @property
+    def reversible(self) -> bool:
+        """Always: W is symmetric."""
+        return True
+
+    @cached_property
+    def heard(self) -> FloatArray:
+        """1/(1 + max(|N(i)|, |N(j)|))."""
+        return np.asarray(1 / self._bounds())
+
+    @cached_property
+    def own(self) -> FloatArray:
+        """What is left of a row."""
+        graph, n = self.graph, self.graph.n
+        rows = np.repeat(np.arange(n), graph.degrees)
+        # At least 1/(|N(i)|+1), so nothing cancels.
+        return np.asarray(1 - np.bincount(rows, self.heard, n))
+
+    @cached_property
+    def stationary(self) -> FloatArray:
+        """1 for everyone."""
+        return np.ones(self.graph.n)

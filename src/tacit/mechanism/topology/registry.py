@@ -1,0 +1,65 @@
+"""The rules of weights that files and the command line know by name: one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tacit.errors import ParameterError
+from tacit.graph import Graph
+from tacit.mechanism.topology.base import Weights
+from tacit.mechanism.topology.closed import ClosedNeighbourhood
+from tacit.mechanism.topology.given import GivenWeights
+from tacit.mechanism.topology.metropolis import Metropolis
+
+WeightsLike: TypeAlias = Any
+"""None, the name of a rule, `Weights`, or a row-stochastic matrix."""
+
+_RULES: dict[str, Callable[[Graph], Weights]] = {
+    ClosedNeighbourhood.name: ClosedNeighbourhood,
+    Metropolis.name: Metropolis,
+    "edges": GivenWeights.of_edges,
+}
+
+
+def register_weights(rule: type[Weights]) -> type[Weights]:
+    """Make a rule known by its name to the command line and session files.
+
+    Everybody who takes part in a session with it must have registered it. Returns the rule, so that it can
+    be used as a decorator.
+    """
+    name = getattr(rule, "name", "")
+    if not name:
+        raise ParameterError(f"the weights {rule.__name__} must define their name.")
+    if _RULES.get(name, rule) is not rule or name == GivenWeights.name:
+        raise ParameterError(f"the name {name!r} belongs to other weights: choose another one.")
+    _RULES[name] = rule
+    return rule
+
+
+def rule_names() -> tuple[str, ...]:
+    """Return the names of all rules that are known."""
+    return tuple(_RULES)
+
+
+def resolve_weights(graph: Graph, given: WeightsLike) -> Weights:
+    """Return the weights that are meant: a rule by its name, weights, or a matrix.
+
+    None means the graph's own edge weights where it has them, and else the closed neighbourhood. Edge
+    weights that would not be used are refused.
+    """
+    if isinstance(given, Weights):
+        if given.graph is not graph:
+            raise ParameterError("weights must be those of the mechanism's own graph, got another one's.")
+        return given
+    name = given if isinstance(given, str) else None
+    if given is None:
+        name = ClosedNeighbourhood.name if graph.weights is None else "edges"
+    if name is not None and name not in _RULES:
+        raise ParameterError(f"weights must be one of {', '.join(_RULES)}, or a matrix, got {name!r}.")
+    if graph.weights is not None and name != "edges":
+        raise ParameterError(
+            f"the graph has edge weights, which {name or 'a matrix of weights'} would ignore. Use weights "
+            "`edges`, or remove them from the graph (Graph.unweighted)."
+        )
+    return GivenWeights.of_matrix(graph, given) if name is None else _RULES[name](graph)
