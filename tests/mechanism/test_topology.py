@@ -18,7 +18,7 @@ from tacit.mechanism.topology import (
     ClosedNeighbourhood,
     GivenWeights,
     Metropolis,
-    Shares,
+    RowShares,
     Weights,
     register_weights,
     resolve_weights,
@@ -163,7 +163,7 @@ class MaxDegree(Weights):
 
     def shares(self, i):
         degrees = self.graph.degrees
-        return Shares(int(1 + degrees.max() - degrees[i]), (1,) * int(degrees[i]))
+        return RowShares(int(1 + degrees.max() - degrees[i]), (1,) * int(degrees[i]))
 
 
 def test_a_rule_of_ones_own_is_one_class_and_one_row(monkeypatch):

@@ -94,7 +94,7 @@ def test_every_run_is_the_reference_on_its_noise(simulation, threads, batch):
     data = simulate(
         mechanism, values, rounds, runs=runs, seed=seed, record=EVERYTHING, threads=threads, batch=batch
     )
-    gamma = mechanism.closed_degrees / np.asarray(mechanism.law.sigma)
+    gamma = mechanism.stationary / np.asarray(mechanism.law.sigma)
     k = None if values.ndim == 1 else values.shape[1]
     for run in {0, runs // 2, runs - 1}:
         noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n, k, run)
@@ -226,16 +226,16 @@ def test_it_can_be_used_from_several_threads():
 
 
 def test_the_weighted_average_moves_by_the_weighted_noise_alone():
-    # proof of Lemma 8: Σγ_iθ_i(t+1) = Σγ_iθ_i(t) + Σ(|N(i)|+1)η_i(t)
+    # proof of Lemma 8: Σγ_iθ_i(t+1) = Σγ_iθ_i(t) + Σω_iη_i(t), ω_i = |N(i)|+1 in the paper
     rng = np.random.default_rng(7)
     for mechanism in mechanisms(60, rng):
         if mechanism.shadowed:
             continue
-        closed = mechanism.closed_degrees
-        gamma = closed / np.asarray(mechanism.law.sigma)
+        omega = mechanism.stationary
+        gamma = omega / np.asarray(mechanism.law.sigma)
         data = simulate(mechanism, rng.normal(size=60), 12, runs=2, record=EVERYTHING)
         moved = np.diff(data.average, axis=1)
-        np.testing.assert_allclose(moved, (data.eta.values @ closed) / gamma.sum(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(moved, (data.eta.values @ omega) / gamma.sum(), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("mechanism", [ClientServer(Fading(0.8, 10, 0.6), 30), None])

@@ -10,7 +10,7 @@ from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
 from tacit.mechanism.topology import GivenWeights
 from tacit.theory import accuracy, agreement, convergence, moments
-from tacit.theory.ending import ending
+from tacit.theory.endings import ending
 from tacit.theory.influence import everyone
 from tacit.theory.optimum import best_fading
 

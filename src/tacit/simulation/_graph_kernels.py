@@ -196,8 +196,8 @@ def move_on(
         names = keys[column : column + width]
         for t in range(first, last):
             speaks = speaks_last or t + 1 < last
-            move(indptr, indices, own, heard, sigma, scales[t - first], names, states, here, there, t, speaks, shadowed,
-                 lanes, 0, 0, n)  # fmt: skip
+            move(indptr, indices, own, heard, sigma, scales[t - first], names, states, here, there, t, speaks,
+                 shadowed, lanes, 0, 0, n)  # fmt: skip
             here, there = there, here
             if slots[t - first] >= 0:
                 block_sums(states, weights, n, parts, lanes, 0, blocks)

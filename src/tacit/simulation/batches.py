@@ -168,8 +168,8 @@ class DistributedTile(Tile):
         scale = self._scales.rows(self.t + 1, self.t + 2)[0]
         speaks = self.t + 1 < self._rounds
         work = partial(
-            _graph_kernels.move, self._graph.indptr, self._graph.indices, *self._rows, self._sigma, scale, self._keys,
-            self._theta, self._x, self._x_next, self.t, speaks, self._shadowed, self._lanes, 0,
+            _graph_kernels.move, self._graph.indptr, self._graph.indices, *self._rows, self._sigma, scale,
+            self._keys, self._theta, self._x, self._x_next, self.t, speaks, self._shadowed, self._lanes, 0,
         )  # fmt: skip
         self._share(work, self._bounds)
         self._x, self._x_next, self.t = self._x_next, self._x, self.t + 1
@@ -178,9 +178,9 @@ class DistributedTile(Tile):
         """Several rounds, this thread."""
         t, scales = self.t, self._scales.rows(self.t + 1, to + 1)
         _graph_kernels.move_on(
-            self._graph.indptr, self._graph.indices, *self._rows, self._sigma, scales, self._keys, self._theta,
-            self._x, self._x_next, t, to, to < self._rounds, self._shadowed, *self._weights, slots[t:to], averages,
-            self._lanes,
+            self._graph.indptr, self._graph.indices, *self._rows, self._sigma, scales, self._keys,
+            self._theta, self._x, self._x_next, t, to, to < self._rounds, self._shadowed, *self._weights,
+            slots[t:to], averages, self._lanes,
         )  # fmt: skip
         if (to - t) % 2:
             self._x, self._x_next = self._x_next, self._x

@@ -105,8 +105,8 @@ def simulate_partitioned(
         rows.require_connected()
         if rows.weights is not None:
             raise ParameterError(
-                "a partitioned simulation counts every message of a neighbourhood the same, but the graph has "
-                "edge weights. Use simulate, or Graph.unweighted."
+                "a partitioned simulation counts every message of a neighbourhood the same, but the graph "
+                "has edge weights. Use simulate, or Graph.unweighted."
             )
     parameters = parameters.for_agents(rows.n)
     job = Job.of(parameters, rows.n, values, rounds=rounds, runs=runs, seed=as_seed(seed))

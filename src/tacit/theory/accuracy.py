@@ -44,7 +44,7 @@ def reaches_average(mechanism: Mechanism) -> bool:
 
 
 def d_tilde(mechanism: Mechanism) -> float:
-    """d̃ = Σω_i²/(Σγ_i)² of Lemma 8, ω_i = |N(i)|+1 in the paper; σ²/N with a server, mσ²/N² with m keepers."""
+    """d̃ = Σω_i²/(Σγ_i)² of Lemma 8; σ²/N with a server, mσ²/N² with m keepers."""
     classes = noise_classes(mechanism)
     return float(np.sum(classes.agents * classes.omega**2) / classes.total_gamma**2)
 

@@ -4,7 +4,7 @@ One rule per file, one row per rule in `registry`. The server is not among them:
 mean over all agents without a matrix.
 """
 
-from tacit.mechanism.topology.base import Shares, Weights
+from tacit.mechanism.topology.base import RowShares, Weights
 from tacit.mechanism.topology.closed import ClosedNeighbourhood
 from tacit.mechanism.topology.given import GivenWeights
 from tacit.mechanism.topology.metropolis import Metropolis
@@ -14,7 +14,7 @@ __all__ = [
     "ClosedNeighbourhood",
     "GivenWeights",
     "Metropolis",
-    "Shares",
+    "RowShares",
     "Weights",
     "WeightsLike",
     "register_weights",

@@ -27,7 +27,7 @@ _SETTLED = 1e-15  # change of the left eigenvector per step at which it has conv
 _MOST_STEPS = 20_000
 
 
-class Shares(NamedTuple):
+class RowShares(NamedTuple):
     """One row in whole numbers: W_ii = own/total, and W_ij = heard/total for the neighbours in order."""
 
     own: int
@@ -69,7 +69,7 @@ class Weights(ABC):
             self.require_irreducible()
 
     @abstractmethod
-    def shares(self, i: int) -> Shares:
+    def shares(self, i: int) -> RowShares:
         """Return row i in whole numbers."""
 
     @property

@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.mechanism.topology.base import Shares, Weights, per_row
+from tacit.mechanism.topology.base import RowShares, Weights, per_row
 from tacit.mechanism.whole import Whole, WholeArray, nearest
 
 
@@ -20,9 +20,9 @@ class ClosedNeighbourhood(Weights):
 
     name: ClassVar[str] = "closed"
 
-    def shares(self, i: int) -> Shares:
+    def shares(self, i: int) -> RowShares:
         """Return row i: everyone counts once."""
-        return Shares(1, (1,) * int(self.graph.degrees[i]))
+        return RowShares(1, (1,) * int(self.graph.degrees[i]))
 
     @property
     def plain(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray, frozen
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.mechanism.topology.base import Shares, Weights
+from tacit.mechanism.topology.base import RowShares, Weights
 
 ONE = 1 << 53
 """The denominator of weights that were given as fractions of 1."""
@@ -122,10 +122,10 @@ class GivenWeights(Weights):
         own_counts = np.where(own == 0, 0, np.maximum(rest, 0)).astype(np.int64)
         return cls(graph, own_counts, counts)
 
-    def shares(self, i: int) -> Shares:
+    def shares(self, i: int) -> RowShares:
         """Return row i as it was given."""
         first, last = self.graph.indptr[i], self.graph.indptr[i + 1]
-        return Shares(int(self.own_counts[i]), tuple(self.counts[first:last].tolist()))
+        return RowShares(int(self.own_counts[i]), tuple(self.counts[first:last].tolist()))
 
     @cached_property
     def plain(self) -> bool:

@@ -10,7 +10,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.mechanism.topology.base import Shares, Weights
+from tacit.mechanism.topology.base import RowShares, Weights
 
 
 @final
@@ -29,14 +29,14 @@ class Metropolis(Weights):
         graph = self.graph
         return np.maximum(np.repeat(graph.degrees, graph.degrees), graph.degrees[graph.indices]) + 1
 
-    def shares(self, i: int) -> Shares:
+    def shares(self, i: int) -> RowShares:
         """Return row i over the least common denominator."""
         graph = self.graph
         own = int(graph.degrees[i])
         bounds = [1 + max(own, int(graph.degrees[j])) for j in graph.neighbours(i)]
         total = math.lcm(*bounds)
         heard = tuple(total // bound for bound in bounds)
-        return Shares(total - sum(heard), heard)
+        return RowShares(total - sum(heard), heard)
 
     @cached_property
     def plain(self) -> bool:

@@ -1,0 +1,39 @@
+"""Metropolis weights reach the true average at the server's price: sampled on floats and on the lattice."""
+
+import math
+
+import numpy as np
+
+from tacit import Distributed, Graph
+from tacit.mechanism.lattice import Lattice
+from tacit.simulation import Record, sample_outcome, simulate
+from tacit.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
+from tacit.theory.optimum import best_fading
+
+CLUB = Distributed(best_fading(0.8, 1.0), Graph.from_name("karate"), "metropolis")
+DEVIATION = math.sqrt(2 / 34 * 0.8**2 / (1 - 0.2 ** (2 / 3)) ** 3)  # .36351
+VALUES = np.linspace(0, 10, 34) ** 2
+ROUNDS = 60
+
+
+def assert_deviates_as_promised(ends):
+    """The square's mean is within 6 of its own standard deviations: false alarms below 1e-6, fixed seeds."""
+    off = ends - VALUES.mean()
+    # A sum of Laplace variables has a kurtosis of at most 6: Var(off²) ≤ 5·Var(off)².
+    assert abs(np.mean(off**2) / DEVIATION**2 - 1) <= 6 * math.sqrt(5 / len(off))
+
+
+def test_simulated_runs_end_at_the_true_average_with_the_deviation_of_the_formula():
+    ends = simulate(CLUB, VALUES, ROUNDS, runs=20_000, seed=5, record=Record(average=True))
+    theta = ends.theta.values[:, -1]
+    assert np.ptp(theta, axis=1).max() < 1e-3
+    assert_deviates_as_promised(theta[:, 7])
+    assert_deviates_as_promised(sample_outcome(CLUB, 20_000, seed=5) + VALUES.mean())
+
+
+def test_so_do_runs_on_the_lattice():
+    lattice = Lattice.fitting(CLUB.law, ROUNDS, 0, 100)
+    noise = SimulatedWholeNoise(seed=6)
+    runs = simulate_on_lattice(CLUB, lattice, VALUES, ROUNDS, noise=noise, runs=400)
+    theta = lattice.value(runs.together.theta[-1])
+    assert_deviates_as_promised(np.asarray(theta)[7])
