@@ -20,8 +20,10 @@ from tacit.mechanism.topology import (
     Metropolis,
     RowShares,
     Weights,
+    read_weights,
     register_weights,
     resolve_weights,
+    written_weights,
 )
 
 LAW = Fading(0.8, 1.0, 0.9)
@@ -146,6 +148,26 @@ def test_a_matrix_is_taken_as_it_is():
 def test_what_has_no_proof_is_refused(w, says):
     with pytest.raises(ParameterError, match=says):
         Distributed(LAW, Graph.from_name("path:3"), np.array(w))
+
+
+def test_weights_read_back_from_their_written_form():
+    graph = Graph.from_name("karate")
+    for weights in all_weights(graph, 4):
+        assert exact(read_weights(graph, written_weights(weights))) == exact(weights)
+    assert written_weights(ClosedNeighbourhood(graph)) is None
+    path = Graph.from_name("path:2")
+    entries = ((0, 0, 1), (0, 1, 2), (1, 0, 3))
+    assert written_weights(read_weights(path, entries)) == entries
+    for bad in (
+        entries[::-1],
+        [(0, 0, 1), (0, 1, 0), (1, 0, 3)],
+        [(0, 2, 1)],
+        [(0, 0)],
+        entries[:1],
+        "given",
+    ):
+        with pytest.raises(ParameterError):
+            read_weights(path, bad)
 
 
 def test_periodic_weights_without_a_diagonal_converge():

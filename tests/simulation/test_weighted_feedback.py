@@ -6,7 +6,7 @@ import numpy as np
 
 from tacit import Distributed, Graph
 from tacit.mechanism.lattice import Lattice
-from tacit.simulation import Record, sample_outcome, simulate
+from tacit.simulation import sample_outcome, simulate
 from tacit.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
 from tacit.theory.optimum import best_fading
 
@@ -24,10 +24,9 @@ def assert_deviates_as_promised(ends):
 
 
 def test_simulated_runs_end_at_the_true_average_with_the_deviation_of_the_formula():
-    ends = simulate(CLUB, VALUES, ROUNDS, runs=20_000, seed=5, record=Record(average=True))
-    theta = ends.theta.values[:, -1]
-    assert np.ptp(theta, axis=1).max() < 1e-3
-    assert_deviates_as_promised(theta[:, 7])
+    ends = simulate(CLUB, VALUES, ROUNDS, runs=20_000, seed=5)
+    # The plain mean of all states never moves but by noise, and that has faded.
+    assert_deviates_as_promised(ends.theta.values[:, -1].mean(axis=1))
     assert_deviates_as_promised(sample_outcome(CLUB, 20_000, seed=5) + VALUES.mean())
 
 
@@ -35,5 +34,4 @@ def test_so_do_runs_on_the_lattice():
     lattice = Lattice.fitting(CLUB.law, ROUNDS, 0, 100)
     noise = SimulatedWholeNoise(seed=6)
     runs = simulate_on_lattice(CLUB, lattice, VALUES, ROUNDS, noise=noise, runs=400)
-    theta = lattice.value(runs.together.theta[-1])
-    assert_deviates_as_promised(np.asarray(theta)[7])
+    assert_deviates_as_promised(runs.theta[:, -1].mean(axis=1))

@@ -9,7 +9,9 @@ The first line says what was declared, each other line what was heard, in the or
     {"round": 0, "y": 0.875}
 
 - ``topology`` is ``server`` or ``graph``; a graph has ``edges``, pairs of agents, and feedback lines
-  that name their agent, and may name in ``used`` whose messages it used.
+  that name their agent, and may name in ``used`` whose messages it used. Where messages do not all count the
+  same it has ``weights``: the name of a rule (``metropolis``), or one ``[i, j, count]`` for every message j
+  that agent i counts, its own included.
 - ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is the noise law: ``fading``,
   ``one-shot`` or ``constant`` (no decay).
 - ``update`` is how many updates the agent says it has made. Two lines for one agent and round: it was
@@ -50,6 +52,7 @@ from tacit.history.value import History, Wholes
 from tacit.law import named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
+from tacit.mechanism.topology import read_weights, written_weights
 
 VERSION = 1
 MARK = "tacit_transcript"
@@ -220,6 +223,8 @@ def declare(mechanism: Mechanism, lattice: Lattice | None = None) -> Content:
     made: Content = {MARK: VERSION, "topology": "server", "agents": mechanism.n}
     if isinstance(mechanism, Distributed):
         made |= {"topology": "graph", "edges": mechanism.graph.edges().tolist()}
+        if (weights := written_weights(mechanism.topology)) is not None:
+            made["weights"] = weights if isinstance(weights, str) else [list(entry) for entry in weights]
     made |= {"kind": law.name}
     made |= {word: np.asarray(value).tolist() for word, value in law.worded().items()}
     if lattice is not None:
@@ -243,7 +248,7 @@ class Declared:
             {word: line.get(word) for word in declare(self.mechanism, self.lattice) if word in line}
             for line in (self.header, header)
         )
-        return mine == theirs
+        return mine == theirs and self.header.get("weights") == header.get("weights")
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -254,7 +259,7 @@ class Declared:
                 return ClientServer(law, agents=self.header["agents"])
             if self.header["topology"] == "graph":
                 graph = Graph.from_edges(self.header["edges"], n=self.header["agents"])
-                return Distributed(law, graph)
+                return Distributed(law, graph, read_weights(graph, self.header.get("weights")))
         except _MISSING as error:
             self._refuse(error)
         raise FileError(f'{self.path}, line 1: topology must be "server" or "graph".')

@@ -8,7 +8,15 @@ from tacit.mechanism.topology.base import RowShares, Weights
 from tacit.mechanism.topology.closed import ClosedNeighbourhood
 from tacit.mechanism.topology.given import GivenWeights
 from tacit.mechanism.topology.metropolis import Metropolis
-from tacit.mechanism.topology.registry import WeightsLike, register_weights, resolve_weights, rule_names
+from tacit.mechanism.topology.registry import (
+    WeightsLike,
+    WrittenWeights,
+    read_weights,
+    register_weights,
+    resolve_weights,
+    rule_names,
+    written_weights,
+)
 
 __all__ = [
     "ClosedNeighbourhood",
@@ -17,7 +25,10 @@ __all__ = [
     "RowShares",
     "Weights",
     "WeightsLike",
+    "WrittenWeights",
+    "read_weights",
     "register_weights",
     "resolve_weights",
     "rule_names",
+    "written_weights",
 ]

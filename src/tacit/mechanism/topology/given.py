@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -121,6 +122,42 @@ class GivenWeights(Weights):
         rest = ONE - np.bincount(np.repeat(np.arange(n), graph.degrees), counts.astype(np.float64), n)
         own_counts = np.where(own == 0, 0, np.maximum(rest, 0)).astype(np.int64)
         return cls(graph, own_counts, counts)
+
+    @classmethod
+    def of_entries(cls, graph: Graph, entries: Sequence[Sequence[int]]) -> GivenWeights:
+        """Read what `entries` wrote."""
+        own = np.zeros(graph.n, dtype=np.int64)
+        counts = np.zeros(len(graph.indices), dtype=np.int64)
+        places = np.repeat(np.arange(graph.n), graph.degrees) * graph.n + graph.indices
+        last = (-1, -1)
+        for entry in entries:
+            if len(entry) != 3 or any(type(v) is not int for v in entry) or not 0 < entry[2] <= ONE:
+                raise ParameterError(
+                    "weights must be (agent, agent, whole number from 1 to 2^53), and are not."
+                )
+            i, j, count = entry
+            if not (0 <= i < graph.n and 0 <= j < graph.n) or (i, j) <= last:
+                raise ParameterError("weights must name agents of the graph, each pair once in rising order.")
+            last = (i, j)
+            if i == j:
+                own[i] = count
+                continue
+            place = int(np.searchsorted(places, i * graph.n + j))
+            if place == len(places) or places[place] != i * graph.n + j:
+                raise ParameterError(
+                    f"weights must be on edges of the graph, but agents {i} and {j} have none."
+                )
+            counts[place] = count
+        return cls(graph, own, counts)
+
+    def entries(self) -> tuple[tuple[int, int, int], ...]:
+        """Return (i, j, count) for every positive weight, in rising order; (i, i, count) is the own one."""
+        rows = []
+        for i in range(self.graph.n):
+            shares = self.shares(i)
+            heard = zip(self.graph.neighbours(i).tolist(), shares.heard, strict=True)
+            rows += sorted([(i, j, count) for j, count in [(i, shares.own), *heard] if count])
+        return tuple(rows)
 
     def shares(self, i: int) -> RowShares:
         """Return row i as it was given."""

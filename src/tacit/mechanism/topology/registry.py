@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tacit.errors import ParameterError
@@ -14,6 +14,9 @@ from tacit.mechanism.topology.metropolis import Metropolis
 
 WeightsLike: TypeAlias = Any
 """None, the name of a rule, `Weights`, or a row-stochastic matrix."""
+
+WrittenWeights: TypeAlias = str | Sequence[Sequence[int]] | None
+"""The form of weights in files: see `written_weights`."""
 
 _RULES: dict[str, Callable[[Graph], Weights]] = {
     ClosedNeighbourhood.name: ClosedNeighbourhood,
@@ -63,3 +66,21 @@ def resolve_weights(graph: Graph, given: WeightsLike) -> Weights:
             "`edges`, or remove them from the graph (Graph.unweighted)."
         )
     return GivenWeights.of_matrix(graph, given) if name is None else _RULES[name](graph)
+
+
+def written_weights(weights: Weights) -> WrittenWeights:
+    """Return weights as files and sessions carry them: public, exact, and one form for one rule.
+
+    None for the closed neighbourhood, the name of another rule, or one (i, j, count) for every message j that
+    agent i counts, its own included, in rising order.
+    """
+    if isinstance(weights, GivenWeights):
+        return weights.entries()
+    return None if isinstance(weights, ClosedNeighbourhood) else weights.name
+
+
+def read_weights(graph: Graph, written: WrittenWeights) -> Weights:
+    """Return the weights that `written_weights` wrote; refuses what it would not write."""
+    if written is None or isinstance(written, str):
+        return resolve_weights(graph, written)
+    return GivenWeights.of_entries(graph, written)
