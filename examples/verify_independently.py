@@ -127,16 +127,15 @@ class Frame:  # ---- 4. frames -------------------------------------------------
         if self.kind == FEEDBACK:
             self.used = [i for i in range(8 * len(b[2])) if b[2][i // 8] >> i % 8 & 1]
             require(len(b[2]) == -(-s.n // 8), self.used[-1] < s.n, len(self.used) == b[3] >= s.quorum)
+            self.unused = sorted(set(range(s.n)) - set(self.used))
 
     def words(self) -> dict[str, Any]:
         t, x = self.round, self.numbers if len(self.numbers) > 1 else self.numbers[0]
         if self.kind == REPORT:
             return {"round": t, "agent": self.sender, "update": t, "x": x, "exponent": self.exponent}
-        return (
-            {"round": t, "y": x}
-            if self.kind == FEEDBACK
-            else {"note": {DONE: "done", STOP: "stop"}[self.kind]}
-        )
+        if self.kind == FEEDBACK:
+            return {"round": t, "y": x, "unused": self.unused}
+        return {"note": {DONE: "done", STOP: "stop"}[self.kind]}
 
 
 def parsed(line: bytes) -> Any:  # ---- 5. transcripts -------------------------------------------------
@@ -159,7 +158,7 @@ def combined(digests: Any) -> bytes:
 
 
 def header(s: Session, by: object) -> dict[str, Any]:
-    words = {"tacit_transcript": 1, "agents": s.n, "kind": s.kind, "mixing": s.mixing, "noise": s.noise}
+    words = {"tacit_transcript": 2, "agents": s.n, "kind": s.kind, "mixing": s.mixing, "noise": s.noise}
     words |= {"topology": "server"} if s.edges is None else {"topology": "graph", "edges": s.edges}
     words |= {} if s.decay is None else {"decay": s.decay}
     names = ("low", "high", "state_exponent", "bits", "reach_exponent")
@@ -282,7 +281,7 @@ def main(words: list[str]) -> int:
         for path in (word for word in words if word != "--running"):
             lines = Path(path).read_bytes().split(b"\n")[:-1]  # a last line without its end does not count
             first = parsed(lines[0])
-            require(type(first["tacit_transcript"]) is int, first["tacit_transcript"] == 1)
+            require(type(first["tacit_transcript"]) is int, first["tacit_transcript"] == 2)
             session = Session(letters(first["session"]))
             require(first["id"] == session.id.hex())
             judge = judge or Judge(session)

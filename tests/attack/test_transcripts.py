@@ -49,7 +49,7 @@ def lying_game(played, rounds):
         body = Feedback(t, codec.pack((y,)), codec.bitmap(used), 1, combined([digest(frames[0])]), before)
         frames.append(codec.seal(COORDINATOR, body, game.keys[2].sign))
         before = digest(frames[-1])
-        lines += [line_of(codec.open(frame)) for frame in frames]
+        lines += [line_of(codec.session, codec.open(frame)) for frame in frames]
     return lines
 
 
@@ -74,7 +74,8 @@ def test_a_signed_end_cannot_be_moved_to_an_earlier_round(played, tmp_path):
     cut = verify(save(tmp_path / "b.jsonl", [*whole[:first], whole[-1]]))
     assert cut.rounds == 1
     assert names(cut) == {"missing-round", "unfinished"}
-    stop = line_of(game.codec.open(game.codec.seal(COORDINATOR, Stop(1, Reason.OPERATOR), sign)))
+    stop = game.codec.open(game.codec.seal(COORDINATOR, Stop(1, Reason.OPERATOR), sign))
+    stop = line_of(game.session, stop)
     moved = verify(save(tmp_path / "c.jsonl", [*whole[:-1], stop]))
     assert names(moved) == {"out-of-order", "after-the-end", "unfinished"}
 
@@ -101,7 +102,7 @@ def made_up(game, header_by=COORDINATOR):
         body = Feedback(t, codec.pack((7,)), codec.bitmap(used), len(used), bytes(32), before)
         frame = codec.seal(COORDINATOR, body, game.keys[game.session.n].sign)
         before = digest(frame)
-        lines.append(line_of(codec.open(frame)))
+        lines.append(line_of(codec.session, codec.open(frame)))
     return lines
 
 
@@ -181,7 +182,7 @@ def test_an_end_in_another_file_does_not_let_others_choose_where_a_session_ended
     part = write(tmp_path / "part.jsonl", game, records=part)
     for t, found in ((0, {"unfinished", "after-the-end"}), (3, {"missing-round", "unfinished"})):
         stop = game.codec.seal(COORDINATOR, Stop(t, Reason.OPERATOR), game.keys[-1].sign)
-        end = save(tmp_path / "end.jsonl", [first, line_of(game.codec.open(stop))])
+        end = save(tmp_path / "end.jsonl", [first, line_of(game.session, game.codec.open(stop))])
         assert names(verify([part, end])) == found
 
 
@@ -189,14 +190,14 @@ def test_nothing_is_not_sound(played, tmp_path):
     game = played(rounds=4)
     first = [header(game.session, COORDINATOR)]
     stop = game.codec.seal(COORDINATOR, Stop(0, Reason.OPERATOR), game.keys[-1].sign)
-    for lines in (first, [*first, line_of(game.codec.open(stop))]):
+    for lines in (first, [*first, line_of(game.session, game.codec.open(stop))]):
         verdict = verify(save(tmp_path / "t.jsonl", lines), running=True)
         assert (verdict.word, names(verdict)) == ("unchecked", {"no-rounds"})
 
 
 def test_few_lines_that_ask_for_long_accounts_are_judged_without_them(played, tmp_path, monkeypatch):
     """One message of round 99,999 costs what an account of a hundred thousand says: 7 s for 1.3 KB."""
-    from tacit.runtime.verify import verify as judge
+    from tacit.runtime.verify import verdict as judge
 
     game = played(rounds=4)
     mixing = 1 / 4096
@@ -210,7 +211,7 @@ def test_few_lines_that_ask_for_long_accounts_are_judged_without_them(played, tm
     )
     codec, t = Codec(session), MOST_ROUNDS - 1
     body = Report(t, session.exponent(0, t), codec.pack((0,)), bytes(32))
-    late = line_of(codec.open(codec.seal(0, body, game.keys[0].sign)))
+    late = line_of(codec.session, codec.open(codec.seal(0, body, game.keys[0].sign)))
     counted = []
     monkeypatch.setattr(judge, "account", lambda _agent, most, **_: counted.append(most))
     monkeypatch.setattr(Session, "account", lambda *_: counted.append(MOST_ROUNDS))

@@ -187,7 +187,9 @@ class Case:
             return
         frame = self._seal(message.sender, self._lie(message.body))
         said = self.codec.open(frame)
-        file[k] = line_of(said) if isinstance(said, Message) else {**file[k], "frame": encoded(frame)}
+        file[k] = (
+            line_of(self.session, said) if isinstance(said, Message) else {**file[k], "frame": encoded(frame)}
+        )
 
     def _lie(self, body):
         chance, one = self.chance, self.chance.randbytes(32)
@@ -231,7 +233,7 @@ class Case:
         said = self.codec.open(self._seal(self.chance.choice(members), body))
         if isinstance(said, Message):
             note = isinstance(said.body, Stop | Done)
-            line = line_of(said) if note else {"note": "stop", "frame": encoded(said.frame)}
+            line = line_of(self.session, said) if note else {"note": "stop", "frame": encoded(said.frame)}
             file = self._some_file()
             file.insert(self.chance.choice([len(file), self.chance.randrange(1, len(file) + 1)]), line)
 
@@ -242,7 +244,7 @@ class Case:
         if self.session.coordinator and ends:
             k = self.chance.choice(ends)
             stop = Stop(sum(end <= k for end in ends), Reason.OPERATOR)
-            file[k:] = [line_of(self.codec.open(self._seal(COORDINATOR, stop)))]
+            file[k:] = [line_of(self.session, self.codec.open(self._seal(COORDINATOR, stop)))]
 
     def contradict(self):
         """Keep another message of somebody as evidence."""
@@ -285,7 +287,7 @@ class Case:
         )  # fmt: skip
         said = self.codec.open(self._seal(COORDINATOR, body))
         if isinstance(said, Message):
-            file[ends[-1]] = line_of(said)
+            file[ends[-1]] = line_of(self.session, said)
 
     @staticmethod
     def _is_report(line, t):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ SUBJECTS = {
     "lattice on a graph": Deployed(GRAPH, 0, 9),
 }
 HEADER = {
-    "tacit_transcript": 1,
+    "tacit_transcript": 2,
     "topology": "server",
     "agents": 2,
     "kind": "fading",
@@ -109,7 +110,7 @@ def changed(place, **change):
 @pytest.mark.parametrize(
     ("lines", "where"),
     [
-        (changed(0, tacit_transcript=9), "first line"),
+        (changed(0, tacit_transcript=9), "format 2"),
         (changed(0, topology="star"), "line 1"),
         (changed(0, kind="gaussian"), "line 1"),
         (changed(0, decay=...), "line 1"),
@@ -219,3 +220,37 @@ def test_a_damaged_line_that_is_whole_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-4] + b"\n")
     with pytest.raises(FileError, match="every line must be one JSON object"):
         read_history(path)
+
+
+def test_lines_say_whose_messages_were_used(tmp_path):
+    """A message that is there and was not used, and one that was used and is not there."""
+    told = [{**line, "unused": [1] if line["round"] else []} if "y" in line else line for line in LINES]
+    seen = read_history(write(tmp_path / "a.jsonl", lines=[line for line in told if line.get("agent") != 1]))
+    assert seen.said.tolist() == [[True, False]] * 2
+    assert seen.used.tolist() == [[True, True], [True, False]]
+    write_history(tmp_path / "b.jsonl", seen)
+    assert read_history(tmp_path / "b.jsonl").used.tolist() == seen.used.tolist()
+    assert read_history(write(tmp_path / "a.jsonl")).used is None
+    for bad in ([2], [0, 0], 1, ["0"]):
+        wrong = [{**line, "unused": bad} if "y" in line else line for line in LINES]
+        with pytest.raises(FileError, match="line 4"):
+            read_history(write(tmp_path / "a.jsonl", lines=wrong))
+    with pytest.raises(FileError, match="or none"):
+        read_history(write(tmp_path / "a.jsonl", lines=[*LINES[:2], {**LINES[2], "unused": []}, *LINES[3:]]))
+
+
+def test_peers_say_whose_messages_they_used(tmp_path):
+    run = GRAPH.execute(np.zeros(3), np.zeros((2, 3)))
+    used = np.ones((2, len(run.pairs)), dtype=bool)
+    used[1, [0, 4]] = False
+    write_history(tmp_path / "a.jsonl", replace(run, used=used))
+    assert read_history(tmp_path / "a.jsonl").used.tolist() == used.tolist()
+    text = (tmp_path / "a.jsonl").read_text().replace('"used": [0, 1]', '"used": [0, 2]')
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(FileError, match="neighbours"):
+        read_history(tmp_path / "a.jsonl")
+
+
+def test_what_tacit_0_1_wrote_is_refused_by_name(tmp_path):
+    with pytest.raises(FileError, match=r"tacit 0\.1"):
+        read_history(write(tmp_path / "a.jsonl", header={**HEADER, "tacit_transcript": 1}))

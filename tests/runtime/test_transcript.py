@@ -131,7 +131,7 @@ def test_foreign_frames_are_not_written(played, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}\n", "[]\n", '{"tacit_transcript": 2}\n', '{"tacit_transcript": 1}\n']
+    "text", ["", "{}\n", "[]\n", '{"tacit_transcript": 3}\n', '{"tacit_transcript": 2}\n']
 )
 def test_what_is_no_transcript_is_refused(tmp_path, text):
     path = tmp_path / "t.jsonl"

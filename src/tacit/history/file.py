@@ -2,16 +2,17 @@ r"""Histories in files: one session, one file of JSON lines, with one reader and
 
 The first line says what was declared, each other line what was heard, in the order it was heard::
 
-    {"tacit_transcript": 1, "topology": "server", "agents": 2, "kind": "fading",
+    {"tacit_transcript": 2, "topology": "server", "agents": 2, "kind": "fading",
      "mixing": 0.8, "noise": 10, "decay": 0.6}                              (one line)
     {"round": 0, "agent": 0, "update": 0, "x": 3.25}
     {"round": 0, "agent": 1, "update": 0, "x": -1.5}
     {"round": 0, "y": 0.875}
 
 - ``topology`` is ``server`` or ``graph``; a graph has ``edges``, pairs of agents, and feedback lines
-  that name their agent, and may name in ``used`` whose messages it used. Where messages do not all count the
-  same it has ``weights``: the name of a rule (``metropolis``), or one ``[i, j, count]`` for every message j
-  that agent i counts, its own included.
+  that name their agent. Where messages do not all count the same it has ``weights``: the name of a rule
+  (``metropolis``), or one ``[i, j, count]`` for every message j that agent i counts, its own included.
+- Feedback is the mean of all messages of its round that are in the file, unless it says otherwise: with a
+  server ``unused`` lists the agents whose messages are not in it, on a graph ``used`` those whose are.
 - ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is the noise law: ``fading``,
   ``one-shot`` or ``constant`` (no decay).
 - ``update`` is how many updates the agent says it has made. Two lines for one agent and round: it was
@@ -47,6 +48,7 @@ import numpy.typing as npt
 
 from tacit.arrays import BoolArray, IntArray
 from tacit.errors import FileError, TacitError
+from tacit.files import begins_as, refused, whole_file
 from tacit.graph import Graph
 from tacit.history.value import History, Wholes
 from tacit.law import named
@@ -54,7 +56,7 @@ from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.topology import read_weights, written_weights
 
-VERSION = 1
+VERSION = 2
 MARK = "tacit_transcript"
 _MOST_BYTES = 1 << 26  # of one line
 _MOST_ROUNDS = 10**6
@@ -114,9 +116,9 @@ class LineReader:
         if content is None or type(mark) is not int:
             raise FileError(f"{path}, line 1: must be the first line of a transcript, and is not.")
         if mark != VERSION:
+            who = "tacit 0.1 wrote it, use that" if mark == 1 else "use the version of tacit that wrote it"
             raise FileError(
-                f"{path}, line 1: a transcript must be of format {VERSION}, and this first line says {mark}: "
-                "read it with the version of tacit that wrote it."
+                f"{path}, line 1: a transcript must be of format {VERSION}, and this one is of {mark}: {who}."
             )
         self.declared: Content = content
         """The first line as it stands."""
@@ -142,7 +144,7 @@ class LineReader:
                         text = b""
                     yield Line(number, _parsed(text))
         except OSError as error:
-            raise FileError(f"{self.path}: {error.strerror}.") from None
+            raise refused(self.path, error) from None
 
 
 def _parsed(text: bytes) -> Content | None:
@@ -178,7 +180,7 @@ class LineWriter:
     def __init__(self, path: Path, file: int, first: Content, *, durable: bool = False) -> None:
         self.path, self._file, self.durable = path, file, durable
         head = _written(first)
-        if os.pread(file, len(head), 0) != head[: os.fstat(file).st_size]:
+        if not begins_as(file, head):
             raise FileError(f"{path} is not this session's and member's transcript: choose another file.")
         self._cut_tail()
         self.began = os.fstat(file).st_size == 0
@@ -290,8 +292,9 @@ def write_history(path: Path | str, history: History) -> None:
     if history.said.ndim == 3:
         raise FileError("a file holds one run: write each of many runs to a file of its own.")
     lattice = None if history.wholes is None else history.wholes.lattice
-    with Path(path).open("wb+") as file:
-        LineWriter(Path(path), file.fileno(), declare(history.mechanism, lattice)).append(_events(history))
+    first = declare(history.mechanism, lattice)
+    with whole_file(Path(path)) as part, part.open("xb+") as file:
+        LineWriter(part, file.fileno(), first).append(_events(history))
 
 
 def read_history(path: Path | str, declared: Declared | None = None) -> History:
@@ -348,8 +351,10 @@ def _events(h: History) -> Iterator[Content]:
         for agent in range(n if on_graph else 1):
             name = {"agent": agent} if on_graph else {}
             line = {"round": now, **name, "y": np.asarray(y[now, agent] if on_graph else y[now]).tolist()}
-            if on_graph and h.used is not None:
+            if h.used is not None and on_graph:
                 line["used"] = np.sort(h.pairs[h.used[now] & (h.pairs[:, 0] == agent), 1]).tolist()
+            elif h.used is not None:
+                line["unused"] = np.flatnonzero(~h.used[now]).tolist()
             yield line
 
 
@@ -362,7 +367,7 @@ class _Table:
         self.on_graph = isinstance(self.mechanism, Distributed)
         self.messages: dict[tuple[int, int], list[Content]] = {}
         self.feedback: dict[tuple[int, int], Any] = {}
-        self.used: dict[tuple[int, int], list[int]] = {}
+        self.named: dict[tuple[int, int], IntArray] = {}  # by feedback: those used, or with a server unused
         self.heard: dict[tuple[int, int], bool] = {}
         self.tail: tuple[int, ...] | None = None
         self.steps = True  # whether every message names its step
@@ -383,8 +388,9 @@ class _Table:
             self.messages.setdefault((now, agent), []).append(said)
         elif "y" in line:
             self.feedback[now, agent] = self._numbers(line["y"])
-            if self.on_graph and "used" in line:
-                self.used[now, agent] = [_whole(j, self.n) for j in line["used"]]
+            word = "used" if self.on_graph else "unused"
+            if word in line:
+                self.named[now, agent] = _agents(line[word], self.n)
         else:
             self.heard[now, agent] = bool(line["heard"])
 
@@ -442,26 +448,29 @@ class _Table:
 
     def _used(self, rounds: int) -> BoolArray | None:
         """Whose messages were used, where lines say so."""
-        mechanism = self.mechanism
-        if not (self.used and isinstance(mechanism, Distributed)):
+        mechanism, n = self.mechanism, self.n
+        if not self.named:
             return None
-        if not all((t, i) in self.used for t in range(rounds) for i in range(self.n)):
+        if not all(place in self.named for place in self.feedback if place[0] < rounds):
             raise FileError("all feedback must say whose messages it used, or none.")
-        graph, n = mechanism.graph, self.n
-        mask = np.zeros((rounds, n + len(graph.indices)), dtype=np.bool_)
-        for (now, agent), named_ones in self.used.items():
-            row = graph.neighbours(agent)
-            near = np.isin(row, named_ones)
-            if len(set(named_ones)) != len(named_ones) or near.sum() + (agent in named_ones) != len(
-                named_ones
-            ):
+        named_ones = {place: agents for place, agents in self.named.items() if place[0] < rounds}
+        if not isinstance(mechanism, Distributed):
+            used = np.ones((rounds, n), dtype=np.bool_)
+            for (now, _), agents in named_ones.items():
+                used[now, agents] = False
+            return used
+        graph = mechanism.graph
+        used = np.zeros((rounds, n + len(graph.indices)), dtype=np.bool_)
+        for (now, agent), agents in named_ones.items():
+            near = np.isin(graph.neighbours(agent), agents)
+            own = bool(np.isin(agent, agents))
+            if near.sum() + own != len(agents):
                 raise FileError(
-                    f"agent {agent} in round {now} must have used its own or neighbours' messages."
+                    f"agent {agent} in round {now} must have used its neighbours' or own messages."
                 )
-            if now < rounds:
-                mask[now, agent] = agent in named_ones
-                mask[now, n + graph.indptr[agent] : n + graph.indptr[agent + 1]] = near
-        return mask
+            used[now, agent] = own
+            used[now, n + graph.indptr[agent] : n + graph.indptr[agent + 1]] = near
+        return used
 
     def _updates(self, rounds: int) -> IntArray:
         """How many updates each agent had made at each round; of shape (rounds, n)."""
@@ -497,3 +506,11 @@ def _whole(value: Any, below: int) -> int:
     if type(value) is not int or not 0 <= value < below:
         raise ValueError
     return value
+
+
+def _agents(value: Any, n: int) -> IntArray:
+    """Return a list of different agents, or raise."""
+    agents = [_whole(agent, n) for agent in value]
+    if len(set(agents)) < len(agents):
+        raise ValueError
+    return np.array(agents, dtype=np.int64)

@@ -3,9 +3,9 @@ r"""What an adversary could see, signed, in one file that only grows.
 One session is one file of JSON lines. The first line declares the session: its canonical bytes, and the same
 in words. Each other line is one frame as it was sent, in base64, and what it says in words::
 
-    {"tacit_transcript": 1, "topology": "server", …, "by": "coordinator", "id": "5f…", "session": "3A…"}
+    {"tacit_transcript": 2, "topology": "server", …, "by": "coordinator", "id": "5f…", "session": "3A…"}
     {"round": 0, "agent": 0, "update": 0, "x": 913, "exponent": -37, "frame": "lQ…"}      a report
-    {"round": 0, "y": -118, "frame": "lQ…"}                                               feedback
+    {"round": 0, "y": -118, "unused": [2], "frame": "lQ…"}      feedback, and whose messages are not in it
     {"round": 0, "agent": 2, "y": 77, "used": [1, 2, 3]}        a peer's mean; its next report commits to it
     {"note": "evidence", "frame": "lQ…"}            contradicts another frame of the same sender
     {"note": "stop", "frame": "lQ…"}                the coordinator ended the session here
@@ -69,15 +69,16 @@ def own_frame(codec: Codec, frame: bytes) -> Message:
     return Message(sender, said, numbers, digest(frame), frame)
 
 
-def line_of(message: Message) -> Content:
+def line_of(session: Session, message: Message) -> Content:
     """Return the line of a report, feedback, stop or done: what it says, and its frame."""
     numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
     said: Content
     match message.body:
         case Report(update=u, exponent=exponent):
             said = {"round": u, "agent": message.sender, "update": u, "x": numbers, "exponent": exponent}
-        case Feedback(round=t):
-            said = {"round": t, "y": numbers}
+        case Feedback(round=t, used=bits):
+            unused = [i for i in range(session.n) if not bits[i // 8] >> i % 8 & 1]
+            said = {"round": t, "y": numbers, "unused": unused}
         case Stop():
             said = {"note": "stop"}
         case Done():
@@ -189,14 +190,14 @@ class TranscriptWriter:
         for send in messages:
             message = self._read(send.frame)
             if isinstance(message.body, Stop):
-                lines += self._note(line_of(message))
+                lines += self._note(line_of(self.session, message))
         if lines:
             self._append(lines)
 
     def _round(self, t: int, reports: Iterable[bytes], feedback: bytes) -> list[Content]:
         if t < self.rounds:
             return []
-        lines = [*self._reports(t, reports), line_of(self._read(feedback))]
+        lines = [*self._reports(t, reports), line_of(self.session, self._read(feedback))]
         self.rounds, self._open_round = t + 1, set()
         return lines
 
@@ -212,13 +213,13 @@ class TranscriptWriter:
         if t + 1 == self.session.rounds and self._sign is not None:
             # Ed25519 has one signature for one message and key: these are the bytes that are sent.
             frame = self._codec.seal(self.by, Done(t + 1, self._heard), self._sign)
-            lines += self._note(line_of(self._read(frame)))
+            lines += self._note(line_of(self.session, self._read(frame)))
         return lines
 
     def _reports(self, t: int, frames: Iterable[bytes]) -> list[Content]:
         if t < self.rounds:
             return []
-        lines = [line_of(self._read(frame)) for frame in frames]
+        lines = [line_of(self.session, self._read(frame)) for frame in frames]
         lines = [line for line in lines if line["agent"] not in self._open_round]
         self._open_round.update(line["agent"] for line in lines)
         return lines
@@ -231,7 +232,7 @@ class TranscriptWriter:
         if record.reason is None or self.by != COORDINATOR or self._sign is None:
             return []
         frame = self._codec.seal(COORDINATOR, Stop(record.round, record.reason), self._sign)
-        return self._note(line_of(self._read(frame)))
+        return self._note(line_of(self.session, self._read(frame)))
 
     def _note(self, line: Content) -> list[Content]:
         if line["frame"] in self._noted:

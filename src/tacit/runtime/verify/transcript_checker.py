@@ -330,7 +330,7 @@ class _File:
             self._note(content, message)
         elif not isinstance(message.body, Report | Feedback | Stop | Done):
             found("wrong-sender", self, sender=message.sender)
-        elif not same(content, line_of(message)):
+        elif not same(content, line_of(self.session, message)):
             found("altered-line", self, round=slot.round, sender=message.sender)
         elif self.ended:
             found("after-the-end", self, round=slot.round)
