@@ -185,6 +185,8 @@ def _nearest(graph: Graph, agent: int, count: int) -> list[int]:
 def describe(mechanism: Mechanism) -> str:
     """Name a mechanism and its parameters in one line."""
     where = "around a server" if isinstance(mechanism, ClientServer) else "on a graph"
+    if mechanism.keepers:
+        where += f" with {mechanism.keepers} keeper{'s' * (mechanism.keepers != 1)}"
     law = mechanism.law
     values = [f"{word} {_range(value)}" for word, value in law.worded().items()]
     people = "1 agent" if mechanism.n == 1 else f"{mechanism.n:,} agents"

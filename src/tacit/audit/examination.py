@@ -130,6 +130,17 @@ def examine(
         raise ParameterError(f"transcripts must be at least 200 for any test to work, got {transcripts}.")
     if not 0 < failure_probability < 1:
         raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
+    if isinstance(subject, Mechanism) and subject.keepers:
+        from tacit.audit.conspiracy import examine_keepers
+
+        if agent is not None or values is not None:
+            raise ParameterError(
+                "where keepers add the noise all agents are alike: leave agent and values out."
+            )
+        return examine_keepers(
+            subject, distance=distance, adjacency=adjacency, rounds=rounds, transcripts=transcripts,
+            failure_probability=failure_probability, seed=seed, progress=progress,
+        )  # fmt: skip
     tell = progress or (lambda _share, _what: None)
     declared = subject if isinstance(subject, Mechanism) else subject.mechanism
     whose = weakest(declared) if agent is None else agent
