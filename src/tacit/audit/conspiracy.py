@@ -3,9 +3,9 @@
 The conspirators are the coordinator, all wires, all other agents and all keepers but one. They know every
 mask and every draw but those of the honest keeper. So of each update two numbers are left to them that they
 cannot compute: the agent's report X = x + mask, and the keeper's opening T = mask + z, modulo 2^w. If all
-is as declared, X − T = x − z is worth the message of the paper's agent, and every tester of such messages applies
-(`examine`). Masks and openings have rules of their own, and tests that also work on bytes of live sessions:
-`mask_findings` and `opening_finding`.
+is as declared, X − T = x − z is worth the message of the paper's agent, and every tester of such messages
+applies (`examine`). Masks and openings have rules of their own, and tests that also work on bytes of live
+sessions: `mask_findings` and `opening_finding`.
 """
 
 from __future__ import annotations
