@@ -221,7 +221,7 @@ def undescribed(site):
     public = [
         f"{home}.{name}" for package in ("tacit", *packages) for name, home in api.homes(package).items()
     ]
-    for module in (module for package in packages for module in api.public_modules(package)):
+    for module in (module for package in packages for module in api.all_modules(package)):
         own = [name for name, thing in vars(importlib.import_module(module)).items()
                if not name.startswith("_") and getattr(thing, "__module__", None) == module
                and hasattr(thing, "__qualname__")]  # fmt: skip

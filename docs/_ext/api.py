@@ -24,6 +24,11 @@ def public_modules(package: str) -> list[str]:
     return [name for name in names if not name.rpartition(".")[2].startswith("_")]
 
 
+def all_modules(package: str) -> list[str]:
+    """Names of a package's public modules, each followed by those inside it."""
+    return [name for module in public_modules(package) for name in (module, *all_modules(module))]
+
+
 def homes(package: str) -> dict[str, str]:
     """Names that a package exports, and under which module each of them is described."""
     module = importlib.import_module(package)
@@ -43,7 +48,7 @@ def _end(module: str, name: str) -> str:
 def markdown(package: str) -> str:
     """Return the text of a package's page: what it exports, then module by module."""
     exported = homes(package)
-    modules = [] if package == "tacit" else public_modules(package)  # its packages have their own pages
+    modules = [] if package == "tacit" else all_modules(package)  # its packages have their own pages
     links = [f"{{py:obj}}`{name} <{home}.{name}>`" for name, home in exported.items() if home != package]
     here = [name for name, home in exported.items() if home == package]
     parts = [_automodule(package, here if links else None)]

@@ -61,8 +61,8 @@ def radius(
     Examples
     --------
     >>> from tacit import ClientServer, Fading
-    >>> from tacit.theory import happened
-    >>> run = happened.server(ClientServer(Fading(0.5, 1, 0.8), agents=20), [range(11)] * 10)
+    >>> from tacit.theory import influence
+    >>> run = influence.server(ClientServer(Fading(0.5, 1, 0.8), agents=20), [range(11)] * 10)
     >>> round(run.feedback().radius(0.05), 3)
     0.701
     >>> round(radius(run, run.feedback(), 0.05, least=11), 3)
