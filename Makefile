@@ -6,8 +6,8 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
-# One thread of BLAS for each worker. Tests that share something expensive stay on one worker.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup
+# One thread of BLAS for each worker. tests/conftest.py says how many workers, and which tests stay together.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 TIMES ?= 20
 # Images often set this. The tests start hundreds of processes, and each would compile all of tacit again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -23,10 +23,35 @@ HERE = Path(__file__).resolve().parent
 LONGEST = ("test_docs.py", "studio", "simulation", "end_to_end")
 """Where most of the time goes: these begin first, so that no worker is left alone with one at the end."""
 
+SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b')
+"""A module with one of these shares something expensive between its tests."""
+
 STARTS = re.compile(
     r"\b(asyncio|subprocess|threading|concurrent\.futures|fork|cluster|machines|crew|browser|user)\b"
 )
 """A module with one of these words starts threads, tasks or processes."""
+
+
+@functools.cache
+def together(file):
+    """Say with which other tests those of a module stay on one worker; None for each on its own."""
+    if file.startswith("tests/examples/"):
+        return "tests/examples"  # its fixtures are for all of them
+    return file if SHARES.search((HERE.parent / file).read_text()) else None
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Share browsers, clusters and other fixtures of modules: on one worker they are made once.
+
+    pytest-xdist has marks for this, which it ignores since pytest 9.2 (its issue 1386).
+    """
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Scheduler(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            return together(nodeid.partition("::")[0]) or nodeid
+
+    return Scheduler(config, log)
 
 
 @functools.cache

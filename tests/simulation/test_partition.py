@@ -16,7 +16,6 @@ from tacit.simulation import partition_steps as steps
 from tacit.simulation.rows import RingRows, StoredRows, TorusRows, rows_of
 from tacit.simulation.sweep_plan import values_between
 
-CLUSTER = pytest.mark.xdist_group("cluster")
 TORUS = Graph.from_name("torus:60x60")
 
 
@@ -50,7 +49,6 @@ VARIETY = {
 }
 
 
-@CLUSTER
 @pytest.mark.parametrize("case", VARIETY)
 def test_a_cluster_gives_the_numbers_of_the_engine(cluster, case):
     parameters, graph, components, runs = VARIETY[case]
@@ -79,7 +77,6 @@ def test_a_cluster_gives_the_numbers_of_the_engine(cluster, case):
     assert told == [(done, 7) for done in range(1, 8)]
 
 
-@CLUSTER
 def test_what_stays_on_the_cluster_is_computed_there(cluster):
     with cluster.as_current():
         found = simulate_partitioned(Fading(0.5, 1, 0.8), "torus:60x60", "uniform:0:10:4", 5, cluster=cluster)
@@ -91,7 +88,6 @@ def test_what_stays_on_the_cluster_is_computed_there(cluster):
     assert "average" not in found
 
 
-@CLUSTER
 def test_an_address_brings_the_states_here(cluster):
     address = cluster.scheduler.address
     found = simulate_partitioned(Fading(0.5, 1, 0.8), TORUS, "zeros", 4, cluster=address, parts=2)
@@ -147,7 +143,6 @@ def test_values_are_the_same_in_parts(cuts):
     assert_array_equal(values_between("uniform:-2:3:7", *cuts), whole[slice(*cuts)])
 
 
-@CLUSTER
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
@@ -180,7 +175,6 @@ def test_other_rows_are_checked_where_they_are_made(tmp_path):
         _ = StoredRows(str(tmp_path)).n
 
 
-@CLUSTER
 def test_the_command_line_gives_the_numbers_of_one_machine(cluster, tmp_path):
     words = ["simulate", "--graph", "torus:60x60", "--mixing", "0.5", "--noise", "1", "--decay", "0.8"]
     words += ["--rounds", "5", "--runs", "2", "--out"]

@@ -438,12 +438,10 @@ def test_workers_with_another_tacit_are_refused(whole):
 # On a cluster
 
 
-CLUSTER = pytest.mark.xdist_group("cluster")
 CLUSTER_GRID = {"graph": ["barabasi:300:2:seed=1"], "mixing": [0.3, 0.7], "epsilon": [0.5, 1, 2, 4]}
 CLUSTER_CALL = {"rounds": 40, "runs": 10, "seed": 5}
 
 
-@CLUSTER
 def test_a_cluster_loses_and_repeats_nothing_when_a_worker_is_killed(cluster, gate, tmp_path):
     here = sweep(CLUSTER_GRID, path=tmp_path / "here", **CLUSTER_CALL)
     killed = []
@@ -478,7 +476,6 @@ def test_a_sweep_outlives_workers_that_nobody_starts_again(machines, tmp_path):
     assert sorted(lines(tmp_path / "there")) == sorted(lines(tmp_path / "here"))
 
 
-@CLUSTER
 def test_cells_that_the_cluster_drops_are_never_taken_for_results(cluster, gate, tmp_path):
     """As when its scheduler dies: futures end cancelled."""
     from distributed import Future
@@ -497,7 +494,6 @@ def test_cells_that_the_cluster_drops_are_never_taken_for_results(cluster, gate,
     xr.testing.assert_identical(there, sweep(CLUSTER_GRID, path=tmp_path / "here", **CLUSTER_CALL))
 
 
-@CLUSTER
 def test_a_client_can_be_given_and_stays_open(cluster, whole, tmp_path):
     path = tmp_path / "s"
     path.write_bytes(b"".join(whole[0][:3]))
@@ -506,7 +502,6 @@ def test_a_client_can_be_given_and_stays_open(cluster, whole, tmp_path):
     assert cluster.status == "running"
 
 
-@CLUSTER
 def test_what_fails_on_a_worker_says_so_here(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(SweepPlan, "version", "9.9")
     original = SweepPlan.of

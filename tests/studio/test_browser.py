@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.xdist_group("browser")  # one browser and one studio for all of them
 expect = playwright.expect
 SHOTS = Path(__file__).resolve().parents[2] / "out" / "screenshots"
 PATIENCE = 240_000  # milliseconds, for a machine that is busy
