@@ -20,20 +20,13 @@ MOST_KEEPERS_SHOWN = 3
 
 
 class Trust(NamedTuple):
-    """What one number of keepers leads to; 0 keepers: every agent adds its own noise.
-
-    Attributes
-    ----------
-    keepers : int
-    loss : float or None
-        The least loss for the radius that was asked about; None where no loss does.
-    radius : float or None
-        The radius for the loss that was asked about; None where agents do not agree as asked.
-    """
+    """What one number of keepers leads to; 0 keepers: every agent adds its own noise."""
 
     keepers: int
     loss: float | None
+    """The least loss for the radius that was asked about; None where no loss does."""
     radius: float | None
+    """The radius for the loss that was asked about; None where agents do not agree as asked."""
 
 
 def price_of_trust(question: Trial, most: int = MOST_KEEPERS_SHOWN) -> list[Trust]:
