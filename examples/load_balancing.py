@@ -31,14 +31,13 @@ def tenants_of(servers: int, made_up: np.random.Generator) -> list[FloatArray]:
     return [made_up.uniform(4, TENANT, crowd) for crowd in crowds]
 
 
-def passed_on(run: History, network: Graph) -> FloatArray:
+def passed_on(run: History) -> FloatArray:
     """Return by how much each server's load changes in each round.
 
-    With the true average as target σ_i/(|N(i)|+1) is the same for all, so that what one gives over an edge
-    is what the other gets. Flows follow from messages alone.
+    Over an edge a server gives σ·W_ij·(x_i − x_j). Metropolis weights are symmetric, so this is what the
+    other one gets. Flows follow from messages alone.
     """
-    share = float(np.max(run.mechanism.law.sigma / (network.degrees + 1)))
-    return share * (network.neighbour_sums(run.x.T).T - network.degrees * run.x)
+    return np.asarray(run.mechanism.law.sigma * (run.y - run.x))
 
 
 def response(load: FloatArray) -> float:
@@ -63,7 +62,7 @@ def main(argv: Sequence[str] | None = None, name: str = NETWORK) -> Found:
     found: Found = {"before": state_of(load)}
     paths = {}
     for kind, run in runs.items():
-        change = passed_on(run, network)
+        change = passed_on(run)
         paths[kind] = np.vstack([load, load + np.cumsum(change, axis=0)])
         private = kind == "private"
         known = [Prior.flat(rest, rest + TENANT) for rest in others]

@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> Found:
     graph = hearing(cables, feeder.load.bus.tolist())
     cases = {
         "server": (ask(agents=len(load)).promise, load),
-        "grid": (ask(graph=graph, true_average=True).baseline, load),  # one-shot: some mix little
+        "grid": (ask(graph=graph, true_average=True).baseline, load),  # one-shot noise
         "town": (ask(agents=len(everyone)).promise, everyone),
     }
     naive = cases["server"][0].mechanism.execute(load, np.zeros((1, len(load))))

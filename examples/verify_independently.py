@@ -74,7 +74,7 @@ def unpack_at(d: bytes, at: int) -> tuple[Any, int]:
 class Session:  # ---- 2. the session, 3. the lattice ----------------------------------------------------
     def __init__(self, data: bytes) -> None:
         f = unpack(data)
-        require(type(f) is list, len(f) == 18, f[:2] == ["tacit session", 2])
+        require(type(f) is list, f[:1] == ["tacit session"], (len(f), f[1]) in {(18, 2), (19, 4)})
         self.name, roster, coordinator, self.edges, self.kind, self.mixing, self.noise, self.decay = f[2:10]
         self.rounds, self.lattice, _, self.components, _, self.quorum = f[10:16]
         self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + data).digest()
@@ -87,6 +87,10 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         for i, j in self.edges or []:
             self.near[i].add(j)
             self.near[j].add(i)
+        self.weights = f[18] if f[1] == 4 else None
+        require(f[1] == 2 or self.edges is not None)
+        require(type(self.weights) is list or self.weights in {None, "metropolis"})
+        self.counts = {(i, j): k for i, j, k in self.weights} if type(self.weights) is list else {}
         *_, self.state, self.bits, reach = typed(self.lattice, "ffiii")
         self.limit, self.width = 1 << reach - self.state, -(-(reach - self.state + 2) // 8)
 
@@ -99,9 +103,22 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         power = (-(-exact.numerator >> extra)).bit_length() + extra - exact.denominator.bit_length()
         return int(max(power - self.bits, self.state))
 
-    def mean(self, reports: list["Frame"]) -> list[int]:
+    def share(self, i: int, j: int) -> Fraction:
+        """How much agent i counts the message of j, up to a factor that is the same for all j."""
+        if self.weights != "metropolis":
+            return Fraction(1 if self.weights is None else self.counts.get((i, j), 0))
+        if i != j:
+            return Fraction(1, 1 + max(len(self.near[i]), len(self.near[j])))
+        return 1 - sum((self.share(i, k) for k in self.near[i]), Fraction(0))
+
+    def mean(self, reports: list["Frame"], i: int = -1) -> list[int]:
         rows = [[x << r.exponent - self.state for x in r.numbers] for r in reports]
-        return [(2 * sum(column) + len(rows)) // (2 * len(rows)) for column in zip(*rows, strict=True)]
+        shares = [self.share(i, r.sender) for r in reports]
+        shares = shares if any(shares) else [Fraction(1)] * len(rows)
+        columns = [
+            sum(map(Fraction.__mul__, shares, map(Fraction, column))) for column in zip(*rows, strict=True)
+        ]
+        return [math.floor(total / sum(shares) + Fraction(1, 2)) for total in columns]
 
 
 class Frame:  # ---- 4. frames ---------------------------------------------------------------------------
@@ -160,6 +177,7 @@ def combined(digests: Any) -> bytes:
 def header(s: Session, by: object) -> dict[str, Any]:
     words = {"tacit_transcript": 2, "agents": s.n, "kind": s.kind, "mixing": s.mixing, "noise": s.noise}
     words |= {"topology": "server"} if s.edges is None else {"topology": "graph", "edges": s.edges}
+    words |= {} if s.weights is None else {"weights": s.weights}
     words |= {} if s.decay is None else {"decay": s.decay}
     names = ("low", "high", "state_exponent", "bits", "reach_exponent")
     words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "name": s.name}
@@ -221,7 +239,7 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
         require(set(used) <= self.s.near[i] | {i}, used == sorted(set(used)))
         if not set(used) <= set(self.reports):
             return self.lacking.add((t, i))
-        y = self.s.mean([self.reports[j] for j in used])
+        y = self.s.mean([self.reports[j] for j in used], i)
         require(same(words, {"round": t, "agent": i, "y": y if len(y) > 1 else y[0], "used": used}))
         self.wrong |= len(used) < max(1, min(self.s.quorum, len(self.s.near[i]) + (i in used)))
         self.wrong |= self.means.setdefault((t, i), used) != used

@@ -78,6 +78,7 @@ def play(
     rounds=4,
     *,
     edges=None,
+    weights=None,
     one_shot=False,
     components=1,
     absent=None,
@@ -105,6 +106,7 @@ def play(
         roster=tuple(Member(f"agent{i}", key) for i, key in enumerate(public[:n])),
         coordinator=public[n] if edges is None else None,
         edges=edges,
+        weights=weights,
         noise_kind="one-shot" if one_shot else "fading",
         mixing=0.5,
         noise=1.0,
@@ -141,9 +143,10 @@ def play(
             kept[i].append(Spoke(t, reports[i], 0.1))
         reports_by_round.append(reports)
 
-        def mean(used, reports=reports):
+        def mean(used, reports=reports, by=None):
             opened = [codec.open(reports[i]) for i in used]
-            return as_numbers(lattice.mean([codec.lifted(m) for m in opened]))
+            counts = None if by is None else session.counts(by, used)
+            return as_numbers(lattice.mean([codec.lifted(m) for m in opened], counts))
 
         if edges is None:
             said = {i: codec.open(reports[i]).numbers[0] for i in reports}
@@ -159,7 +162,7 @@ def play(
             if edges is not None:
                 used = tuple(j for j in sorted({i, *session.neighbours(i)}) if j in reports)
                 used = (i,) if i in alone else used
-                y = mean(used)
+                y = mean(used, by=i)
                 heard[i] = history(heard[i], (digest(reports[j]) for j in used))
                 frames = tuple(reports[j] for j in used)
             else:

@@ -4,7 +4,7 @@ import pytest
 
 from tacit.graph import Graph
 from tacit.protocol.effects import RoundClosed
-from tacit.protocol.session import Deadlines
+from tacit.protocol.session import Deadlines, Session
 from tacit.testing import Faults, Harness, known_session
 
 TOPOLOGIES = [None, "ring:5", "star:4", "path:3"]
@@ -22,6 +22,18 @@ def test_a_run_is_the_mechanisms_own_execution(play, equals_the_mechanism, graph
     assert harness.run(Harness.finished)
     equals_the_mechanism(harness)
     harness.watch.check()
+
+
+@pytest.mark.parametrize("weights", ["metropolis", ((0, 0, 1), (0, 1, 2), (1, 0, 5), (1, 2, 1), (2, 1, 3))])
+@pytest.mark.parametrize("noise_kind", KINDS)
+def test_peers_count_messages_as_the_weights_say(play, equals_the_mechanism, weights, noise_kind):
+    session = known_session(rounds=5, graph="path:3", noise_kind=noise_kind, weights=weights)
+    harness = play(session)
+    harness.start()
+    assert harness.run(Harness.finished)
+    equals_the_mechanism(harness)
+    assert Session.decode(session.encode()) == session
+    assert known_session(rounds=5, graph="path:3").id != session.id
 
 
 @pytest.mark.parametrize("graph", [None, "ring:4"])

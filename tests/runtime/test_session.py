@@ -433,12 +433,14 @@ def test_rounds_until_agents_agree_or_as_given():
         draft("s", roster(9), low=0.0, high=1.0, loss=1.0, mixing=1e-5)
 
 
-def test_per_agent_mixing_reaches_the_true_average():
+def test_metropolis_weights_reach_the_true_average():
     made = draft(
         "s", roster(6), low=0.0, high=1.0, loss=1.0, graph=Graph.from_name("star:6"), true_average=True
     )
     assert made.promise().theory.target == "average"
-    assert len(set(made.mixing)) == 2
+    assert made.weights == "metropolis"
+    assert isinstance(made.mixing, float)
+    assert Session.decode(made.encode()).id == made.id
     assert parse_session(session_text(made), "text").id == made.id
 
 

@@ -3,13 +3,13 @@
 import json
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Graph
 from tacit.errors import Infeasible, ParameterError
+from tacit.mechanism.topology import Metropolis
 from tacit.theory import accuracy
 from tacit.theory.answers import design
 from tacit.theory.optimum import best_fading, price_of_smoothness
@@ -212,7 +212,11 @@ def test_the_true_average_on_a_graph():
     assert any("weighted average" in note for note in weighted.notes())
     average = design(graph=STAR, epsilon=1.0, mixing=0.9, true_average=True)
     assert average.promise.target == "average"
-    assert np.max(average.mechanism.law.sigma) == pytest.approx(0.9)
+    assert average.mechanism.law.sigma == 0.9
+    assert isinstance(average.mechanism.topology, Metropolis)
+    assert average.promise.variance == pytest.approx(
+        design(agents=STAR.n, epsilon=1.0, mixing=0.9).promise.variance
+    )
     assert average.baseline.variance == pytest.approx(2 / 8)
     server = design(agents=3, epsilon=1.0, mixing=[0.2, 0.5, 0.9], true_average=True)
     assert server.promise.target == "average"

@@ -54,7 +54,12 @@ def test_python_takes_the_same_fields_with_the_same_defaults():
 
 def test_every_field_says_what_it_is():
     for name in Question.names():
-        assert asked(name).help.rstrip("]").rstrip().endswith((".", "given", "fading", "adjacency", "1000"))
+        assert (
+            asked(name)
+            .help.rstrip("]")
+            .rstrip()
+            .endswith((".", "given", "fading", "adjacency", "1000", "closed"))
+        )
         assert asked(name).kind in KINDS
 
 

@@ -46,7 +46,7 @@ def _assumption(mechanism: Mechanism) -> dict[str, Any] | None:
     from tacit.mechanism import Distributed
     from tacit.theory import convergence
 
-    if not isinstance(mechanism, Distributed):
+    if not isinstance(mechanism, Distributed) or not mechanism.topology.plain:
         return None
     found = convergence.assumption(mechanism)
     return {"as_printed": found.as_printed, "as_needed": found.as_needed, "lambda_n": found.lambda_N}

@@ -142,7 +142,7 @@ def _notes(facts: dict[str, Any]) -> list[str]:
         return []
     return [
         "The target is a weighted average, not the true one: agents with more neighbours or less mixing "
-        "count more. `tacit design --graph … --true-average` finds mixing that reaches the true average."
+        "count more. Metropolis weights reach the true average: `tacit design --graph … --true-average`."
     ]
 
 

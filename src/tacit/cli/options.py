@@ -154,6 +154,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "per agent": {"type": PER_AGENT},
     "graph": {"metavar": "NAME_OR_FILE"},
     "law": {"metavar": "NAME"},
+    "weights": {"metavar": "NAME_OR_FILE"},
     "flag": {"is_flag": True},
 }
 """How a field of a question is read on the command line, by its kind."""

@@ -108,8 +108,7 @@ def target_notes(made: Promise) -> list[str]:
         f"to {near(float(share.max()), 3)} times as much as in the true average."
     )
     if isinstance(mechanism, Distributed):
-        note += " Mixing in proportion to the number of neighbours plus one would change that: "
-        note += "`tacit design --true-average`."
+        note += " With one mixing for all, --weights metropolis would change that at no cost in noise."
     return [note]
 
 

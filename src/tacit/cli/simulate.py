@@ -146,6 +146,10 @@ def _simulate(
 
     if cluster is None or not isinstance(mechanism, Distributed):
         return simulate(mechanism, values, rounds, **how)
+    if not mechanism.topology.plain:
+        raise click.UsageError(
+            "--cluster counts every message of a neighbourhood the same: leave out --weights."
+        )
     return simulate_partitioned(mechanism.law, mechanism.graph, values, rounds, cluster=cluster, **how)
 
 

@@ -22,7 +22,7 @@ import zlib
 from array import array
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from tacit.errors import FileError, GraphError
 from tacit.graph.build import from_keys, pack
 from tacit.graph.core import Graph
 from tacit.graph.sources import from_ordered_networkx, weighted_graph
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _HEADERS = {
@@ -65,6 +68,48 @@ def _open(path: str) -> IO[str]:
     if path.lower().endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8-sig")
     return open(path, encoding="utf-8-sig")
+
+
+# Weights ---------------------------------------------------------------------------------
+
+
+def read_weight_matrix(path: str | os.PathLike[str], graph: Graph) -> sp.csr_array[np.float64]:
+    """Read a matrix of weights W: lines of AGENT HEARD WEIGHT, agents as the graph calls them.
+
+    What is left of a row is the agent's own weight, unless the file has a line for it.
+    """
+    import scipy.sparse as sp
+
+    path = os.fspath(path)
+    number = {str(graph.label(i)): i for i in range(graph.n)}
+    found: dict[tuple[int, int], float] = {}
+    try:
+        with _open(path) as lines:
+            for line, text in _data_lines(lines):
+                cells = [cell.strip() for cell in (text.split(",") if "," in text else text.split())]
+                weight = _weight(cells[2]) if len(cells) == 3 else math.nan
+                if not math.isfinite(weight) or cells[0] not in number or cells[1] not in number:
+                    raise FileError(
+                        f"{path!r}, line {line}: must be AGENT HEARD WEIGHT, two agents of the graph and "
+                        "a number."
+                    )
+                pair = number[cells[0]], number[cells[1]]
+                if pair in found:
+                    raise FileError(f"{path!r}, line {line}: every weight must be given once.")
+                found[pair] = weight
+    except FileNotFoundError:
+        raise FileError(
+            f"weights must be closed, metropolis, edges or a file, and there is no file {path!r}."
+        ) from None
+    except OSError as error:
+        raise FileError(f"{path!r} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise FileError(f"{path!r} must be text in UTF-8, but is not.") from None
+    sums = np.bincount([i for i, _ in found], list(found.values()), graph.n) if found else np.zeros(graph.n)
+    for i in range(graph.n):
+        found.setdefault((i, i), max(1 - float(sums[i]), 0.0))
+    rows, columns = zip(*found, strict=True)
+    return sp.csr_array((list(found.values()), (rows, columns)), shape=(graph.n, graph.n))
 
 
 # Edge lists ------------------------------------------------------------------------------

@@ -181,17 +181,21 @@ class Lattice:
             )
         return cast(Whole, self.within(message, "a message", exponent) << (exponent - self.state_exponent))
 
-    def mean(self, messages: Sequence[tuple[Any, int]]) -> Whole:
+    def mean(self, messages: Sequence[tuple[Any, int]], counts: Sequence[int] | None = None) -> Whole:
         """Return the feedback that messages, each with its exponent, lead to.
 
         Their mean to the nearest state step, ties up. Messages are public, so this rounding is
-        post-processing. For the server, and for an agent's closed neighbourhood.
+        post-processing. For the server, and for an agent's closed neighbourhood. With `counts` each message
+        counts so many times; where all counts are 0 it counts once.
         """
         if not messages:
             raise StateError("a mean needs at least one message.")
         lifted = [self.lifted(x, exponent) for x, exponent in messages]
         if len({np.shape(x) for x in lifted}) > 1:
             raise StateError("messages must all have the same number of components.")
+        if counts is not None and any(counts):
+            parts = [count * x for count, x in zip(counts, lifted, strict=True)]
+            return nearest(sum(parts[1:], start=parts[0]), sum(counts))
         return nearest(sum(lifted[1:], start=lifted[0]), len(lifted))
 
     def value(self, whole: Any, exponent: int | npt.NDArray[np.int64] | None = None) -> Any:

@@ -12,6 +12,8 @@ MessagePack, all maps written as arrays in this order, no nil but where a thing 
     expires in whole seconds since 1970-01-01 00:00 UTC
 
 A session with keepers has format 3 and two fields more: [[keeper's name, key], …], bytes of a masked number.
+A session on a graph where messages do not all count the same has format 4 and one field more: the name
+of the rule, or [[i, j, count], …] in rising order: agent i counts the message of j (or its own) so often.
 
 Every real number is written as its IEEE 754 double (9 bytes), exactly; zero is never negative; whole
 numbers take the shortest form. The id is SHA-256 of "tacit session id\0" and these bytes.
@@ -31,12 +33,13 @@ if TYPE_CHECKING:
 
 FORMAT: Literal[2] = 2
 FORMAT_WITH_KEEPERS: Literal[3] = 3
+FORMAT_WITH_WEIGHTS: Literal[4] = 4
 _DOMAIN = b"tacit session id\0"
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     what: Literal["tacit session"]
-    format: Literal[2, 3]
+    format: Literal[2, 3, 4]
     name: str
     roster: tuple[tuple[str, bytes], ...]
     coordinator: bytes | None
@@ -58,6 +61,10 @@ class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 class _WrittenWithKeepers(_Written, frozen=True, array_like=True, forbid_unknown_fields=True):
     keepers: Annotated[tuple[tuple[str, bytes], ...], msgspec.Meta(min_length=1)]
     mask_bytes: int
+
+
+class _WrittenWithWeights(_Written, frozen=True, array_like=True, forbid_unknown_fields=True):
+    weights: str | tuple[tuple[int, int, int], ...]
 
 
 def session_id(encoded: bytes) -> bytes:
@@ -96,6 +103,9 @@ def encode_session(session: Session) -> bytes:
         "start": session.least_start,
         "expires": session.expires,
     }
+    if session.weights is not None:  # on a graph, so without keepers
+        weighted = {"format": FORMAT_WITH_WEIGHTS, "weights": session.weights}
+        return msgspec.msgpack.encode(_WrittenWithWeights(**fields | weighted))
     if not session.keepers:
         return msgspec.msgpack.encode(_Written(**fields))
     fields |= {
@@ -113,7 +123,7 @@ def decode_session(data: bytes) -> Session:
     from tacit.protocol.session import Deadlines, Session
 
     try:
-        w = msgspec.msgpack.decode(data, type=_WrittenWithKeepers if _has_keepers(data) else _Written)
+        w = msgspec.msgpack.decode(data, type=_kind(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
         raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
     session = Session(
@@ -134,15 +144,20 @@ def decode_session(data: bytes) -> Session:
         start=w.start,
         expires=w.expires,
         **_keepers(w),
+        weights=w.weights if isinstance(w, _WrittenWithWeights) else None,
     )
     if session.encode() != data:
         raise FileError("a session must be written in its one canonical form, and this one is not.")
     return session
 
 
-def _has_keepers(data: bytes) -> bool:
-    """Whether the second field, after an array's head and "tacit session", is the format with keepers."""
-    return data[:1] == b"\xdc" and data[17:18] == bytes([FORMAT_WITH_KEEPERS])
+def _kind(data: bytes) -> type[_Written]:
+    """Return what the second field, after an array's head and "tacit session", says the format is."""
+    formats: dict[int, type[_Written]] = {
+        FORMAT_WITH_KEEPERS: _WrittenWithKeepers,
+        FORMAT_WITH_WEIGHTS: _WrittenWithWeights,
+    }
+    return formats.get(data[17], _Written) if data[:1] == b"\xdc" and len(data) > 17 else _Written
 
 
 def _keepers(written: _Written) -> dict[str, Any]:

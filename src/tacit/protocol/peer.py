@@ -337,7 +337,8 @@ class PeerMachine(Speaker):
             used[self.number] = own
         whose = tuple(sorted(used))
         messages = [used[i] for i in whose]
-        y = as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in messages]))
+        counts = self.session.counts(self.number, whose)
+        y = as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in messages], counts))
         self._records.append(self.voice.move(y, [m.frame for m in messages], whose))
         self._heard = history(self._heard, (m.digest for m in messages))
         self._past.append({m.sender: m.digest for m in messages})

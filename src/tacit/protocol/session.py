@@ -7,7 +7,7 @@ or another lattice is in another session. `canonical` says which bytes are hashe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -22,6 +22,7 @@ from tacit.graph import Graph
 from tacit.law import Fading, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice, LatticeAgent
+from tacit.mechanism.topology import read_weights, written_weights
 from tacit.protocol.canonical import decode_session, encode_session, session_id
 from tacit.protocol.exact_loss import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
@@ -91,6 +92,10 @@ class Session:
         The coordinator's Ed25519 public key; with a server only.
     edges : sequence of pairs, optional
         Who talks to whom, by number; without a server only. Must connect all.
+    weights : str or sequence of (i, j, count), optional
+        How much each message counts, without a server only: the name of a rule like "metropolis", or how many
+        times agent i counts the message of j, its own included, in rising order. By default every message of
+        a closed neighbourhood counts the same. See `tacit.mechanism.topology.written_weights`.
     noise_kind : str
         The name of the noise law: "fading" (the paper's), "one-shot", "constant", or one that was registered
         with `tacit.law.register` by everybody who takes part.
@@ -138,6 +143,7 @@ class Session:
     expires: int
     keepers: tuple[Member, ...] = ()
     mask_bytes: int | None = None
+    weights: str | tuple[tuple[int, int, int], ...] | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name, "a session's name")
@@ -169,6 +175,11 @@ class Session:
         require_distinct((*self.roster, *self.keepers), self.coordinator)
         if self.edges is not None:
             self._set("edges", _edges(self.edges))
+        if self.weights is not None:
+            if self.edges is None:
+                raise ParameterError("weights are for a graph: a server counts every message the same.")
+            if not isinstance(self.weights, str):
+                self._set("weights", tuple(map(tuple, self.weights)))
             self.graph.require_connected()
 
     def _check_counts(self) -> None:
@@ -307,7 +318,10 @@ class Session:
         parameters = law.from_words({word: _plain(getattr(self, word)) for word in law.words()})
         if self.edges is None:
             return ClientServer(parameters, agents=self.n, keepers=len(self.keepers))
-        return Distributed(parameters, self.graph)
+        rows = read_weights(self.graph, self.weights)
+        if written_weights(rows) != self.weights:
+            raise ParameterError("weights must be written in their one form: leave out what is usual.")
+        return Distributed(parameters, self.graph, rows)
 
     @cached_property
     def _agents(self) -> tuple[LatticeAgent, ...]:
@@ -336,6 +350,24 @@ class Session:
             self.require_member(i)
             return (COORDINATOR,)
         return tuple(self.graph.neighbours(i).tolist())
+
+    def counts(self, i: int, whose: Sequence[int]) -> list[int] | None:
+        """How many times agent i counts the message of each of `whose`; None where all count the same."""
+        if self.weights is None:
+            return None
+        return [self._counts(i).get(j, 0) for j in whose]
+
+    def _counts(self, i: int) -> dict[int, int]:
+        if i not in self._rows:
+            mechanism = self.mechanism
+            assert isinstance(mechanism, Distributed)
+            shares = mechanism.topology.shares(i)
+            self._rows[i] = {i: shares.own, **dict(zip(self.neighbours(i), shares.heard, strict=True))}
+        return self._rows[i]
+
+    @cached_property
+    def _rows(self) -> dict[int, dict[int, int]]:
+        return {}
 
     def key(self, i: int) -> bytes:
         """Return the public key of an agent, a keeper or, for `COORDINATOR`, of the coordinator."""

@@ -124,7 +124,10 @@ def design(question: Question) -> Design:
     mixing : float or one per agent, optional
         Fixed by the agents' dynamics, if it is; otherwise chosen for the question.
     true_average : bool
-        On a graph choose σ_i ∝ |N(i)|+1, at most `mixing`, so that the target is the plain average.
+        Make the plain average the target: one mixing for all (the largest given) and, on a graph,
+        Metropolis weights. It then costs what a server costs.
+    weights : str or matrix, optional
+        On a graph, how much each message counts: see `tacit.Distributed`.
     law : class or name of a noise law, optional
         Design noise of this law; fading noise unless given.
     keepers : int

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.theory import accuracy, convergence
+from tacit.theory.rates import is_reversible
 from tacit.theory.trial import BRISK, Trial
 
 _GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, BRISK)
@@ -109,7 +110,7 @@ def _grid(question: Trial) -> list[float]:
     """Mixings to look at: a grid, where agents agree fastest, and where they agree just in time."""
     found = set(_GRID)
     one = replace(question, mixing=0.5, epsilon=1.0).mechanism(1.0)
-    if question.graph is not None and not convergence.moves_as_one(one):
+    if question.graph is not None and not convergence.moves_as_one(one) and is_reversible(one):
         seen = convergence.spectrum(one)  # μ is proportional to σ, and at 1 it is 2μ
         found.add(min(round(2 / (2 * seen.low + 2 * seen.high), 4), BRISK))
     elif question.rounds is not None and question.tolerance < question.spread:

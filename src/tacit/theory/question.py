@@ -140,10 +140,17 @@ class Question:
         "analyze audit design simulate session",
         "Noise law: fading, one-shot or constant.  [default: fading]",
     )
+    weights: Any = _asked(
+        "weights",
+        "analyze audit design simulate session",
+        "On a graph: whose message counts how much. closed (all neighbours and the agent alike), metropolis "
+        "(the true average), edges (the graph's edge weights), or a file with lines of AGENT HEARD WEIGHT.  "
+        "[default: edges if the graph has weights, else closed]",
+    )
     true_average: bool = _asked(
         "flag",
         "design session studio",
-        "On a graph: mixing per agent that reaches the true average.",
+        "Aim at the true average: one mixing for all, and on a graph Metropolis weights.",
         False,
     )
     low: float | None = _asked("number", "analyze design session studio", "No value is below this.")
@@ -177,6 +184,14 @@ class Question:
             if value is not None:
                 object.__setattr__(self, own.name, KINDS[asked(own.name).kind](own.name, value))
         self._exclude("agents", "graph", "a number of agents (around a server) or a graph (without one)")
+        if self.weights is not None and self.graph is None and self.sized:
+            raise ParameterError(
+                "weights are for a graph: a server counts every message the same. Leave them out.", "weights"
+            )
+        if self.true_average and self.weights not in (None, "metropolis"):
+            raise ParameterError(
+                "give true_average (Metropolis weights) or other weights, not both.", "weights"
+            )
         if self.keepers and self.graph is not None:
             raise ParameterError(NO_KEEPERS, "keepers")
         self._exclude("epsilon", "loss", "epsilon or loss (= epsilon × adjacency)")
@@ -223,6 +238,20 @@ class Question:
 
         return Graph.load(self.graph) if isinstance(self.graph, str) else self.graph
 
+    @cached_property
+    def rows(self) -> Any:
+        """The weights on the graph, read from their file where one was given."""
+        from tacit.mechanism.topology import rule_names
+
+        if self.true_average:
+            return "metropolis"
+        if not isinstance(self.weights, str) or self.weights in rule_names():
+            return self.weights
+        from tacit.graph.files import read_weight_matrix
+
+        assert self.network is not None
+        return read_weight_matrix(self.weights, self.network)
+
     @property
     def span(self) -> tuple[float, float]:
         """The range of values; refused where it was not given."""
@@ -240,7 +269,7 @@ class Question:
         from tacit.mechanism import ClientServer, Distributed
 
         if self.network is not None:
-            return Distributed(law, self.network)
+            return Distributed(law, self.network, self.rows)
         return ClientServer(law, agents=1 if agents is None else agents, keepers=self.keepers)
 
     def mechanism(self) -> Mechanism:
@@ -386,6 +415,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "per agent": _per_agent,
     "graph": _as_given,
     "law": _as_given,
+    "weights": _as_given,
     "flag": _as_given,
 }
 """How a field is checked, by its kind; each error names the field."""

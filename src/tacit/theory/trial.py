@@ -17,7 +17,6 @@ from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence
 from tacit.theory.agreement import apart
 from tacit.theory.endings import Ending, ending, failure, shares
-from tacit.theory.optimum import averaging_mixing
 from tacit.theory.promise import Promise, analyze
 from tacit.theory.question import Question
 from tacit.theory.searching import least, least_whole
@@ -119,8 +118,7 @@ class Trial:
         """The mixing to use."""
         sigma = np.asarray(BRISK if self.mixing is None else self.mixing, dtype=np.float64)
         if self.question.true_average:
-            largest = float(np.max(sigma))
-            return largest if self.graph is None else averaging_mixing(self.graph, largest)
+            return float(np.max(sigma))
         return sigma if sigma.ndim else float(sigma)
 
     def mechanism(self, epsilon: float) -> Mechanism:

@@ -13,7 +13,9 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.errors import InputError
 from tacit.graph import Graph
+from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
+from tacit.mechanism.topology import written_weights
 from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session
 from tacit.runtime.identity.roster import COORDINATOR, Roster
@@ -68,6 +70,7 @@ def draft(
         "keepers": kept,
         "coordinator": roster.coordinator if graph is None else None,
         "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
+        "weights": _weights(promise.mechanism),
         "noise_kind": law.name,
         "mixing": _plain(law.sigma),
         "decay": _plain(law.worded()["decay"]) if "decay" in law.words() else None,
@@ -156,6 +159,11 @@ def _require_fitting(n: int, roster: Roster, graph: Graph | None) -> None:
         )
     if n == 0:
         raise InputError("the roster must hold agents, and holds only a coordinator.")
+
+
+def _weights(mechanism: Mechanism) -> Any:
+    """Return the weights as a session carries them."""
+    return written_weights(mechanism.topology) if isinstance(mechanism, Distributed) else None
 
 
 def _plain(value: float | FloatArray) -> PerMember:

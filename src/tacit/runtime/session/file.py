@@ -80,6 +80,11 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
     if session.edges is not None:
         names = [_written(member.name) for member in session.roster]
         lines += _array("edges", [f"[{names[i]}, {names[j]}]" for i, j in session.edges])
+        if isinstance(session.weights, str):
+            lines.append(f"weights = {_written(session.weights)}")
+        elif session.weights is not None:
+            rows = [f"[{names[i]}, {names[j]}, {count}]" for i, j, count in session.weights]
+            lines += _array("weights", rows)
     mechanism = {"noise_kind": session.noise_kind, "mixing": session.mixing, "noise": session.noise}
     if session.decay is not None:
         mechanism["decay"] = session.decay
@@ -135,6 +140,7 @@ def parse_session(text: str, what: str) -> Session:
             roster=members,
             coordinator=top.key("coordinator") if server else None,
             edges=None if server else _edges(top, members),
+            weights=None if server else _weights(top, members),
             noise_kind=kind,
             mixing=mechanism.numbers("mixing"),
             noise=mechanism.numbers("noise"),
@@ -203,6 +209,24 @@ def _edges(top: _Table, members: tuple[Member, ...]) -> tuple[tuple[int, int], .
             top.refuse(f"edges[{k}]", f"must name agents of the roster, and {stranger!r} is none")
         edges.append((number[edge[0]], number[edge[1]]))
     return tuple(edges)
+
+
+def _weights(top: _Table, members: tuple[Member, ...]) -> str | tuple[tuple[int, int, int], ...] | None:
+    """Read the name of a rule, or how many times the first agent counts the second one's message."""
+    if not top.has("weights"):
+        return None
+    given = top.items("weights", words=True)
+    if isinstance(given, str):
+        return given
+    number = {member.name: i for i, member in enumerate(members)}
+    rows = []
+    for k, row in enumerate(given):
+        if not (isinstance(row, list) and len(row) == 3 and type(row[2]) is int):
+            top.refuse(f"weights[{k}]", "must be two names and a whole number")
+        if not all(isinstance(name, str) and name in number for name in row[:2]):
+            top.refuse(f"weights[{k}]", "must name agents of the roster")
+        rows.append((number[row[0]], number[row[1]], row[2]))
+    return tuple(sorted(rows))
 
 
 def _lattice(table: _Table, values: _Table) -> Lattice:
@@ -310,9 +334,10 @@ class _Table:
     def key(self, key: str) -> bytes:
         return key_bytes_at(self.string(key), f"{self.file}, {self.place}{key}")
 
-    def items(self, key: str) -> list[Any]:
+    def items(self, key: str, *, words: bool = False) -> Any:
+        """Return a list or, if `words`, a text."""
         value = self._take(key)
-        if not isinstance(value, list):
+        if not isinstance(value, list) and not (words and isinstance(value, str)):
             self.refuse(key, "must be a list")
         return value
 

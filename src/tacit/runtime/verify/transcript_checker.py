@@ -138,9 +138,9 @@ class Checker:
         self._open.pop(body.round, None)
         self._reports.pop(body.round, None)
 
-    def mean(self, reports: Iterable[Message]) -> tuple[int, ...]:
+    def mean(self, reports: Iterable[Message], counts: list[int] | None = None) -> tuple[int, ...]:
         """Return the mean of reports, exactly as coordinators and peers must take it."""
-        return as_numbers(self.session.lattice.mean([self.codec.lifted(report) for report in reports]))
+        return as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in reports], counts))
 
     # ---- means of peers -----------------------------------------------------------------------------
 
@@ -408,7 +408,8 @@ class _File:
         elif absent := [j for j in named if j not in self.reports]:
             checker.lacks(t, agent, absent)
         else:
-            y = checker.mean(self.reports[j] for j in named)
+            counts = checker.session.counts(agent, named)
+            y = checker.mean((self.reports[j] for j in named), counts)
             if same(content, mean_line(session, agent, t, y, named)):
                 checker.claim(t, agent, named, y, self)
             else:
