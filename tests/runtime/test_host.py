@@ -69,7 +69,8 @@ class Echo:
         if isinstance(event, Heard):
             if event.frame == b"end":
                 self.phase = AgentPhase.FINISHED
-            records = () if event.frame == b"only say" else (Opened(self.session.id, (1,)),)
+            # One such record is allowed in a ledger.
+            records = (Opened(self.session.id, (1,)),) if event.frame in (b"hello", b"first") else ()
             return Step(records, (Send(None, event.frame),), ())
         return Step((), (), ())
 
@@ -212,6 +213,24 @@ def test_one_that_fails_stops_nobody_else(tmp_path):
             await place.sent(b"hello")
             place.lines[0].arrive(frame(b"end"))
             await place.tasks[0]
+
+    limited(main())
+
+
+@linux
+def test_a_machine_that_is_over_ends_only_when_its_last_word_is_saved_and_sent(tmp_path, monkeypatch):
+    async def main():
+        gate = Gate(monkeypatch)
+        async with Place(tmp_path, 2) as place:
+            for line in place.lines:
+                line.arrive(frame(b"hello"), frame(b"end"))
+            await gate.reached()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert not any(task.done() for task in place.tasks)
+            gate.go.set()
+            await asyncio.gather(*place.tasks)
+            assert [line.sent for line in place.lines] == [[b"hello", b"end"]] * 2
 
     limited(main())
 

@@ -173,20 +173,12 @@ class Host:
         waits = node in self._unsaved or node in self._saving
         if waits or any(step.records for step in steps):
             self._unsaved.setdefault(node, []).extend(steps)
-            self._go_on(node)
         else:
             self._carry_out(node, steps)
 
     def _carry_out(self, node: Hosted, steps: Sequence[Step]) -> None:
         try:
             node.carry_out(steps)
-        except Exception as error:
-            self._fail(node, error)
-        else:
-            self._go_on(node)
-
-    def _go_on(self, node: Hosted) -> None:
-        try:
             node.handled()
         except Exception as error:
             self._fail(node, error)
