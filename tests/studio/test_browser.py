@@ -86,7 +86,7 @@ def test_a_new_user_finds_a_design(visit):
     }.items():  # fmt: skip
         page.get_by_role("textbox", name=label, exact=True).fill(text)
     see(page, "Privacy loss 4.66")
-    see(page, "tacit design --agents 1000 --radius 0.2 --adjacency 10")
+    see(page, "tacit design --agents 1000 --radius 0.2 --low 0 --high 10")
     picture = page.get_by_role("img", name="Radius against privacy loss")
     expect(picture.locator("svg text", has_text="loss 4.66")).to_be_visible()
 
@@ -145,7 +145,7 @@ def test_lines_are_copied(visit, studio):
     see(page, "Copied.")
     assert (
         page.evaluate("navigator.clipboard.readText()")
-        == "tacit design --agents 1000 --radius 0.2 --adjacency 10"
+        == "tacit design --agents 1000 --radius 0.2 --low 0 --high 10"
     )
 
 
