@@ -34,6 +34,7 @@ FORMS = {
     "weighted": Form(place="graph", graph="star:9", average=False, low="-1", high="1", radius="0.4"),
     "rounds": Form(rounds="7", mixing="0.9", tolerance="0.5", probability="99"),
     "adjacency": Form(adjacency="3", privacy="epsilon", find="accuracy"),
+    "keepers": replace(METERS, keepers="2"),
 }
 
 
@@ -267,3 +268,26 @@ def test_the_hint_has_the_scale_of_the_page_about_privacy():
     from tacit.theory.advice import scale
 
     assert scale() in _HINTS["budget"]
+
+
+def test_both_answers_about_trust_stand_side_by_side():
+    for keepers in ("0", "2"):
+        nobody, two = plan(replace(METERS, keepers=keepers)).trust
+        assert (nobody.whom, two.whom) == ("Nobody", "One of two keepers")
+        assert (nobody.headline, two.headline) == ("Privacy loss 4.66", "Privacy loss 0.2177")
+        assert "right at most 99.1% of the time" in nobody.words
+        assert "right at most 55.5% of the time" in two.words
+        assert (nobody.asked, two.asked) == (keepers == "0", keepers == "2")
+
+
+def test_keepers_are_only_asked_about_around_a_server():
+    found = plan(Form(find="accuracy", place="graph", graph="karate", high="1", budget="1", keepers="2"))
+    assert found.trust == ()
+    assert found.question.keepers == 0
+    assert "up to 3 keepers" in plan(replace(METERS, keepers="7")).wrong["keepers"]
+
+
+def test_what_cannot_be_had_without_keepers_is_out_of_reach():
+    asked = Form(find="all", agents="1000", high="10", budget="0.3", radius="0.2", keepers="2")
+    nobody, two = plan(asked).trust
+    assert (nobody.headline, two.headline) == ("Out of reach", "Possible")

@@ -20,6 +20,8 @@ FINDS = {
     "size": "How many agents does it take?",
     "all": "Is all of this possible?",
 }
+TRUSTED = {"0": "Nobody", "1": "One keeper", "2": "One of two keepers", "3": "One of three keepers"}
+"""Whom agents trust, by the number of keepers."""
 _TYPED_IN = {
     "failure_probability": "probability", "epsilon": "budget", "loss": "budget", "true_average": "average",
 }  # fmt: skip
@@ -56,6 +58,7 @@ class Form:
     adjacency: str = ""
     tolerance: str = ""
     components: str = "1"
+    keepers: str = "0"
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], **otherwise: Any) -> Self:
@@ -151,6 +154,8 @@ def read(form: Form) -> Question:
             said["agents"] = get("agents", whole, form.agents)
         else:
             said |= {"graph": form.graph.strip(), "true_average": form.average}
+    if form.find == "size" or form.place == "server":
+        said["keepers"] = get("keepers", lambda text: whole(text, 0), form.keepers)
     if form.find != "accuracy":
         said["radius"] = get("radius", number, form.radius)
     if form.find != "privacy":

@@ -12,6 +12,7 @@ from tacit.studio.form import Form
 from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer, Quantity, TradeoffCurve
 from tacit.studio.shell import card, chart, code, page, paragraph, redraw
+from tacit.theory.advice import keeper_warnings
 
 
 class Answer:
@@ -37,6 +38,7 @@ class Answer:
                 paragraph(found.plain, "plain")
                 if found.warning:
                     paragraph(found.warning, "wrong")
+                trusts(found)
 
     def _wrong(self, found: PlanAnswer) -> None:
         elsewhere = found.wrong.get("")
@@ -55,6 +57,23 @@ class Answer:
                     await panel.fill(form)
 
                 ui.button(way.words, on_click=give).props("outline dense no-caps padding='2px 10px'")
+
+
+def trusts(found: PlanAnswer) -> None:
+    """Build the answers for agents that trust nobody and for those that trust keepers, side by side."""
+    if not found.trust:
+        return
+    with ui.element("div").classes("trusts"):
+        for one in found.trust:
+            with ui.element("div").classes("trust asked" if one.asked else "trust"):
+                ui.label(f"Agents trust: {one.whom.lower()}").classes("hint")
+                ui.label(one.headline).classes("whom")
+                paragraph(one.words)
+    assumed = keeper_warnings(found.question.keepers if found.question is not None else 0)
+    if assumed:
+        with ui.element("div").classes("assumed").props('role="note"'):
+            for sentence in assumed:
+                paragraph(sentence)
 
 
 def numbers(sections: dict[str, tuple[Quantity, ...]]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from nicegui import events, ui
 
 from tacit.errors import InputError
-from tacit.studio.form import FINDS, Form, number
+from tacit.studio.form import FINDS, TRUSTED, Form, number
 from tacit.studio.latest import Latest
 from tacit.studio.planning import PlanAnswer, TradeoffCurve, plan, sketch
 from tacit.studio.scales import STEP, STEPS, Scale
@@ -80,6 +80,7 @@ class Panel:
             field.value = getattr(form, name)
         self._find.value, self._place.value = form.find, form.place
         self._privacy.value, self._average.value = form.privacy, form.average
+        self._keepers.value = form.keepers if form.keepers in TRUSTED else None
         self._filling = False
         await self._changed()
 
@@ -102,6 +103,11 @@ class Panel:
                 self._average = ui.switch(
                     "aim for the true mean", value=self.form.average, on_change=self._on("average")
                 ).props("dense")
+        with ui.element("div").classes("group") as self._trust:
+            self._heading("Whom do your agents trust?")
+            chosen = self.form.keepers if self.form.keepers in TRUSTED else None
+            self._keepers = ui.radio(TRUSTED, value=chosen, on_change=self._on("keepers")).props("dense")
+            self._keepers.mark(f"keepers{self._name}")
         with ui.element("div").classes("group"):
             self._heading("Their values")
             with ui.element("div").classes("side"):
@@ -207,6 +213,7 @@ class Panel:
         for field in (self._agents, self._sliders["agents"]):
             field.set_visibility(form.find != "size" and on_server)
         self._graph.set_visibility(form.find != "size" and not on_server)
+        self._trust.set_visibility(form.find == "size" or on_server)
         for field in (self._radius, self._sliders["radius"]):
             field.set_visibility(form.find != "accuracy")
         self._budget.set_visibility(form.find != "privacy")

@@ -12,7 +12,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import GraphError, Infeasible, ParameterError, TacitError
 from tacit.rounding import shown_up
 from tacit.studio import same
-from tacit.studio.form import FieldErrors, Form, field_of, read
+from tacit.studio.form import TRUSTED, FieldErrors, Form, field_of, read
 from tacit.studio.graphs import graph
 from tacit.studio.words import near, percent, with_unit
 from tacit.theory import accuracy
@@ -24,6 +24,8 @@ from tacit.theory.trial import Trial
 _LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
 """Within these an answer takes less than a second."""
 _TINY = 1e-100
+_USUAL_KEEPERS = 2
+_MOST_KEEPERS = len(TRUSTED) - 1
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,16 @@ class Way:
 
     words: str
     form: Form
+
+
+@dataclass(frozen=True)
+class TrustAnswer:
+    """What the question leads to for agents that trust so many keepers; one of two is the one asked about."""
+
+    whom: str
+    headline: str
+    words: str
+    asked: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +91,7 @@ class PlanAnswer:
     plain: str = ""
     quantities: dict[str, tuple[Quantity, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    trust: tuple[TrustAnswer, ...] = ()
     warning: str = ""
     curve: TradeoffCurve | None = None
     refusal: str = ""
@@ -149,14 +162,13 @@ def _loaded(question: Question) -> Question:
 
 def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswer:
     made, unit = found.promise, asked.form.unit.strip()
+    if found.mechanism.keepers > _MOST_KEEPERS:
+        raise ParameterError(
+            f"the studio takes up to {_MOST_KEEPERS} keepers: try `tacit design`.", "keepers"
+        )
     target = "true mean" if made.target == "average" else "weighted mean"
     odds = percent(1 - made.failure_probability)
-    headline = {
-        "privacy": f"Privacy loss {shown_up(made.loss, 4)}",
-        "accuracy": f"Within {with_unit(shown_up(made.radius, 4), unit)}",
-        "size": f"{made.mechanism.n:,} agents",
-        "all": "Possible",
-    }[asked.form.find]
+    headline = _headline(asked.form, found)
     agents = "The one agent ends" if made.mechanism.n == 1 else f"The {made.mechanism.n:,} agents agree"
     each, every = "", ""
     if question.components > 1:
@@ -180,9 +192,42 @@ def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswe
         plain=plain,
         quantities=_quantities(found, unit),
         notes=tuple(found.notes()),
+        trust=_trust(asked.form, question),
         warning=wide_radius(made.radius, made.spread) or "",
         curve=None if curve is None else replace(curve, point=(made.loss, made.radius)),
     )
+
+
+def _headline(form: Form, found: Design) -> str:
+    made, unit = found.promise, form.unit.strip()
+    return {
+        "privacy": f"Privacy loss {shown_up(made.loss, 4)}",
+        "accuracy": f"Within {with_unit(shown_up(made.radius, 4), unit)}",
+        "size": f"{made.mechanism.n:,} agents",
+        "all": "Possible",
+    }[form.find]
+
+
+def _trust(form: Form, question: Question) -> tuple[TrustAnswer, ...]:
+    """Return the answers for nobody and for keepers, side by side; two keepers where none were asked for."""
+    if question.graph is not None:
+        return ()
+    return tuple(_trusting(form, question, m) for m in (0, question.keepers or _USUAL_KEEPERS))
+
+
+def _trusting(form: Form, question: Question, keepers: int) -> TrustAnswer:
+    whom, asked = TRUSTED[str(keepers)], keepers == question.keepers
+    try:
+        found = _design(replace(question, keepers=keepers))
+    except Infeasible:
+        return TrustAnswer(whom, "Out of reach", "What is asked for cannot be had in this way.", asked)
+    else:
+        made = found.promise
+        words = (
+            f"Whoever must tell apart two values {with_unit(near(made.adjacency), form.unit.strip())} apart "
+            f"is right at most {right_at_most(made.loss)} of the time. Protection: {strength(made.loss).name}."
+        )
+        return TrustAnswer(whom, _headline(form, found), words, asked)
 
 
 def _quantities(found: Design, unit: str) -> dict[str, tuple[Quantity, ...]]:

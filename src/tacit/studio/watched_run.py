@@ -117,6 +117,11 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
             f"the studio plays sessions of one number per agent, got {question.components:,} components: "
             "set numbers per value to 1."
         )
+    if mechanism.keepers:
+        raise StateError(
+            "the studio plays sessions in which agents add their own noise, for under masks there is nothing "
+            "to see: let agents trust nobody."
+        )
     if mechanism.n > MOST_AGENTS:
         raise StateError(
             f"the studio plays sessions of up to {MOST_AGENTS:,} agents, got {mechanism.n:,}: "

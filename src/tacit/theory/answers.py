@@ -9,7 +9,8 @@ is compared with one-shot noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tacit.mechanism import Mechanism
@@ -36,15 +37,22 @@ class Design:
         The side that was left open: privacy, accuracy, size or rounds.
     smoothest : float or None
         The least mixing found that meets everything asked too, where mixing was free.
-    trust : tuple of Trust
-        Where there are keepers: what every number of them would lead to.
+    solved : Trial or None
+        The question with its answer filled in.
     """
 
     promise: Promise
     baseline: Promise
     answered: str
     smoothest: float | None = None
-    trust: tuple[Trust, ...] = ()
+    solved: Trial | None = field(default=None, repr=False)
+
+    @cached_property
+    def trust(self) -> tuple[Trust, ...]:
+        """Where there are keepers: what every number of them would lead to."""
+        if self.solved is None or not self.mechanism.keepers:
+            return ()
+        return tuple(price_of_trust(self.solved))
 
     @property
     def mechanism(self) -> Mechanism:
@@ -155,13 +163,13 @@ def answer(question: Question) -> Design:
     if solved is None:
         refuse(trial)
     assert solved.epsilon is not None
-    answered, kept = _open_side(trial), bool(question.keepers)
+    answered = _open_side(trial)
     return Design(
         promise=solved.promise_of(solved.mechanism(solved.epsilon)),
         baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,
         smoothest=choosing.smoothest(trial) if answered == "rounds" else None,
-        trust=tuple(price_of_trust(solved)) if kept else (),
+        solved=solved,
     )
 
 

@@ -105,7 +105,7 @@ class Question:
     )
     keepers: int = _asked(
         "count",
-        "analyze design simulate",
+        "analyze design simulate studio",
         "Number of keepers that add the noise, of which agents trust one; 0: every agent adds its own.",
         0,
     )
