@@ -18,6 +18,7 @@ SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wa
     "studio-plan": (f"/?{METERS}", "Privacy loss 4.66", 1280, False),
     "studio-plan-dark": (f"/?{METERS}", "Privacy loss 4.66", 1280, True),
     "studio-plan-phone": (f"/?{METERS}", "Privacy loss 4.66", 375, False),
+    "studio-keepers": (f"/?{METERS}&keepers=2", "Privacy loss 0.2177", 1280, False),
     "studio-infeasible": ("/?find=all&agents=500&high=1&budget=0.15&radius=0.5", "Out of reach", 1280, False),
     "studio-watch": (f"/watch?{WATCHED}&rounds=40&tolerance=20", "Round 0 of 40", 1280, False),
     "studio-compare": (f"/compare?{METERS}", "× 0.5", 1280, False),

@@ -225,7 +225,8 @@ def _trusting(form: Form, question: Question, keepers: int) -> TrustAnswer:
         made = found.promise
         words = (
             f"Whoever must tell apart two values {with_unit(near(made.adjacency), form.unit.strip())} apart "
-            f"is right at most {right_at_most(made.loss)} of the time. Protection: {strength(made.loss).name}."
+            f"is right at most {right_at_most(made.loss)} of the time. "
+            f"Protection: {strength(made.loss).name}."
         )
         return TrustAnswer(whom, _headline(form, found), words, asked)
 
