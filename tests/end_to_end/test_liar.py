@@ -177,7 +177,8 @@ def check(made, liar):
         assert worst(tapped(liar, i)) <= promised * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["fading", "one-shot"])
+# tests/protocol/test_lies.py has both kinds without processes
+@pytest.mark.parametrize("kind", ["fading", pytest.param("one-shot", marks=pytest.mark.long)])
 def test_a_liar_learns_no_more_than_was_promised_and_is_found_out(crew, kind):
     made, liar = lied_to(crew, kind, seed=1)
     check(made, liar)

@@ -95,7 +95,7 @@ KILLED = """
 """
 
 
-@pytest.mark.parametrize("kills", [60, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [30, pytest.param(500, marks=pytest.mark.long)])
 def test_it_survives_being_killed_at_random_moments(path, kills):
     found = script_run(KILLED, path, 1, kills)
     assert found["kills"] == kills
