@@ -306,6 +306,8 @@ def read_history(path: Path | str, declared: Declared | None = None) -> History:
         What another file has declared. This one must declare the same, and shares its mechanism.
     """
     reader = LineReader(path)
+    if "keepers" in reader.declared:
+        raise FileError(f"{path} has messages under masks, which say nothing: `tacit verify` reads it.")
     if declared is None:
         declared = Declared(reader.path, reader.declared)
     elif not declared.same(reader.declared):

@@ -11,6 +11,14 @@ in words. Each other line is one frame as it was sent, in base64, and what it sa
     {"note": "stop", "frame": "lQ…"}                the coordinator ended the session here
     {"note": "done", "frame": "lQ…"}                a peer has made all its updates; commits to all its means
 
+With keepers reports are masked, so their numbers are not written out, and a round has more lines::
+
+    {"note": "key", "frame": "lQ…"}                                     an ephemeral key of an agent or keeper
+    {"round": 0, "agent": 0, "update": 0, "exponent": -37, "frame": "lQ…"}                   a masked report
+    {"round": 0, "closing": [0, 2], "frame": "lQ…"}                     whose reports the sum is made of
+    {"round": 0, "keeper": 5, "frame": "lQ…"}                                             a keeper's opening
+    {"note": "said", "frame": "lQ…"}          in a keeper's own file: a closing that it heard, or its opening
+
 Words repeat the frames, so that anyone can read the file and `tacit audit` reads it as it is
 (`tacit.history.file`); `tacit verify` believes the frames only. A round's reports come before its feedback.
 Nothing private is in here. A line counts once it is there with its end: what a crash left of a last line is
@@ -28,30 +36,50 @@ from typing import Self, final
 
 import msgspec
 
-from tacit.errors import FileError, InputError, LedgerError, TacitError
+from tacit.errors import FileError, LedgerError, TacitError
 from tacit.files import open_own, sync_directory
 from tacit.history.file import Content, Line, LineReader, LineWriter, declare, decoded, encoded
+from tacit.mechanism import ClientServer
 from tacit.protocol.codec import SIGNATURE_BYTES, Codec, Sign, digest, history
 from tacit.protocol.effects import Send
 from tacit.protocol.messages import (
     BODIES,
     COORDINATOR,
     NOTHING_HEARD,
+    Closing,
     Done,
     Feedback,
+    Key,
     Kind,
+    Masked,
     Message,
+    Opening,
     Report,
     Stop,
 )
 from tacit.protocol.messages import VERSION as PROTOCOL
-from tacit.protocol.records import Closed, Ended, Evidence, Moved, Record, Spoke
+from tacit.protocol.records import (
+    Closed,
+    Disclosed,
+    Ended,
+    Evidence,
+    Keyed,
+    Moved,
+    Record,
+    Shut,
+    Spoke,
+    Unopened,
+)
 from tacit.protocol.session import Session
 
 
 def header(session: Session, by: int) -> Content:
     """Return the first line of a session's transcript, written by an agent or the coordinator."""
-    made = declare(session.mechanism, session.lattice)
+    if session.keepers:
+        made = declare(ClientServer(session.mechanism.law, agents=session.n), session.lattice)
+        made |= {"keepers": [keeper.name for keeper in session.keepers]}
+    else:
+        made = declare(session.mechanism, session.lattice)
     made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
     return made | {"session": encoded(session.encode())}
 
@@ -65,7 +93,9 @@ def own_frame(codec: Codec, frame: bytes) -> Message:
         raise FileError("a transcript takes frames only, and these bytes are none.") from None
     if version != PROTOCOL or session != codec.session.id:
         raise FileError("a transcript takes frames of its own session only.")
-    numbers = codec.unpack(said.numbers) if isinstance(said, Report | Feedback) else ()
+    numbers: tuple[int, ...] = ()
+    if isinstance(said, Report | Feedback) and not isinstance(said, Masked):
+        numbers = codec.unpack(said.numbers)
     return Message(sender, said, numbers, digest(frame), frame)
 
 
@@ -74,6 +104,14 @@ def line_of(session: Session, message: Message) -> Content:
     numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
     said: Content
     match message.body:
+        case Masked(update=u, exponent=exponent):
+            said = {"round": u, "agent": message.sender, "update": u, "exponent": exponent}
+        case Closing(round=t, used=used):
+            said = {"round": t, "closing": [i for i in range(8 * len(used)) if used[i // 8] >> i % 8 & 1]}
+        case Opening(round=t):
+            said = {"round": t, "keeper": message.sender}
+        case Key():
+            said = {"note": "key"}
         case Report(update=u, exponent=exponent):
             said = {"round": u, "agent": message.sender, "update": u, "x": numbers, "exponent": exponent}
         case Feedback(round=t, used=bits):
@@ -92,6 +130,13 @@ def mean_line(session: Session, agent: int, t: int, y: tuple[int, ...], used: It
     """Return the line of a peer's own mean."""
     numbers = y[0] if session.components == 1 else list(y)
     return {"round": t, "agent": agent, "y": numbers, "used": list(used)}
+
+
+def _speaker(line: Content) -> int:
+    """Return who has said what stands in a line of a round, other than feedback."""
+    speaker = line.get("agent", line.get("keeper", COORDINATOR))
+    assert isinstance(speaker, int)
+    return speaker
 
 
 @final
@@ -123,10 +168,6 @@ class TranscriptWriter:
         durable: bool = True,
         sign: Sign | None = None,
     ) -> None:
-        if session.keepers:
-            raise InputError(
-                "transcripts of sessions with keepers are not written yet: leave --transcript out."
-            )
         self.path, self.session, self.by, self.durable = Path(path), session, by, durable
         self._sign = sign
         self.rounds = 0
@@ -162,7 +203,7 @@ class TranscriptWriter:
         elif "y" in content:
             self.rounds, self._open_round = self.rounds + 1, set()
         else:
-            self._open_round.add(content["agent"])
+            self._open_round.add(_speaker(content))
 
     def take(self, records: Iterable[Record], messages: Iterable[Send] = ()) -> None:
         """Write what of these became public; what is written already is not written again.
@@ -174,11 +215,13 @@ class TranscriptWriter:
         for record in records:
             match record:
                 case Closed():
-                    lines += self._round(record.round, record.reports, record.frame)
+                    parts = (*record.reports, *record.openings)
+                    lines += self._round(record.round, parts, record.frame)
                 case Spoke():
                     lines += self._reports(record.update, (record.frame,))
                 case Moved() if self.session.topology == "server":
-                    lines += self._round(record.update, (), record.heard[0])
+                    # With keepers an agent may move by itself, towards feedback that it has heard before.
+                    lines += self._round(record.update, (), record.heard[0]) if record.heard else []
                 case Moved():
                     lines += self._mean(record)
                 case Evidence():
@@ -186,7 +229,7 @@ class TranscriptWriter:
                 case Ended():
                     lines += self._end(record)
                 case _:
-                    pass
+                    lines += self._with_keepers(record)
         for send in messages:
             message = self._read(send.frame)
             if isinstance(message.body, Stop):
@@ -220,9 +263,22 @@ class TranscriptWriter:
         if t < self.rounds:
             return []
         lines = [line_of(self.session, self._read(frame)) for frame in frames]
-        lines = [line for line in lines if line["agent"] not in self._open_round]
-        self._open_round.update(line["agent"] for line in lines)
+        lines = [line for line in lines if _speaker(line) not in self._open_round]
+        self._open_round.update(map(_speaker, lines))
         return lines
+
+    def _with_keepers(self, record: Record) -> list[Content]:
+        match record:
+            case Shut():
+                return self._reports(record.round, (*record.reports, record.frame))
+            case Unopened():
+                return self._reports(record.round, record.openings)
+            case Keyed():
+                return self._note(line_of(self.session, self._read(record.frame)))
+            case Disclosed():  # a keeper hears no feedback, so its file has no rounds
+                frames = (record.closing, record.frame)
+                return [line for f in frames for line in self._note({"note": "said", "frame": encoded(f)})]
+        return []
 
     def _evidence(self, record: Evidence) -> list[Content]:
         frames = [frame for frame in (record.first, record.second) if frame]
@@ -289,7 +345,7 @@ class Reading:
             raise FileError(f"{path} must declare a session, and does not.") from None
         if self.declared.get("id") != self.session.id.hex():
             raise FileError(f"{path} must declare the session of its id, and declares another one.")
-        names = [member.name for member in self.session.roster]
+        names = [member.name for member in (*self.session.roster, *self.session.keepers)]
         by = self.declared.get("by")
         self.by: int = names.index(by) if by in names else COORDINATOR
 

@@ -13,6 +13,7 @@ NOTES = {
     "evidence-alone": "a frame kept as evidence contradicts nothing in these transcripts",
     "start-unproved": "fewer messages were used in round 0 than agents must be present before it; who was "
     "present is not signed",
+    "masks-unproved": "that masks were right and that keepers added their noise cannot be proved by anyone",
     "losses-uncounted": "the rounds of these messages are out of proportion to their number, so their loss "
     "was not added up",
 }
@@ -22,6 +23,7 @@ GAPS = {
     "no-rounds": "no round is over, so there is nothing to check",
     "unfinished": "rounds are missing at the end, and nobody signed that the session ended early",
     "missing-report": "messages that a mean was taken of are not in these transcripts",
+    "missing-key": "ephemeral keys that messages were made with are not in these transcripts",
     "missing-mean": "an agent has signed what its means were taken of, and not all of them are in these "
     "transcripts",
     "unsigned-mean": "nobody has signed what these means were taken of",
@@ -37,6 +39,8 @@ WRONG = {
     "out-of-order": "a line belongs to another round than the one it stands in",
     "missing-round": "rounds are missing before this one",
     "wrong-reports": "a feedback commits to other messages than those in the transcript",
+    "wrong-closing": "a closing, an opening and the feedback of a round do not go with each other",
+    "wrong-keys": "messages were made with other ephemeral keys than those in the transcript",
     "wrong-mean": "a feedback is not the mean of the messages it names",
     "below-quorum": "a mean was taken of fewer messages than the session's quorum",
     "broken-chain": "a feedback does not follow from the one of the round before",

@@ -17,7 +17,22 @@ from typing import Any, NamedTuple, final
 from tacit.history.file import Content, Line, decoded, same
 from tacit.protocol.codec import Codec, as_numbers, combined, history
 from tacit.protocol.effects import Refused
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Done, Feedback, Kind, Message, Report, Stop
+from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
+from tacit.protocol.messages import (
+    COORDINATOR,
+    KINDS,
+    NOTHING_HEARD,
+    Body,
+    Closing,
+    Done,
+    Feedback,
+    Key,
+    Kind,
+    Message,
+    Opening,
+    Report,
+    Stop,
+)
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import Reading, header, line_of, mean_line
 from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding, refusal_name
@@ -55,6 +70,7 @@ class Checker:
         self._open: dict[int, Message] = {}  # feedback whose reports were not all in its file
         self._reports: dict[int, dict[int, Message]] = {}  # of the rounds in `_open`
         self._lacking: dict[tuple[int, int], set[int]] = {}  # whose reports a mean lacks, by round and agent
+        self._keys_of: list[tuple[int, tuple[int, ...], list[Body], Closing, list[Opening]]] = []
         self._stops: list[int] = []
         self._evidence: list[tuple[Slot, bytes, bytes | None, Finding]] = []
         self._kept: Counter[bool] = Counter()  # findings, by whether they are wrong
@@ -114,7 +130,7 @@ class Checker:
         self.used[t], self.answers[t, 0] = used, message.numbers
         if self.feedback is None or self._round_of(self.feedback) <= t:
             self.feedback = message
-        if all(i in reports for i in used):
+        if all(i in reports for i in self._needed(used)):
             self._recompute(message, used, reports, file)
         elif t not in self.right:
             self._open[t] = message
@@ -127,16 +143,73 @@ class Checker:
         body = message.body
         assert isinstance(body, Feedback)
         right = True
-        if combined(reports[i].digest for i in used) != body.reports:
+        basis, mean = self._computed(body, used, reports, file)
+        if basis != body.reports:
             right = False
             self.found("wrong-reports", file, round=body.round)
-        if self.mean(reports[i] for i in used) != message.numbers:
+        if mean != message.numbers:
             right = False
             self.found("wrong-mean", file, round=body.round)
         if right:
             self.right.add(body.round)
         self._open.pop(body.round, None)
         self._reports.pop(body.round, None)
+
+    def _needed(self, used: Iterable[int]) -> tuple[int, ...]:
+        """Return whose messages a feedback is computed from: with keepers the closing and openings, too."""
+        session = self.session
+        return (*used, COORDINATOR, *session.keeper_numbers) if session.keepers else tuple(used)
+
+    def _computed(
+        self, body: Feedback, used: tuple[int, ...], parts: Mapping[int, Message], file: _File | None
+    ) -> tuple[bytes, tuple[int, ...] | None]:
+        """Return what a feedback must commit to, and the mean that it must say."""
+        if not self.session.keepers:
+            reports = [parts[i] for i in used]
+            return combined(report.digest for report in reports), self.mean(reports)
+        return self._opened(body, used, parts, file)
+
+    def _opened(
+        self, body: Feedback, used: tuple[int, ...], parts: Mapping[int, Message], file: _File | None
+    ) -> tuple[bytes, tuple[int, ...] | None]:
+        session, t, keepers = self.session, body.round, self.session.keeper_numbers
+        closing, openings = parts[COORDINATOR], [parts[j] for j in keepers]
+        asked = closing.body
+        assert isinstance(asked, Closing)
+        right = asked.used == body.used and asked.heard == body.before
+        right &= asked.reports == combined(parts[i].digest for i in used)
+        answers = [opening.body for opening in openings if isinstance(opening.body, Opening)]
+        right &= all(answer.closing == closing.digest for answer in answers)
+        if not right:
+            self.found("wrong-closing", file, round=t)
+        self._keys_of.append((t, used, [parts[i].body for i in used], asked, answers))
+        numbers = [getattr(parts[i].body, "numbers", b"") for i in used]
+        found = opened_sum(session, numbers, [answer.numbers for answer in answers])
+        basis = combined((closing.digest, *(opening.digest for opening in openings)))
+        if is_nonsense(session, t, found):
+            return basis, None
+        return basis, opened_mean(session, t, found, len(used))
+
+    def _check_keys(self) -> None:
+        """Check that everything was made with the ephemeral keys that are there."""
+        missing: set[int] = set()
+        for t, used, reports, asked, answers in self._keys_of:
+            members = (*used, *self.session.keeper_numbers)
+            keys = {i: self.digests.get(Slot(i, Kind.KEY, 0)) for i in members}
+            lacking = {i for i, key in keys.items() if key is None}
+            missing |= lacking
+            if lacking:
+                continue
+            known = {i: key for i, key in keys.items() if key is not None}
+            kept = [known[j] for j in self.session.keeper_numbers]
+            right = asked.keys == combined(known[i] for i in used)
+            right &= [answer.key for answer in answers] == kept
+            named = zip(used, reports, strict=True)
+            right &= all(getattr(body, "keys", b"") == combined((known[i], *kept)) for i, body in named)
+            if not right:
+                self.found("wrong-keys", round=t)
+        if missing:
+            self.found("missing-key", about=f"those of {self._names(missing)}")
 
     def mean(self, reports: Iterable[Message], counts: list[int] | None = None) -> tuple[int, ...]:
         """Return the mean of reports, exactly as coordinators and peers must take it."""
@@ -183,7 +256,7 @@ class Checker:
                 self.found("other-history", round=u, sender=agent)
         for t, message in sorted(self._open.items()):
             reports, used = self._reports[t], self.used[t]
-            absent = [i for i in used if i not in reports]
+            absent = [i for i in self._needed(used) if i not in reports]
             if absent:
                 self.lacks(t, COORDINATOR, absent)
             else:
@@ -191,8 +264,11 @@ class Checker:
         end = min(self._stops, default=self.rounds)
         if self.rounds > end:
             self.found("after-the-end", round=end)
-        if not (running or self.rounds in self._stops) and self.rounds < self.session.rounds:
+        if not (running or self.rounds in self._stops) and self.rounds < self.session.exchanges:
             self.found("unfinished", round=self.rounds)
+        if self.session.keepers:
+            self._check_keys()
+            self.found("masks-unproved")
 
     def _finish_graph(self, *, running: bool) -> None:
         said: list[dict[int, bytes]] = [{} for _ in range(self.session.n)]
@@ -326,14 +402,16 @@ class _File:
             found(name, self, round=_round(content), sender=message.sender, sentence=sentence)
             return
         slot = _slot(message)
-        if content.get("note") == "evidence":
+        if content.get("note") in ("evidence", "said"):
             self._note(content, message)
-        elif not isinstance(message.body, Report | Feedback | Stop | Done):
+        elif not isinstance(message.body, Report | Feedback | Stop | Done | Key | Closing | Opening):
             found("wrong-sender", self, sender=message.sender)
         elif not same(content, line_of(self.session, message)):
             found("altered-line", self, round=slot.round, sender=message.sender)
         elif self.ended:
             found("after-the-end", self, round=slot.round)
+        elif isinstance(message.body, Key):
+            self.checker.seen(message, slot, self)
         elif isinstance(message.body, Stop):
             self._stop(message, message.body)
         elif isinstance(message.body, Done):
@@ -345,7 +423,12 @@ class _File:
     def _note(self, content: Content, message: Message) -> None:
         if set(content) != {"note", "frame"}:
             self.checker.found("altered-line", self)
-        self.checker.evidence(message, self)
+        if content["note"] == "evidence":
+            self.checker.evidence(message, self)
+        elif isinstance(message.body, Closing | Opening):
+            self.checker.seen(message, _slot(message), self)
+        else:
+            self.checker.found("wrong-sender", self, sender=message.sender)
 
     def _stop(self, message: Message, body: Stop) -> None:
         if message.sender != COORDINATOR:
@@ -356,8 +439,10 @@ class _File:
             wrong = "missing-round" if body.update > self.round else "out-of-order"
             self.checker.found(wrong, self, round=self.round)
 
-    def _in_place(self, message: Message, body: Report | Feedback, first: bool) -> None:
-        if isinstance(body, Report):
+    def _in_place(self, message: Message, body: Report | Feedback | Closing | Opening, first: bool) -> None:
+        if isinstance(body, Closing | Opening):
+            self._part(message, body.round)
+        elif isinstance(body, Report):
             self._report(message, body, first)
         elif first:
             self._feedback(message, body)
@@ -367,11 +452,16 @@ class _File:
     def _report(self, message: Message, body: Report, first: bool) -> None:
         if first:
             self.checker.heard[message.sender, body.update] = body.heard
-            self.checker.said[body.update, message.sender] = message.numbers, body.exponent
-        if body.update > self.round:
-            self._next_round(body.update)
-        if body.update != self.round:
-            self.checker.found("out-of-order", self, round=body.update, sender=message.sender)
+            if not self.session.keepers:  # a masked message says nothing
+                self.checker.said[body.update, message.sender] = message.numbers, body.exponent
+        self._part(message, body.update)
+
+    def _part(self, message: Message, t: int) -> None:
+        """Keep a message that the feedback of its round is computed from."""
+        if t > self.round:
+            self._next_round(t)
+        if t != self.round:
+            self.checker.found("out-of-order", self, round=t, sender=message.sender)
         else:
             self.reports[message.sender] = message
 
@@ -391,7 +481,8 @@ class _File:
         elif body.before != self.before and self.before is not None:
             checker.found("broken-chain", self, round=t)
         checker.close(message, self.reports, self)
-        if any(i not in checker.used[t] and i != self.by for i in self.reports):
+        agents = [i for i in self.reports if 0 <= i < self.session.n]
+        if any(i not in checker.used[t] and i != self.by for i in agents):
             checker.found("unused-report", self, round=t)
         self.round, self.reports, self.before = t + 1, {}, message.digest
 
@@ -434,8 +525,10 @@ def _slot(message: Message) -> Slot:
     match body:
         case Report():
             return Slot(message.sender, Kind.REPORT, body.update)
-        case Feedback():
-            return Slot(message.sender, Kind.FEEDBACK, body.round)
+        case Feedback() | Closing() | Opening():
+            return Slot(message.sender, KINDS[type(body)], body.round)
+        case Key():
+            return Slot(message.sender, Kind.KEY, 0)
         case Done():
             return Slot(message.sender, Kind.DONE, body.update)
         case _:  # may be said again at another time: the message itself is its slot
