@@ -18,13 +18,14 @@ import numpy as np
 from tacit.law.geometric import fading_scale
 from tacit.mechanism.whole import nearest
 from tacit.protocol.codec import Codec, combined, digest, history
+from tacit.protocol.masks import Party, agree, mask, public_key
 from tacit.protocol.messages import KINDS, NOTHING_HEARD, Ask, Body, Done, Message, Present, Reason, Stop
-from tacit.protocol.records import Closed, Ended, Moved, Spoke
+from tacit.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verify.verdict import verify
-from tacit.testing import Harness, ScriptedNoise, known_key, known_session
+from tacit.testing import Harness, ScriptedNoise, known_ephemeral, known_key, known_session
 
 FILE = Path(__file__).parent / "reference" / "wire-vectors.json"
 
@@ -35,16 +36,20 @@ def vectors() -> dict[str, Any]:
     vector = known_session(2, 1, components=2, mixing=(0.5, 0.25), noise=(2.0, 3.0))
     ring = known_session(graph="path:3", rounds=2)
     once = known_session(2, 2, noise_kind="one-shot")
+    kept = known_session(3, 2, quorum=2, keepers=2)
+    kept_once = known_session(2, 3, components=2, noise_kind="one-shot", keepers=1)
     sessions = {"server": server, "vector": vector, "graph": ring, "one-shot": once}
+    sessions |= {"keepers": kept, "keepers-one-shot": kept_once}
     return {
         "about": "Test vectors of docs/reference/wire.md, made by docs/wire_vectors.py. Bytes are in hex.",
-        "keys": {_name(i): _key(i) for i in (COORDINATOR, 0, 1, 2)},
+        "keys": {_name(i): _key(i) for i in (COORDINATOR, 0, 1, 2, 3, 4)},
         "messagepack": [_packed(value) for value in _VALUES],
         "sessions": {name: _session(session) for name, session in sessions.items()},
         "scales": [_scale(c, q, u) for c, q, u in _SCALES],
         "exponents": {name: _exponents(session) for name, session in sessions.items()},
         "means": [{"numerator": a, "denominator": b, "rounded": nearest(a, b)} for a, b in _QUOTIENTS],
         "digests": _digests(),
+        "masks": [_mask(kept, i, j) for i in (0, 2) for j in (3, 4)],
         "frames": {name: _frames(session) for name, session in sessions.items()},
         "transcripts": {name: _transcripts(session) for name, session in sessions.items()},
     }
@@ -109,6 +114,25 @@ def _digests() -> dict[str, str]:
     return {"combined": combined([a, b]).hex(), "history": history(history(NOTHING_HEARD, [a]), [b]).hex()}
 
 
+def _mask(session: Session, i: int, j: int) -> dict[str, Any]:
+    """The secret of agent i and keeper j, and masks that follow from it."""
+    own, theirs = known_ephemeral(i), known_ephemeral(j)
+    agent, keeper = (
+        Party(session.member_name(k), session.key(k), public_key(known_ephemeral(k))) for k in (i, j)
+    )
+    secret = agree(own, public_key(theirs), session=session.id, agent=agent, keeper=keeper)
+    heard = bytes(range(32))
+    return {
+        "agent": i,
+        "keeper": j,
+        "ephemeral": {_name(k): known_ephemeral(k).hex() for k in (i, j)},
+        "public": {_name(k): public_key(known_ephemeral(k)).hex() for k in (i, j)},
+        "secret": secret.hex(),
+        "heard": heard.hex(),
+        "masks": [{"update": u, "bytes": mask(secret, u, heard, 36).hex()} for u in (0, 1, 300)],
+    }
+
+
 def _played(session: Session) -> Harness:
     """Play a session with noise that was decided before."""
     shape = (session.rounds, session.n) + ((session.components,) if session.components > 1 else ())
@@ -130,7 +154,9 @@ def _frames(session: Session) -> list[dict[str, Any]]:
     harness = _played(session)
     for number in harness.numbers:
         records = harness.ledgers[number].records()
-        found += [_frame(codec, record.frame) for record in records if isinstance(record, Spoke | Closed)]
+        kinds = Spoke | Closed | Shut | Disclosed
+        found += [_frame(codec, record.frame) for record in records if isinstance(record, kinds)]
+        found += [_frame(codec, r.frame) for r in records if isinstance(r, Keyed) and r.member == number]
     sender = COORDINATOR if session.coordinator is not None else 1
     said: list[tuple[int, Body]] = [(0, Present(0)), (sender, Ask(0)), (sender, Stop(0, Reason.OPERATOR))]
     said.append((0, Done(session.rounds, bytes(range(32)))))
@@ -157,7 +183,7 @@ def _transcripts(session: Session) -> list[dict[str, Any]]:
     ended = [*records[first][:last], Ended(1, Reason.OPERATOR)]
     kept = [_judged(session, {number: records[number] for number in every}, "everything that was used")]
     kept.append(_judged(session, {first: records[first][:last]}, "cut off after the first mean"))
-    if first == COORDINATOR and session.rounds > 1:
+    if first == COORDINATOR and session.exchanges > 1:
         kept.append(_judged(session, {first: ended}, "ended by the coordinator after the first round"))
     kept.append(_judged(session, {0: records[0]}, "one agent's alone"))
     changed = _judged(session, {number: records[number] for number in every}, "one number changed in words")

@@ -19,8 +19,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 CODES = {"sound": 0, "unsound": 1, "unreadable": 2, "unchecked": 7}
 COORDINATOR, NOTHING, LAWS = -1, bytes(32), ("fading", "one-shot", "constant")
-PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP = range(1, 7)
+PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING = range(1, 11)
 FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii"}
+FIELDS |= {KEY: "d", MASKED: "iibdd", CLOSING: "ibiddd", OPENING: "ibdd"}
+EXCHANGED = (REPORT, FEEDBACK, MASKED, CLOSING, OPENING)
+U_ORDER_8 = (325606250916557431795983626356110631294008115727848805560023387167927233504,
+             39382357235489614581723060781553021112529911719440698176882885853963445705823)  # fmt: skip
 TYPES = {"i": int, "f": float, "s": str, "b": bytes, "d": bytes, "l": list}  # d: of 32 bytes
 P, ORDER_8 = 2**255 - 19, 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
 SMALL_ORDER = {0, 1, P - 1, P, P + 1, ORDER_8, P - ORDER_8}
@@ -74,21 +78,27 @@ def unpack_at(d: bytes, at: int) -> tuple[Any, int]:
 class Session:  # ---- 2. the session, 3. the lattice ----------------------------------------------------
     def __init__(self, data: bytes) -> None:
         f = unpack(data)
-        require(type(f) is list, f[:1] == ["tacit session"], (len(f), f[1]) in {(18, 2), (19, 4)})
+        require(type(f) is list, f[:1] == ["tacit session"], (len(f), f[1]) in {(18, 2), (20, 3), (19, 4)})
+        keepers, self.wide = f[18:] if len(f) == 20 else ([], 0)  # bytes of a masked number
         self.name, roster, coordinator, self.edges, self.kind, self.mixing, self.noise, self.decay = f[2:10]
         self.rounds, self.lattice, _, self.components, _, self.quorum = f[10:16]
         self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + data).digest()
         self.names, keys = [typed(m, "sd")[0] for m in roster], [m[1] for m in roster]
         keys += [] if coordinator is None else typed([coordinator], "d")
+        self.n, self.m, self.kept = len(roster), len(keepers), [typed(k, "sd")[0] for k in keepers]
+        numbers = [*range(self.n), *([] if coordinator is None else [COORDINATOR])]
+        numbers += range(self.n, self.n + self.m)
+        keys += [k[1] for k in keepers]
         require(len(set(keys)) == len(keys), (coordinator is None) != (self.edges is None), self.kind in LAWS)
         require(*(int.from_bytes(key, "little") % 2**255 not in SMALL_ORDER for key in keys))
-        self.n, self.near = len(roster), [set[int]() for _ in roster]
-        self.keys = dict(zip([*range(self.n), COORDINATOR], keys, strict=False))
+        require(not keepers or (coordinator is not None and type(self.noise) is float and self.wide > 0))
+        self.near, self.keys = [set[int]() for _ in roster], dict(zip(numbers, keys, strict=True))
+        self.exchanges = 1 if keepers and self.kind == "one-shot" else self.rounds
         for i, j in self.edges or []:
             self.near[i].add(j)
             self.near[j].add(i)
         self.weights = f[18] if f[1] == 4 else None
-        require(f[1] == 2 or self.edges is not None)
+        require(f[1] != 4 or self.edges is not None)
         require(type(self.weights) is list or self.weights in {None, "metropolis"})
         self.counts = {(i, j): k for i, j, k in self.weights} if type(self.weights) is list else {}
         *_, self.state, self.bits, reach = typed(self.lattice, "ffiii")
@@ -97,11 +107,31 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
     def exponent(self, i: int, u: int) -> int:
         if self.kind == "one-shot" and u > 0:
             return int(self.state)
+        exact = self.scale(i, u)
+        power = exact.numerator.bit_length() - exact.denominator.bit_length()
+        return int(max(power - self.bits, self.state))
+
+    def scale(self, i: int, u: int) -> Fraction:
         c, q = (v[i] if type(v) is list else v for v in (self.noise, self.decay or 1.0))
         exact = Fraction(c) * Fraction(q) ** u
         extra = max(exact.numerator.bit_length() - 53, 0)  # bits that a double has no room for: rounded up
-        power = (-(-exact.numerator >> extra)).bit_length() + extra - exact.denominator.bit_length()
-        return int(max(power - self.bits, self.state))
+        return Fraction(-(-exact.numerator >> extra) << extra, exact.denominator)
+
+    def opened(self, t: int, parts: dict[int, "Frame"], used: list[int]) -> list[int]:  # with keepers
+        w, found = self.wide, [0] * self.components
+        for i, part in parts.items():
+            sign = (i in used) - (i >= self.n)
+            data = part.body[2 if i < self.n else 1] if sign else b""
+            for c in range(len(data) // w):
+                found[c] += sign * int.from_bytes(data[c * w : c * w + w])
+        half, shift = 1 << 8 * w - 1, self.exponent(0, t) - self.state
+        found = [(v + half) % (2 * half) - half for v in found]
+        scale = math.ceil(Fraction(self.scale(0, t)) / Fraction(2) ** (shift + self.state))
+        most = self.n * (self.limit >> shift) + self.m * 64 * scale
+        if any(abs(v) > most for v in found):
+            return []  # nonsense
+        means = [((v << shift + 1) + len(used)) // (2 * len(used)) for v in found]
+        return [max(-self.limit, min(self.limit, v)) for v in means]
 
     def share(self, i: int, j: int) -> Fraction:
         """How much agent i counts the message of j, up to a factor that is the same for all j."""
@@ -130,29 +160,45 @@ class Frame:  # ---- 4. frames -------------------------------------------------
         key.verify(frame[-64:], b"tacit message v1\0" + signed)
         b = self.body = typed(unpack(body), FIELDS[self.kind])
         self.digest, self.round = hashlib.sha256(signed).digest(), b[0]
-        self.slot = (self.sender, self.kind, self.round)
-        spoken = (FEEDBACK, ASK, STOP) if self.sender == COORDINATOR else (PRESENT, REPORT, ASK, DONE, STOP)
-        require(self.kind in spoken, 0 <= self.round <= s.rounds - (self.kind in (REPORT, FEEDBACK, ASK)))
-        require(self.kind != DONE or self.round == s.rounds, self.kind != STOP or 0 <= b[1] <= 2)
-        self.exponent, self.numbers, self.used = (b[1] if self.kind == REPORT else s.state), [0], [0]
-        require(self.kind != REPORT or self.exponent == s.exponent(self.sender, self.round))
+        if self.kind == KEY:
+            u, self.round = int.from_bytes(b[0], "little"), 0
+            require(u < P, u not in (0, 1, P - 1, *U_ORDER_8))
+        self.slot = (self.sender, REPORT if self.kind == MASKED else self.kind, self.round)
+        spoken = [FEEDBACK, ASK, STOP] if self.sender == COORDINATOR else [PRESENT, REPORT, ASK, DONE, STOP]
+        if s.m:
+            spoken = [KEY, MASKED, PRESENT, ASK, DONE, STOP] if self.sender >= 0 else [*spoken, CLOSING]
+            spoken = [KEY, OPENING, ASK, STOP] if self.sender >= s.n else spoken
+        require(self.kind in spoken, 0 <= self.round <= s.rounds - (self.kind == ASK))
+        require(self.kind not in EXCHANGED or self.round < s.exchanges)
+        require(self.kind != DONE or self.round == s.rounds, self.kind != STOP or 0 <= b[1] <= 4)
+        said = self.kind in (REPORT, MASKED)
+        self.exponent, self.numbers, self.used = (b[1] if said else s.state), [0], [0]
+        require(not said or self.exponent == s.exponent(self.sender, self.round))
+        masked = b[2] if self.kind == MASKED else b[1] if self.kind == OPENING else None
+        require(masked is None or len(masked) == s.wide * s.components)
         if self.kind in (REPORT, FEEDBACK):
             data, w = b[2 if self.kind == REPORT else 1], s.width
             require(len(data) == w * s.components)
             self.numbers = [int.from_bytes(data[k : k + w], signed=True) for k in range(0, len(data), w)]
             require(*(abs(x) <= s.limit >> self.exponent - s.state for x in self.numbers))
-        if self.kind == FEEDBACK:
-            self.used = [i for i in range(8 * len(b[2])) if b[2][i // 8] >> i % 8 & 1]
-            require(len(b[2]) == -(-s.n // 8), self.used[-1] < s.n, len(self.used) == b[3] >= s.quorum)
+        if self.kind in (FEEDBACK, CLOSING):
+            bits, count = b[2:4] if self.kind == FEEDBACK else b[1:3]
+            self.used = [i for i in range(8 * len(bits)) if bits[i // 8] >> i % 8 & 1]
+            require(len(bits) == -(-s.n // 8), self.used[-1] < s.n, len(self.used) == count >= s.quorum)
             self.unused = sorted(set(range(s.n)) - set(self.used))
 
     def words(self) -> dict[str, Any]:
         t, x = self.round, self.numbers if len(self.numbers) > 1 else self.numbers[0]
-        if self.kind == REPORT:
-            return {"round": t, "agent": self.sender, "update": t, "x": x, "exponent": self.exponent}
-        if self.kind == FEEDBACK:
-            return {"round": t, "y": x, "unused": self.unused}
-        return {"note": {DONE: "done", STOP: "stop"}[self.kind]}
+        if self.kind in (REPORT, MASKED):
+            words = {"round": t, "agent": self.sender, "update": t, "exponent": self.exponent}
+            return words | ({"x": x} if self.kind == REPORT else {})
+        if self.kind in (CLOSING, OPENING):
+            return {"round": t} | (
+                {"closing": self.used} if self.kind == CLOSING else {"keeper": self.sender}
+            )
+        notes = {DONE: "done", STOP: "stop", KEY: "key"}
+        heard = {"round": t, "y": x, "unused": self.unused} if self.kind == FEEDBACK else {}
+        return heard or {"note": notes[self.kind]}
 
 
 def parsed(line: bytes) -> Any:  # ---- 5. transcripts -------------------------------------------------
@@ -181,7 +227,8 @@ def header(s: Session, by: object) -> dict[str, Any]:
     words |= {} if s.decay is None else {"decay": s.decay}
     names = ("low", "high", "state_exponent", "bits", "reach_exponent")
     words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "name": s.name}
-    words |= {"by": by if by in s.names else "coordinator"}
+    words |= {"keepers": s.kept} if s.kept else {}
+    words |= {"by": by if by in [*s.names, *s.kept] else "coordinator"}
     return words | {"id": s.id.hex(), "session": base64.b64encode(s.data).decode()}
 
 
@@ -209,7 +256,11 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
             self.evidence.append(m)
             require(set(words) == {"note", "frame"})
             return
-        require(m.kind in (REPORT, FEEDBACK, DONE, STOP), not self.ended)
+        if words.get("note") == "said":
+            require(set(words) == {"note", "frame"}, m.kind in (CLOSING, OPENING))
+            self.wrong |= self.digests.setdefault(m.slot, m.digest) != m.digest
+            return
+        require(m.kind in (*EXCHANGED, DONE, STOP, KEY), not self.ended)
         require(same(words, m.words() | {"frame": words["frame"]}))
         if m.kind != STOP:
             first = self.digests.setdefault(m.slot, m.digest) == m.digest
@@ -218,9 +269,9 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
             self.ended = True
             self.stops.append(m.round)
             self.wrong |= m.round != self.round
-        if first and m.kind in (REPORT, DONE):
-            self.heard[m.sender, m.round] = m.body[-1]
-        if m.kind == REPORT:
+        if first and m.kind in (REPORT, MASKED, DONE):
+            self.heard[m.sender, m.round] = m.body[3 if m.kind == MASKED else -1]
+        if m.kind in EXCHANGED and m.kind != FEEDBACK:
             if m.round > self.round:
                 self.wrong |= m.round > self.round + self.graph
                 self.round, self.reports, self.before = m.round, {}, b""
@@ -249,13 +300,13 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
         right = sum(map(self.peer, range(self.s.n), [running] * self.s.n)) if self.graph else self.server()
         for m in self.evidence:
             last = self.digests.get((COORDINATOR, FEEDBACK, m.round - 1))
-            if m.kind in (REPORT, FEEDBACK, DONE):
+            if m.kind in (*EXCHANGED, DONE, KEY):
                 self.wrong |= self.digests.setdefault(m.slot, m.digest) != m.digest
             self.wrong |= m.kind == FEEDBACK and last not in (None, m.body[5])
         rounds = max([*self.feedback, *(t for t, _ in self.means)], default=-1) + 1
         self.wrong |= rounds > min(self.stops, default=rounds)
         self.gap |= rounds == 0 or bool(self.lacking - set(self.means))
-        self.gap |= not (self.graph or running or rounds in self.stops) and rounds < self.s.rounds
+        self.gap |= not (self.graph or running or rounds in self.stops) and rounds < self.s.exchanges
         word = "unsound" if self.wrong else "unchecked" if self.gap else "sound"
         y = self.feedback[max(self.feedback)][0].numbers if self.feedback else []
         said = [math.ldexp(float(v), self.s.state) for v in y] or None
@@ -268,11 +319,38 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
             self.wrong |= feedback not in (None, heard)
         right = 0
         for m, there in self.feedback.values():
+            if self.s.m:
+                right += self.kept(m, there)
+                continue
             reports, full = [there[i] for i in m.used if i in there], set(m.used) <= set(there)
             good = full and combined(r.digest for r in reports) == m.body[4]
             good = good and self.s.mean(reports) == m.numbers
             self.gap, self.wrong, right = self.gap or not full, self.wrong or full > good, right + good
         return right
+
+    def kept(self, m: Frame, there: dict[int, Frame]) -> bool:  # 9. with keepers
+        keepers = range(self.s.n, self.s.n + self.s.m)
+        if not {*m.used, *keepers, COORDINATOR} <= set(there):
+            self.gap = True
+            return False
+        closing, openings, used = there[COORDINATOR], [there[j] for j in keepers], [there[i] for i in m.used]
+        good = closing.used == m.used and closing.body[4] == m.body[5]
+        good &= closing.body[3] == combined(r.digest for r in used)
+        good &= all(o.body[2] == closing.digest for o in openings)
+        good &= m.body[4] == combined([closing.digest, *(o.digest for o in openings)])
+        good &= self.s.opened(m.round, there, m.used) == m.numbers
+        keys = {i: self.digests.get((i, KEY, 0), b"") for i in (*m.used, *keepers)}
+        if all(keys.values()):
+            own = [keys[j] for j in keepers]
+            fits = (
+                closing.body[5] == combined(keys[i] for i in m.used) and [o.body[3] for o in openings] == own
+            )
+            fits &= all(r.body[4] == combined([keys[r.sender], *own]) for r in used)
+            self.wrong |= not fits
+        else:
+            self.gap = True
+        self.wrong |= not good
+        return bool(good)
 
     def peer(self, i: int, running: bool) -> int:
         said = {u: heard for (j, u), heard in self.heard.items() if j == i}
