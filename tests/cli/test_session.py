@@ -15,7 +15,7 @@ def test_it_runs_until_the_noise_has_faded_and_agents_agree():
     assert short.rounds > short.design.promise.rounds
     ring = play(Graph.load("path:8"), epsilon=1.0, mixing=0.9, source="uniform:0:1", seed=0)
     assert ring.rounds == settled(ring.design) == ring.design.promise.rounds
-    assert np.ptp(ring.execution.theta[-1]) <= ring.design.promise.tolerance
+    assert np.ptp(ring.history.theta[-1]) <= ring.design.promise.tolerance
 
 
 def test_the_number_of_rounds_may_be_given():
@@ -28,7 +28,7 @@ def test_the_spread_of_made_up_values_is_known():
 
 def test_the_table_follows_the_average():
     session = play(4, epsilon=1.0, mixing=0.5, source="uniform:0:1", seed=3, rounds=5)
-    table, theta = session.table(), session.execution.theta
+    table, theta = session.table(), session.history.theta
     assert table["deviation"] == pytest.approx(theta.mean(axis=1) - theta[0].mean())
     assert table["spread"] == pytest.approx(np.ptp(theta, axis=1))
     assert table["radius_0.05"][-1] == pytest.approx(accuracy.radius(session.mechanism, 0.05, 5), rel=1e-6)

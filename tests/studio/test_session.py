@@ -29,9 +29,9 @@ def test_the_session_is_that_of_the_seed(played):
     mechanism = played.plan.design.mechanism
     values = read_values("uniform:0:10", 12, 7)
     noise = SimulatedNoise(7).draw(mechanism.law, 15, 12)
-    np.testing.assert_array_equal(played.execution.theta, mechanism.execute(values, noise).theta)
+    np.testing.assert_array_equal(played.history.theta, mechanism.execute(values, noise).theta)
     assert played.target == pytest.approx(values.mean())
-    np.testing.assert_allclose(played.average, played.execution.theta.mean(axis=1))
+    np.testing.assert_allclose(played.average, played.history.theta.mean(axis=1))
     assert perform(ROUND, 8).target != played.target
 
 
@@ -57,7 +57,7 @@ def test_only_the_past_is_drawn(played):
     for t in (0, 4, 15):
         series = {one["name"]: one["data"] for one in charts_watch.trajectories(played, t, 3)["series"]}
         assert len(series["agent 0"]) == len(series["average of all"]) == t + 1
-        assert series["chosen agent"][t][1] == pytest.approx(played.execution.theta[t, 3], rel=1e-5)
+        assert series["chosen agent"][t][1] == pytest.approx(played.history.theta[t, 3], rel=1e-5)
         assert len(charts_watch.spent(played, t)["series"][0]["data"]) == t + 1
     json.dumps(charts_watch.trajectories(played, 15, 0), allow_nan=False)
 
@@ -66,7 +66,7 @@ def test_agents_are_coloured_by_their_distance_from_the_target(played):
     nodes = charts_watch.network(played, 0, 2)["series"][0]["data"]
     assert len(nodes) == 13  # and the server
     assert len(edges(played)) == 12
-    start = played.execution.theta[0] - played.target
+    start = played.history.theta[0] - played.target
     farthest = nodes[int(np.argmax(np.abs(start)))]["itemStyle"]["color"]
     assert farthest == ("#d55e00" if start[np.argmax(np.abs(start))] > 0 else "#0072b2")
     assert charts_watch._colour(0.0) == "#cdd0d4"
@@ -86,14 +86,12 @@ def test_a_graph_is_drawn_where_it_lies():
 def test_the_belief_is_the_auditors(played, adversary):
     made = scene(Watching(ROUND, "7", "0", adversary, "1-3, 5"))
     told = (1, 2, 3, 5) if adversary in ("compromised", "insiders") else ()
-    truth = belief(
-        made.session.execution, 0, prior=(0, 10), adversary=adversary, compromised=told, points=161
-    )
+    truth = belief(made.session.history, 0, prior=(0, 10), adversary=adversary, compromised=told, points=161)
     np.testing.assert_array_equal(made.belief.density, truth.density)
     options = charts_watch.density(made.belief, made.session, 9)
     now = next(series for series in options["series"] if series["name"] == "now")
     np.testing.assert_allclose(np.array(now["data"])[:, 1], truth.density[9], rtol=1e-5)
-    start = made.session.execution.theta[0, 0]
+    start = made.session.history.theta[0, 0]
     assert now["markLine"]["data"][0]["xAxis"] == pytest.approx(start, rel=1e-5)
     band = charts_watch.interval(made.belief, made.session, 9)["series"][1]["data"]
     assert len(band) == 10

@@ -153,8 +153,8 @@ def belief(
     --------
     >>> from tacit import ClientServer, Fading
     >>> mechanism = ClientServer(Fading(sigma=0.8, c=10, q=0.6), agents=2)
-    >>> execution = mechanism.execute([21.0, 19.0], [[4.0, -9.0], [-2.0, 5.0]])
-    >>> seen = belief(execution, agent=0, prior=(0, 50))
+    >>> history = mechanism.execute([21.0, 19.0], [[4.0, -9.0], [-2.0, 5.0]])
+    >>> seen = belief(history, agent=0, prior=(0, 50))
     >>> seen.mean.round(2)
     array([25.  , 25.  , 22.44])
     >>> [(round(float(a), 1), round(float(b), 1)) for a, b in zip(seen.low, seen.high)]

@@ -170,8 +170,8 @@ def log_likelihood_ratio(view: AgentHistory, theta: npt.ArrayLike, other: npt.Ar
     Examples
     --------
     >>> from tacit import ClientServer, Fading
-    >>> execution = ClientServer(Fading(0.8, 10, 0.6), agents=1).execute([1.0], [[5.0], [3.0]])
-    >>> log_likelihood_ratio(execution.of(0), 1.0, 0.0).round(6)
+    >>> history = ClientServer(Fading(0.8, 10, 0.6), agents=1).execute([1.0], [[5.0], [3.0]])
+    >>> log_likelihood_ratio(history.of(0), 1.0, 0.0).round(6)
     array([0.133333])
     """
     return np.asarray(log_likelihood_ratios(view, theta, other).sum(axis=1))

@@ -166,8 +166,8 @@ def reconstruct(view: AgentHistory, prior: Prior | None = None, *, rounds: int |
     Examples
     --------
     >>> from tacit import ClientServer, OneShot
-    >>> execution = ClientServer(OneShot(0.8, 10), agents=1).execute([1.0], [[5.0]])
-    >>> low, high = reconstruct(execution.of(0)).interval(0.95)
+    >>> history = ClientServer(OneShot(0.8, 10), agents=1).execute([1.0], [[5.0]])
+    >>> low, high = reconstruct(history.of(0)).interval(0.95)
     >>> low.round(3), high.round(3)
     (array([-23.957]), array([35.957]))
     """

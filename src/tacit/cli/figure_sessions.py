@@ -66,7 +66,7 @@ def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Draw
     def draw() -> Figure:
         from tacit.plots.trajectories import draw_trajectories
 
-        return draw_trajectories(session.execution, session.fan)
+        return draw_trajectories(session.history, session.fan)
 
     facts = {"epsilon": asked["epsilon"], "seed": asked["seed"], "agents": session.mechanism.n}
     return Drawing(facts, session.table(), draw)
@@ -86,7 +86,7 @@ def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Draw
 def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing:
     """A graph coloured by the states of its agents, in one simulated session."""
     session = _play(None, graph, asked)
-    execution = session.execution
+    history = session.history
     if after is not None and max(after) > session.rounds:
         raise StateError(
             f"after must be at most {session.rounds}, the rounds that are run, got {max(after)}."
@@ -95,12 +95,12 @@ def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing
     def draw() -> Figure:
         from tacit.plots.graph import draw_graph
 
-        return draw_graph(execution, after)
+        return draw_graph(history, after)
 
     numbers = {
         "round": range(session.rounds + 1),
-        "lowest": execution.theta.min(axis=1),
-        "highest": execution.theta.max(axis=1),
+        "lowest": history.theta.min(axis=1),
+        "highest": history.theta.max(axis=1),
     }
     facts = {"epsilon": asked["epsilon"], "seed": asked["seed"], "agents": session.mechanism.n}
     return Drawing(facts, numbers, draw)
@@ -160,14 +160,14 @@ def belief(
         raise ParameterError("--range must be two numbers LO,HI, and must be given with values from a file.")
     session = _play(agents, graph, asked)
     seen = believed(
-        session.execution, agent, prior=(prior[0], prior[1]), adversary=adversary, compromised=compromised,
+        session.history, agent, prior=(prior[0], prior[1]), adversary=adversary, compromised=compromised,
         level=level,
     )  # fmt: skip
 
     def draw() -> Figure:
         from tacit.plots.belief import draw_belief
 
-        return draw_belief(seen, float(session.execution.theta[0, agent]))
+        return draw_belief(seen, float(session.history.theta[0, agent]))
 
     facts = {
         "epsilon": asked["epsilon"],

@@ -43,7 +43,7 @@ class SimulatedRun:
         return int(self.dataset.attrs["rounds"])
 
     @cached_property
-    def execution(self) -> History:
+    def history(self) -> History:
         """Everything that happened."""
         return history_of(self.dataset, self.mechanism)
 
@@ -55,16 +55,16 @@ class SimulatedRun:
     @property
     def target(self) -> float:
         """The (weighted) average of the values."""
-        return float(accuracy.target(self.mechanism, self.execution.theta[0]))
+        return float(accuracy.target(self.mechanism, self.history.theta[0]))
 
     def table(self) -> dict[str, Any]:
         """Return the average's path and the fan around its target, per round."""
-        path = self.execution.theta @ accuracy.weights(self.mechanism)
+        path = self.history.theta @ accuracy.weights(self.mechanism)
         pairs = zip(self.fan.failure_probability, self.fan.radius, strict=True)
         return {
             "round": np.arange(self.rounds + 1),
             "deviation": path - path[0],
-            "spread": np.ptp(self.execution.theta, axis=1),
+            "spread": np.ptp(self.history.theta, axis=1),
             **{f"radius_{b:g}": row for b, row in pairs},
         }
 

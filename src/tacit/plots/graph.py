@@ -41,7 +41,7 @@ def layout(graph: Graph) -> FloatArray:
 
 
 def draw_graph(
-    execution: History,
+    history: History,
     rounds: Sequence[int] | None = None,
     unit: str = "state, in units of the values",
     places: FloatArray | None = None,
@@ -50,29 +50,29 @@ def draw_graph(
 
     Parameters
     ----------
-    execution : History
+    history : History
         On a graph, with states that are numbers. It shows private values: draw made-up ones.
     rounds : numbers of rounds, optional
         After how many rounds; by default 0, when a quarter of the disagreement is left, and all.
     places : array, shape (n, 2), optional
         Where the agents are; by default neighbours are near each other.
     """
-    mechanism = execution.mechanism
+    mechanism = history.mechanism
     if not isinstance(mechanism, Distributed):
         raise StateError("a graph is drawn for agents on a graph: around a server all would hear all.")
-    if execution.theta.ndim != 2:
+    if history.theta.ndim != 2:
         raise StateError("a graph is coloured by states that are numbers, not vectors.")
-    shown = _chosen(execution.theta) if rounds is None else sorted(set(rounds))
-    if not shown or not (0 <= shown[0] and shown[-1] <= execution.rounds):
-        raise StateError(f"rounds must be numbers from 0 to {execution.rounds}, got {list(rounds or ())}.")
+    shown = _chosen(history.theta) if rounds is None else sorted(set(rounds))
+    if not shown or not (0 <= shown[0] and shown[-1] <= history.rounds):
+        raise StateError(f"rounds must be numbers from 0 to {history.rounds}, got {list(rounds or ())}.")
     where = layout(mechanism.graph) if places is None else places
-    low, high = float(execution.theta.min()), float(execution.theta.max())
+    low, high = float(history.theta.min()), float(history.theta.max())
     with styled():
         figure = canvas(0.4 + 3.1 * len(shown), 3.7)
         panels = np.atleast_1d(figure.subplots(1, len(shown)))
         for ax, t in zip(panels, shown, strict=True):
-            dots = _agents(ax, mechanism.graph, where, execution.theta[t], (low, high))
-            spread = float(np.ptp(execution.theta[t]))
+            dots = _agents(ax, mechanism.graph, where, history.theta[t], (low, high))
+            spread = float(np.ptp(history.theta[t]))
             ax.set_title(f"after {counted(t, 'round')}" if t else "before the first round")
             ax.text(
                 0.0, -0.02, f"farthest apart: {spread:.3g}", transform=ax.transAxes, color=GREY, fontsize=8.5

@@ -29,7 +29,7 @@ from tacit.plots.trajectories import draw_trajectories
 def show(result: object) -> Figure:
     """Return the picture of a result; in a notebook it shows itself.
 
-    A belief, the report of an audit, a comparison, an execution (of which it shows the private
+    A belief, the report of an audit, a comparison, a history (of which it shows the private
     states), and the numbers of `tacit.plots.curves` and `tacit.plots.runs`.
 
     Examples
@@ -54,5 +54,5 @@ show.register(runs.LossCurves, draw_loss)
 
 
 @show.register
-def _(execution: History) -> Figure:
-    return draw_trajectories(execution, fan(execution.mechanism, execution.rounds))
+def _(history: History) -> Figure:
+    return draw_trajectories(history, fan(history.mechanism, history.rounds))

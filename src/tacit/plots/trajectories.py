@@ -1,4 +1,4 @@
-"""States over the rounds of one execution, in the fan of the exact radius."""
+"""States over the rounds of one run, in the fan of the exact radius."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from tacit.theory import accuracy
 _MOST_LINES = 200
 
 
-def draw_trajectories(execution: History, promised: Fan, unit: str = "value") -> Figure:
+def draw_trajectories(history: History, promised: Fan, unit: str = "value") -> Figure:
     """Draw every agent's state, their weighted average, and where it was promised to be.
 
     For states that are numbers. It shows private values: draw made-up ones.
     """
-    if execution.theta.ndim != 2:
+    if history.theta.ndim != 2:
         raise StateError("trajectories are drawn for states that are numbers, not vectors.")
-    mechanism = execution.mechanism
+    mechanism = history.mechanism
     weights = accuracy.weights(mechanism)
-    target = float(weights @ execution.theta[0])
-    t = np.arange(execution.rounds + 1, dtype=np.float64)
+    target = float(weights @ history.theta[0])
+    t = np.arange(history.rounds + 1, dtype=np.float64)
     with styled():
         figure = canvas(6.4, 4.4)
         ax = figure.subplots()
         _draw_fan(ax, t, target, promised)
         step = max(1, mechanism.n // _MOST_LINES)
-        ax.plot(t, execution.theta[:, ::step], color=GREY, lw=0.7, alpha=0.7)
+        ax.plot(t, history.theta[:, ::step], color=GREY, lw=0.7, alpha=0.7)
         ax.plot(
             t[:1].repeat(mechanism.n)[::step],
-            execution.theta[0, ::step],
+            history.theta[0, ::step],
             "o",
             color=GREY,
             ms=3,
             clip_on=False,
         )
         ax.axhline(target, color=INK, lw=1, linestyle=(0, (5, 3)))
-        path = execution.theta @ weights
+        path = history.theta @ weights
         ax.plot(t, path, color=RED, lw=2)
         _labels(ax, t, path, target, accuracy.reaches_average(mechanism))
-        ax.set_xlim(0, execution.rounds)
+        ax.set_xlim(0, history.rounds)
         ax.set_xlabel("round")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_ylabel(unit)

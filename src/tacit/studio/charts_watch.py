@@ -42,7 +42,7 @@ def _level(y: float, words: str, colour: str = INK) -> Options:
 
 def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
     """Draw states up to round t, in the fan of the exact radius around the target."""
-    theta, unit = session.execution.theta, _unit(session)
+    theta, unit = session.history.theta, _unit(session)
     rounds = np.arange(session.rounds + 1.0)
     options = frame("round", with_unit("state,", unit) if unit else "state")
     options["series"] = []
@@ -70,7 +70,7 @@ def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
 def network(session: WatchedRun, t: int, agent: int) -> Options:
     """Draw who talks to whom: blue is below the target, orange above, grey agrees with it."""
     assert session.places is not None
-    theta = session.execution.theta
+    theta = session.history.theta
     reach = float(np.max(np.abs(theta[0] - session.target))) or 1.0
     size = 14 if session.agents <= 60 else 9 if session.agents <= 150 else 6
     nodes = [
@@ -128,7 +128,7 @@ def spent(session: WatchedRun, t: int) -> Options:
 
 def density(found: Belief, session: WatchedRun, t: int) -> Options:
     """Draw what is believed after t rounds, beside the truth and the belief before."""
-    unit, truth = _unit(session), float(session.execution.theta[0, found.agent])
+    unit, truth = _unit(session), float(session.history.theta[0, found.agent])
     options = frame(
         with_unit("value of the chosen agent,", unit) if unit else "value of the chosen agent", "belief"
     )
@@ -149,7 +149,7 @@ def density(found: Belief, session: WatchedRun, t: int) -> Options:
 
 def interval(found: Belief, session: WatchedRun, t: int) -> Options:
     """Draw where the adversary believes the value to be, round by round, beside the truth."""
-    unit, truth = _unit(session), float(session.execution.theta[0, found.agent])
+    unit, truth = _unit(session), float(session.history.theta[0, found.agent])
     options = frame("round", with_unit("value,", unit) if unit else "value")
     past = found.rounds[: t + 1].astype(np.float64)
     name = f"{percent(found.level)} sure"

@@ -195,7 +195,7 @@ class WatchPage:
         redraw(self._density, charts_watch.density(found, session, t))
         redraw(self._interval, charts_watch.interval(found, session, t))
         low, mean, high = (near(float(row[t]), 3) for row in (found.low, found.mean, found.high))
-        truth = near(float(session.execution.theta[0, found.agent]), 3)
+        truth = near(float(session.history.theta[0, found.agent]), 3)
         learned, most = (shown_up(float(row[t]), 3) for row in (found.learned, found.promised))
         self._verdict.set_text(
             f"After round {t} its best guess is {with_unit(mean, unit)}, and it is {percent(found.level)} "

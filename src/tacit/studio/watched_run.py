@@ -42,7 +42,7 @@ class WatchedRun:
 
     plan: PlanAnswer
     seed: int
-    execution: History
+    history: History
     fan: Fan
     average: FloatArray  # of the states, weighted as in the target; one per round
     target: float
@@ -52,12 +52,12 @@ class WatchedRun:
     @property
     def rounds(self) -> int:
         """How many rounds were played."""
-        return self.execution.rounds
+        return self.history.rounds
 
     @property
     def agents(self) -> int:
         """How many agents took part."""
-        return self.execution.mechanism.n
+        return self.history.mechanism.n
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,15 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
     # The stream of `tacit simulate`: the same seed makes up the same values there.
     values = np.random.default_rng([seed, 0x7AC17]).uniform(*question.span, mechanism.n)
     noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n)
-    execution = mechanism.execute(values, noise)
+    history = mechanism.execute(values, noise)
     weights = accuracy.weights(mechanism)
     epsilons = [privacy.epsilon(mechanism.law, t) for t in range(rounds + 1)]
     return WatchedRun(
         plan=found,
         seed=seed,
-        execution=execution,
+        history=history,
         fan=fan(mechanism, rounds, (0.5, found.design.promise.failure_probability)),
-        average=execution.theta @ weights,
+        average=history.theta @ weights,
         target=float(weights @ values),
         spent=np.array([product_up(epsilon, question.scope.adjacency) for epsilon in epsilons]),
         places=places(question.graph, mechanism.n),
@@ -179,7 +179,7 @@ def believe(session: WatchedRun, agent: int, adversary: Adversary, compromised: 
     question = session.plan.question
     assert question is not None
     return belief(
-        session.execution,
+        session.history,
         agent,
         prior=question.span,
         adversary=adversary,

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.history import History
+from tacit.history.value import closed_pairs
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.theory.accuracy import weights
@@ -384,10 +385,7 @@ def everyone(mechanism: Mechanism, rounds: int, lattice: Lattice | None = None) 
     """Return a run in which nobody was ever late or missing."""
     if not isinstance(mechanism, Distributed):
         return server(mechanism, [np.arange(mechanism.n)] * rounds, lattice=lattice)
-    own = np.arange(mechanism.n)
-    rows = np.repeat(own, mechanism.graph.degrees)
-    pairs = np.vstack([np.column_stack([own, own]), np.column_stack([rows, mechanism.graph.indices])])
-    return graph(mechanism, [pairs] * rounds, lattice=lattice)
+    return graph(mechanism, [closed_pairs(mechanism)] * rounds, lattice=lattice)
 
 
 def _agents(listed: npt.ArrayLike, n: int, what: str) -> IntArray:
