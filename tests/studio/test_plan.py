@@ -48,7 +48,7 @@ def test_the_command_gives_the_numbers_of_the_page(name):
     found = plan(FORMS[name])
     done, answer = command(found.command)
     assert done.exit_code == 0, done.output
-    shown = {line.name: line.value for lines in found.quantities.values() for line in lines}
+    shown = {line.name: line.value for lines in found.summary.sections.values() for line in lines}
     for key, line in {
         "loss": "loss",
         "epsilon": "epsilon",
@@ -58,7 +58,7 @@ def test_the_command_gives_the_numbers_of_the_page(name):
         assert shown[line] == shown_up(answer[key]), line
     assert shown["one-shot"] == shown_up(answer["one_shot"]["radius"])
     assert shown["rounds"] == f"{answer['rounds']:,}"
-    assert found.notes == tuple(answer["notes"])
+    assert found.design.notes() == answer["notes"]
     assert found.design.mechanism.n == answer["agents"]
 
 
@@ -245,7 +245,7 @@ def test_a_radius_for_one_component_and_for_all_is_that_of_a_session(components)
     roster = Roster(tuple(Member(f"agent-{i}", key) for i, key in enumerate(keys[:6])), keys[6])
     session = draft("s", roster, Question(tolerance=50.0, **asked), expires=2**33).promise(0.05)
     found = plan(form)
-    shown = {line.name: float(line.value) for line in found.quantities["Accuracy"]}
+    shown = {line.name: float(line.value) for line in found.summary.sections["Accuracy"]}
     assert shown["radius"] == pytest.approx(session.theory.radius, rel=1e-5)
     assert shown["all components"] == pytest.approx(session.theory.radius_all_components, rel=1e-5)
     assert f"In all {components} components together" in found.plain
@@ -255,7 +255,7 @@ def test_a_radius_for_one_component_and_for_all_is_that_of_a_session(components)
 def test_one_number_per_value_is_not_called_a_component():
     found = plan(METERS)
     assert "component" not in found.plain
-    assert "all components" not in {line.name for line in found.quantities["Accuracy"]}
+    assert "all components" not in {line.name for line in found.summary.sections["Accuracy"]}
 
 
 def test_a_wide_radius_is_warned_about():

@@ -30,9 +30,9 @@ from tacit.audit.reconstruction import Posterior, Prior, from_kinks, kinks
 from tacit.errors import ParameterError, StateError
 from tacit.history import AgentHistory, History
 from tacit.mechanism import ClientServer
+from tacit.report import Grid, Shown, near
 from tacit.rounding import product_up, shown_up
 from tacit.theory.privacy import epsilon
-from tacit.theory.tables import html_table, shown_near
 
 Adversary = Literal["eavesdropper", "server", "compromised", "insiders"]
 """Who may be listening, by what is seen."""
@@ -41,7 +41,7 @@ ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Belief:
+class Belief(Shown):
     """What an adversary believes after 0, 1, …, T rounds; row t of every array is after t rounds.
 
     Attributes
@@ -96,20 +96,21 @@ class Belief:
         names = ("mean", "low", "high", "learned", "promised", "epsilon")
         return {"round": self.rounds, **{name: getattr(self, name) for name in names}}
 
-    def _repr_html_(self) -> str:
+    def summary(self) -> Grid:
+        """Return what is believed after some of the rounds, for people."""
         last = int(self.rounds[-1])
         some = sorted({t for t in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, last) if t <= last})
         rows = [
             (
                 str(t),
-                shown_near(self.mean[t]),
-                f"{shown_near(self.low[t])} to {shown_near(self.high[t])}",
+                near(self.mean[t]),
+                f"{near(self.low[t])} to {near(self.high[t])}",
                 shown_up(self.epsilon[t]),
             )
             for t in some
         ]
         title = f"What is believed about the start of agent {self.agent} ({self.adversary})"
-        return html_table(title, ("rounds", "mean", f"{100 * self.level:g}% interval", "ε so far"), rows)
+        return Grid(title, ("rounds", "mean", f"{100 * self.level:g}% interval", "ε so far"), rows)
 
     def __repr__(self) -> str:
         return f"<Belief about agent {self.agent} ({self.adversary}), {self.rounds[-1]} rounds>"

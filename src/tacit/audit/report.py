@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from tacit.rounding import shown_up
-from tacit.theory.tables import html_table
+from tacit.report import Row, Shown, Summary, down, near, up
 
 Verdict = Literal["pass", "alarm", "skipped"]
 
@@ -46,6 +45,15 @@ class AuditFinding:
     loss: float | None = None
     promised: float | None = None
 
+    def row(self) -> Row:
+        """Return the test, its verdict and what it saw."""
+        detail = self.detail
+        if self.loss is not None:
+            detail += f"; loss at least {down(self.loss, 4)} of {up(self.promised or 0, 4)}"
+        elif self.p_value is not None:
+            detail += f"; probability {self.p_value:.2g}"
+        return Row(self.test, "ALARM" if self.verdict == "alarm" else self.verdict, detail)
+
 
 @dataclass(frozen=True)
 class LossCurve:
@@ -57,7 +65,7 @@ class LossCurve:
 
 
 @dataclass(frozen=True)
-class AuditReport:
+class AuditReport(Shown):
     """The result of an audit.
 
     Attributes
@@ -119,13 +127,23 @@ class AuditReport:
             "not_proved": list(NOT_PROVED),
         }
 
-    def _repr_html_(self) -> str:
-        verdict = "no alarm" if self.passed else f"{len(self.alarms)} alarms"
-        title = f"{self.subject} ({self.declared}): {verdict} in {self.transcripts:,} sessions"
-        loss = []
-        if self.promised is not None:
-            loss.append(("loss promised", "at most", shown_up(self.promised)))
-        if self.measured is not None:
-            loss.append(("loss measured", "at least", shown_up(-self.measured).removeprefix("-")))
-        found = [(finding.test, finding.verdict, finding.detail) for finding in self.findings]
-        return html_table(title, ("test", "verdict", "seen"), [*loss, *found], (*self.notes, *NOT_PROVED))
+    def summary(self) -> Summary:
+        """Return the verdict for people: losses rounded to the safe side, every test, and its limits."""
+        sections = {"Loss": self._loss_rows(), "Tests": [finding.row() for finding in self.findings]}
+        title = f"{'PASS' if self.passed else 'ALARM'}: {self.subject} ({self.declared})"
+        rate = f"{self.failure_probability:g}"
+        alarmed = (f"If all were as declared, an alarm would have a probability of at most {rate}.",)
+        notes = (*self.notes, *(NOT_PROVED if self.passed else alarmed))
+        return Summary(title, {name: rows for name, rows in sections.items() if rows}, notes)
+
+    def _loss_rows(self) -> list[Row]:
+        if self.promised is None or self.measured is None or not self.distance:
+            return []
+        apart = f"starts {near(self.distance)} apart, {self.rounds} rounds"
+        share = self.adjacency / self.distance
+        each = f"at least, of {up(self.promised * share)} promised for {near(self.adjacency)}"
+        return [
+            Row("promised", up(self.promised), f"at most, {apart}"),
+            Row("measured", down(self.measured, 4), f"at least, {self.transcripts:,} sessions"),
+            Row("per adjacency", down(self.measured * share, 4), each),
+        ]

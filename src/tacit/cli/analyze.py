@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.cli import options, output
+from tacit.report import Row
 
 if TYPE_CHECKING:
     from tacit.mechanism import Mechanism
@@ -53,23 +55,16 @@ def _assumption(mechanism: Mechanism) -> dict[str, Any] | None:
 
 
 def _print(made: Promise, premise: dict[str, Any] | None) -> None:
-    from tacit.cli.promises import accuracy_rows, agreement_rows, describe, privacy_rows, target_notes
-    from tacit.theory.advice import keeper_warnings
-
-    sections = {
-        "Privacy": privacy_rows(made),
-        "Accuracy": accuracy_rows(made),
-        "Agreement": agreement_rows(made),
-    }
+    told = made.summary()
+    sections = dict(told.sections)
     if premise:
         words = {True: "holds", False: "does not hold"}
         sections["Assumption 1"] = [
-            ("as printed", words[premise["as_printed"]], "λ_N < M²/(2m), a slip of the paper"),
-            (
+            Row("as printed", words[premise["as_printed"]], "λ_N < M²/(2m), a slip of the paper"),
+            Row(
                 "as needed",
                 words[premise["as_needed"]],
                 "λ_N < 2m/M², which its proof uses; agents agree without it",
             ),
         ]
-    notes = [*target_notes(made), *keeper_warnings(made.mechanism.keepers)]
-    output.print_report(describe(made.mechanism), sections, notes)
+    output.print_summary(replace(told, sections=sections))

@@ -17,7 +17,7 @@ from tacit.files import whole_file
 
 if TYPE_CHECKING:
     from tacit.audit.examination import Progress
-    from tacit.audit.report import AuditFinding, AuditReport
+    from tacit.audit.report import AuditReport
     from tacit.audit.subjects import Subject
     from tacit.mechanism import Mechanism
 
@@ -104,7 +104,7 @@ def command(
     if as_json:
         output.print_json({**report.as_dict(), "file": out})
     else:
-        _print(report)
+        output.print_summary(report.summary())
         if out is not None:
             click.echo(f"Drawn: {out}")
     ctx.exit(0 if report.passed else ALARM)
@@ -205,45 +205,3 @@ def _draw(report: AuditReport, out: Path) -> None:
 
     with whole_file(out) as part:
         save(draw_audit(report), part)
-
-
-def _print(report: AuditReport) -> None:
-    from tacit.audit.report import NOT_PROVED
-
-    sections = {"Loss": _loss_rows(report), "Tests": [_row(finding) for finding in report.findings]}
-    verdict = "PASS" if report.passed else "ALARM"
-    title = f"{verdict}: {report.subject} ({report.declared})"
-    notes = [*report.notes]
-    if report.passed:
-        notes += NOT_PROVED
-    else:
-        rate = f"{report.failure_probability:g}"
-        notes.append(f"If all were as declared, an alarm would have a probability of at most {rate}.")
-    output.print_report(title, {name: rows for name, rows in sections.items() if rows}, notes)
-
-
-def _loss_rows(report: AuditReport) -> list[output.Row]:
-    if report.promised is None or report.measured is None or not report.distance:
-        return []
-    near = output.near
-    apart = f"starts {near(report.distance)} apart, {report.rounds} rounds"
-    share = report.adjacency / report.distance
-    return [
-        ("promised", output.up(report.promised), f"at most, {apart}"),
-        ("measured", near(report.measured, 4), f"at least, {report.transcripts:,} sessions"),
-        (
-            "per adjacency",
-            near(report.measured * share, 4),
-            f"at least, of {output.up(report.promised * share)} promised for {near(report.adjacency)}",
-        ),
-    ]
-
-
-def _row(finding: AuditFinding) -> output.Row:
-    word = {"pass": "pass", "alarm": "ALARM", "skipped": "skipped"}[finding.verdict]
-    detail = finding.detail
-    if finding.loss is not None:
-        detail += f"; loss at least {output.near(finding.loss, 4)} of {output.near(finding.promised or 0, 4)}"
-    elif finding.p_value is not None:
-        detail += f"; probability {finding.p_value:.2g}"
-    return finding.test, word, detail

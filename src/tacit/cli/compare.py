@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tacit.errors import FileError
 from tacit.files import whole_file
 
 if TYPE_CHECKING:
-    from tacit.comparison import Comparison, MethodResult
+    from tacit.comparison import Comparison
 
 # The names of tacit.comparison.METHODS: help must not load it. A test holds the two together.
 NAMES = (
@@ -131,83 +132,5 @@ def _draw(found: Comparison, out: Path) -> None:
 
 
 def _print(found: Comparison, graph: str) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    case, near = found.case, output.near
-    title = (
-        f"{graph}: {case.graph.n:,} agents, {case.graph.n_edges:,} edges; epsilon {near(case.epsilon)} per "
-        f"unit of adjacency, loss {near(case.loss)}; {found.runs:,} runs of at most {case.rounds:,} rounds"
-    )
-    legend = (
-        f"attack: what the likeliest value of agent {found.agent} is off by, for whoever hears everything. "
-        "error: of the agents' average; own: of an agent's own state; all root mean square at the end, "
-        "± their standard errors. "
-        f"agreed: rounds until all agents are within {near(case.within)}; messages count until "
-        "then."
-    )
-    notes = [Padding(Text(note), (0, 0, 0, 1), expand=False) for note in (legend, *found.notes())]
-    output.emit(
-        Text(title, style="bold"),
-        Padding(_privacy(found), (1, 0, 0, 0), expand=False),
-        Padding(_accuracy(found), (1, 0, 1, 0), expand=False),
-        *notes,
-    )
-
-
-def _privacy(found: Comparison) -> Any:
-    from tacit.comparison.comparison import with_error
-
-    rows = [
-        (
-            row.title,
-            row.privacy.replace("; ", "\n"),
-            row.guarantee.against,
-            with_error(row.attack_error, row.attack_standard_error),
-            row.needs,
-        )
-        for row in found.rows
-    ]
-    return _table(("Privacy", "guarantee", "protects against", "attack", "needs"), rows, right=(3,))
-
-
-def _accuracy(found: Comparison) -> Any:
-    rows = [_measured(row) for row in found.rows]
-    quantile = f"{output.near(100 * (1 - found.failure_probability))}%"
-    heads = ("Accuracy", "error", "closed form", quantile, "radius", "own", "agreed", "messages")
-    return _table(heads, rows, right=range(1, len(heads)))
-
-
-def _measured(row: MethodResult) -> tuple[str, ...]:
-    from tacit.comparison.comparison import with_error
-    from tacit.rounding import shown_up
-
-    near = output.near
-    return (
-        row.title,
-        with_error(row.error, row.error_standard_error),
-        _small(row.error_closed_form),
-        _small(row.error_quantile),
-        shown_up(row.radius, 4 if row.radius > 1e-3 else 3),
-        with_error(row.agent_error, row.agent_standard_error),
-        "never" if row.agreed_after is None else near(row.agreed_after),
-        near(row.messages),
-    )
-
-
-def _small(value: float) -> str:
-    """Three or four digits; what is nothing but rounding is 0."""
-    return "0" if value < 1e-14 else output.near(value, 4 if value > 1e-3 else 3)
-
-
-def _table(heads: Any, rows: Any, right: Any) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for place, head in enumerate(heads):
-        fixed = place <= 1 or place in right
-        table.add_column(Text(head), justify="right" if place in right else "left", no_wrap=fixed)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
+    private, accurate = found.grids()
+    output.print_summary(replace(private, title=f"{graph}: {private.title}"), accurate)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import output, running
+from tacit.report import each
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -73,11 +74,9 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
 
 def _report(result: CoordinatorResult, session: Session) -> None:
     counts = [len(names) for names in result.used]
-    rows: list[output.Row] = [("rounds", str(result.rounds), "all" if result.finished else "ended early")]
+    rows: list[output.Line] = [("rounds", str(result.rounds), "all" if result.finished else "ended early")]
     if counts:
-        rows.append(
-            ("messages used", output.each([float(k) for k in counts]), f"per round, of {session.n} agents")
-        )
+        rows.append(("messages used", each([float(k) for k in counts]), f"per round, of {session.n} agents"))
     if result.feedback is not None:
         meaning = "the last feedback, which everyone heard; public"
         rows.append(("result", *output.in_range(session, result.feedback, meaning)))

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tacit.cli import options, output, series_design
-
-if TYPE_CHECKING:
-    from tacit.theory.answers import Design
-    from tacit.theory.question import Question
-    from tacit.theory.trust import Trust
 
 EPILOG = """\b
 Examples:
@@ -88,66 +83,7 @@ def command(
     from tacit.theory.answers import answer
 
     found = answer(question)
-    warning = _warning(found, question)
     if as_json:
-        output.print_json({**found.as_dict(), "warning": warning})
+        output.print_json(found.as_dict())
     else:
-        _print(found, question, warning)
-
-
-def _warning(answer: Design, question: Question) -> str | None:
-    """Warn of a radius that is a large part of the range, where the question said what that is."""
-    from tacit.theory.advice import wide_radius
-
-    if (question.adjacency, question.spread, question.low) == (None, None, None):
-        return None
-    return wide_radius(answer.promise.radius, answer.promise.spread)
-
-
-def _print(answer: Design, question: Question, warning: str | None) -> None:
-    from tacit.cli.promises import accuracy_rows, agreement_rows, describe_size, privacy_rows
-
-    made = answer.promise
-    sections = {
-        "Parameters": _parameters(answer, free=question.mixing is None),
-        "Privacy": privacy_rows(made),
-        "Accuracy": accuracy_rows(made),
-        "Agreement": agreement_rows(made),
-        "One-shot": [
-            ("noise", _typed(answer.baseline.as_dict()["noise"]), "drawn once, at the same ε"),
-            ("radius", output.up(answer.baseline.radius), answer.compared),
-        ],
-    }
-    if answer.trust:
-        sections["Price of trust"] = [_price(row) for row in answer.trust]
-    title = f"{describe_size(made.mechanism)}; answered: {answer.answered}"
-    output.print_report(title, sections, [*([warning] if warning else []), *answer.notes()])
-
-
-def _parameters(answer: Design, free: bool) -> list[output.Row]:
-    values = answer.promise.as_dict()
-    chosen = "σ, chosen for the question" if free else "σ, as given"
-    return [
-        ("mixing", _typed(values["mixing"]), chosen),
-        ("noise", _typed(values["noise"]), "c, scale of the Laplace noise of round 0"),
-        (
-            "decay",
-            _typed(values["decay"]),
-            "q, of least variance: the noise of round t has scale c·q^t",
-        ),
-    ]
-
-
-def _price(row: Trust) -> output.Row:
-    from tacit.theory.advice import right_at_most, trusted
-
-    if row.loss is None:
-        return (trusted(row.keepers), "none", "no loss does")
-    wide = "" if row.radius is None else f"; at the loss above the radius is {output.up(row.radius)}"
-    said = f"loss for this radius: two values are told apart {right_at_most(row.loss)} of the time{wide}"
-    return (trusted(row.keepers), output.up(row.loss), said)
-
-
-def _typed(value: float | list[float]) -> str:
-    """Write a parameter in full, so that typing it in gives just what was promised; of many, the range."""
-    return output.each(value, output.up) if isinstance(value, list) else repr(value).removesuffix(".0")
+        output.print_summary(found.summary())

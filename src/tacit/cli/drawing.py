@@ -13,6 +13,7 @@ import click
 from tacit.cli import options, output
 from tacit.errors import FileError
 from tacit.files import whole_file
+from tacit.report import near, up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,8 +98,8 @@ def _print_columns(table: dict[str, Any]) -> None:
         if isinstance(value, str):
             return value
         if name.startswith("at_least"):
-            return output.up(-float(value)).removeprefix("-")
-        return output.up(float(value)) if name.startswith(_PROMISES) else output.near(float(value))
+            return up(-float(value)).removeprefix("-")
+        return up(float(value)) if name.startswith(_PROMISES) else near(float(value))
 
     rows = zip(*([cell(name, value) for value in column] for name, column in table.items()), strict=True)
     output.print_table([name.replace("_", " ") for name in table], list(rows))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
+from tacit.report import each, near
 
 if TYPE_CHECKING:
     from tacit.graph import Graph
@@ -104,11 +105,11 @@ def consensus(graph: Graph, mixing: options.Numbers) -> dict[str, Any]:
     }
 
 
-def _sections(facts: dict[str, Any]) -> dict[str, list[output.Row]]:
-    near, degrees = output.near, facts["degrees"]
+def _sections(facts: dict[str, Any]) -> dict[str, list[output.Line]]:
+    degrees = facts["degrees"]
     whole = facts["parts"] == 1
     parts = "connected" if whole else f"the largest has {facts['largest_part']:,} agents: values never agree"
-    sections = {
+    sections: dict[str, list[output.Line]] = {
         "Shape": [
             ("parts", f"{facts['parts']:,}", parts),
             (
@@ -123,7 +124,7 @@ def _sections(facts: dict[str, Any]) -> dict[str, list[output.Row]]:
         sections["Spectrum"] = [
             ("λ_2", near(facts["lambda_2"]), "least positive eigenvalue of the Laplacian"),
             ("λ_N", near(facts["lambda_n"]), "largest eigenvalue of the Laplacian"),
-            ("rate", f"{facts['rate']:.6g}", f"{left} mixing {output.each(facts['mixing'])}"),
+            ("rate", f"{facts['rate']:.6g}", f"{left} mixing {each(facts['mixing'])}"),
         ]
         weights = facts["weights"]
         sections["Target"] = [

@@ -9,6 +9,7 @@ import click
 
 from tacit.cli import options, output, private_value, running, states
 from tacit.errors import SessionOver
+from tacit.report import near, up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,16 +198,16 @@ def _report(result: AgentResult, session: Session) -> None:
     if result.feedback is not None:
         one = session.components == 1
         heard = f"{result.feedback:.6g}" if one else f"{session.components:,} numbers"
-    radius = output.up(session.promise().theory.radius)
-    rows: list[output.Row] = [
+    radius = up(session.promise().theory.radius)
+    rows: list[output.Line] = [
         ("feedback", heard, "the last, clamped to the range; public (--state-file for your own state)"),
         ("radius", radius, "promised if all took part in every round; tacit verify knows who did"),
         ("rounds", str(result.rounds), "all" if result.finished else "ended early"),
-        ("loss", output.up(result.loss), "of this session, for its adjacency"),
+        ("loss", up(result.loss), "of this session, for its adjacency"),
         (
             "spent",
-            output.up(result.spent),
-            f"on this value in all sessions; the cap is {output.near(result.cap)}",
+            up(result.spent),
+            f"on this value in all sessions; the cap is {near(result.cap)}",
         ),
     ]
     output.print_report(f"{result.agent}: what came of it", {"Result": rows})

@@ -71,7 +71,7 @@ def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json
 
 
 def _report(result: KeeperResult, session: Session) -> None:
-    rows: list[output.Row] = [
+    rows: list[output.Line] = [
         ("opened", str(result.opened), f"sums of {session.exchanges}, each once"),
         ("key", "erased", "the private key of this session; nothing here opens a transcript any more"),
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
+from tacit.report import near, up
 
 if TYPE_CHECKING:
     from tacit.runtime.ledger.ledger import Ledger
@@ -188,11 +189,11 @@ def _tell(ledger: Ledger, path: Path, as_json: bool, *, private: bool = False) -
     if as_json:
         output.print_json({"file": path, "values": values, "sessions": sessions})
         return
-    sections: dict[str, list[output.Row]] = {}
+    sections: dict[str, list[output.Line]] = {}
     for value in values:
         sections[value["value"]] = [
-            ("spent", output.up(value["spent"]), _about(value["adjacency"])),
-            ("cap", output.near(value["cap"]), f"{output.near(value['remaining'])} remain"),
+            ("spent", up(value["spent"]), _about(value["adjacency"])),
+            ("cap", near(value["cap"]), f"{near(value['remaining'])} remain"),
         ]
     for session in sessions:
         sections[session["id"][:16]] = _rows(session)
@@ -203,7 +204,7 @@ def _about(adjacency: float) -> str:
     """Say what a cap and what was spent are about."""
     if math.isinf(adjacency):
         return "for any two values in a session's range"
-    return f"for values up to {output.near(adjacency)} apart"
+    return f"for values up to {near(adjacency)} apart"
 
 
 def _session(ledger: Ledger, session: bytes, private: bool) -> dict[str, Any]:
@@ -222,15 +223,15 @@ def _session(ledger: Ledger, session: bytes, private: bool) -> dict[str, Any]:
     return {"id": session.hex(), **kept, **facts}
 
 
-def _rows(session: dict[str, Any]) -> list[output.Row]:
+def _rows(session: dict[str, Any]) -> list[output.Line]:
     if "value" not in session:
         return [("records", f"{session['records']:,}", "as coordinator")]
     state = "settled: nothing more will be said" if session["settled"] else _until(session["expires"])
     times = f", counted {session['steps']} times" if session["steps"] > 1 else ""
     held = "and messages; only what they cost is left" if session["forgotten"] else "until you forget them"
-    rows: list[output.Row] = [
-        ("said", output.up(session["said"]), f"of {session['value']}{times}"),
-        ("planned", output.up(session["planned"]), state),
+    rows: list[output.Line] = [
+        ("said", up(session["said"]), f"of {session['value']}{times}"),
+        ("planned", up(session["planned"]), state),
         ("states", "forgotten" if session["forgotten"] else "kept", held),
     ]
     if "clamped" in session:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tacit.cli import output
 from tacit.protocol.effects import (
     Answered,
     Behind,
@@ -26,6 +25,7 @@ from tacit.protocol.effects import (
     Weighed,
 )
 from tacit.protocol.messages import COORDINATOR, Reason
+from tacit.report import near, up
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -48,7 +48,7 @@ def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
         case Updated():
             return notice.round + 1, f"{notice.count} of {session.n} messages used"
         case Spoken():
-            return notice.update, f"message {notice.update} sent, loss so far {output.up(notice.spent)}"
+            return notice.update, f"message {notice.update} sent, loss so far {up(notice.spent)}"
     return None
 
 
@@ -58,9 +58,9 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
     match notice:
         case Cost():
             return (
-                f"This session costs at most {output.up(notice.planned)} for values up to "
-                f"{_protected(session)}; other sessions on this value count for {output.up(notice.spent)}; "
-                f"the cap is {output.near(notice.cap)}."
+                f"This session costs at most {up(notice.planned)} for values up to "
+                f"{_protected(session)}; other sessions on this value count for {up(notice.spent)}; "
+                f"the cap is {near(notice.cap)}."
             )
         case RoundClosed() if notice.missing:
             return f"Round {notice.round} closed without {_names(notice.missing, session)}."
@@ -69,9 +69,7 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
         case Behind():
             return f"Catching up from round {notice.round} to {notice.open}."
         case FellSilent():
-            return (
-                f"Message {notice.update} would pass the cap of {output.near(notice.cap)}: silent from here."
-            )
+            return f"Message {notice.update} would pass the cap of {near(notice.cap)}: silent from here."
         case LostHistory():
             return f"{name(notice.who)} knows of {notice.update} rounds: this ledger is not the newest."
         case Forgotten():
@@ -81,8 +79,8 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
             )
         case Weighed() if notice.weight < _HARDLY * notice.share:
             return (
-                f"Your value hardly counts in the result: its weight is {output.near(notice.weight)}, and "
-                f"its share would be {output.near(notice.share)}. Your messages were used in "
+                f"Your value hardly counts in the result: its weight is {near(notice.weight)}, and "
+                f"its share would be {near(notice.share)}. Your messages were used in "
                 f"{notice.times} of {notice.rounds} rounds."
             )
         case Equivocated():
@@ -122,8 +120,8 @@ def _waiting(notice: Waiting, session: Session) -> str:
 def _protected(session: Session) -> str:
     """Say how far apart values may be for the loss to count: its maker may have chosen a tiny adjacency."""
     wide = session.adjacency < session.diameter
-    far = f", though they may be {output.near(session.diameter)} apart" if wide else ""
-    return f"{output.near(session.adjacency)} apart{far}"
+    far = f", though they may be {near(session.diameter)} apart" if wide else ""
+    return f"{near(session.adjacency)} apart{far}"
 
 
 def _names(who: Sequence[int], session: Session) -> str:

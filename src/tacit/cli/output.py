@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from tacit.errors import FileError
+from tacit.report import Grid, Row, Summary, json_text, near, text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table
 
     from tacit.protocol.session import Session
 
-Row = tuple[str, str, str]
+Line: TypeAlias = tuple[str, str, str] | Row
 """Name, value and meaning of one quantity."""
 
 _PLAIN_WIDTH = 110  # of tables that go to a file or a pipe
-
-
-def up(value: float) -> str:
-    """Show a number with six digits, never smaller than it is."""
-    from tacit.rounding import shown_up
-
-    return shown_up(value)
-
-
-def near(value: float, digits: int = 6) -> str:
-    """Show a number that is no promise, rounded to nearest; whole numbers whole."""
-    if math.isnan(value):
-        return "-"
-    if abs(value) < 10**15 and value == int(value):
-        return f"{int(value):,}"
-    return f"{value:.{digits}g}"
-
-
-def each(value: Any, show: Callable[[float], str] = near) -> str:
-    """Show one number, or the range of one number per agent."""
-    if isinstance(value, float | int):
-        return show(float(value))
-    low, high = show(min(value)), show(max(value))
-    return low if low == high else f"{low} to {high}"
 
 
 def in_range(session: Session, values: float | Sequence[float], meaning: str) -> tuple[str, str]:
@@ -78,48 +52,21 @@ def emit(*parts: RenderableType) -> None:
     click.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
 
 
-def print_report(title: str, sections: dict[str, list[Row]], notes: Sequence[str] = ()) -> None:
-    """Print a title, rows grouped in sections, and sentences below."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    said = [Padding(Text(note), (0, 0, 0, 1), expand=False) for note in notes]
-    emit(Text(title, style="bold"), Padding(_report(sections), (1, 0, 1, 1), expand=False), *said)
+def print_summary(summary: Summary | Grid, *further: Summary | Grid) -> None:
+    """Print what a result says to people."""
+    emit(*(text(part) for part in (summary, *further)))
 
 
-def _report(sections: dict[str, list[Row]]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for section, rows in sections.items():
-        heading = section
-        for name, value, meaning in rows:
-            table.add_row(
-                Text(heading, style="bold"),
-                Text(name),
-                Text(value, style="bold cyan"),
-                Text(meaning, style="dim"),
-            )
-            heading = ""
-    return table
+def print_report(title: str, sections: Mapping[str, Sequence[Line]], notes: Sequence[str] = ()) -> None:
+    """Print a title, lines grouped in sections, and sentences below."""
+    print_summary(
+        Summary(title, {name: [Row(*row) for row in rows] for name, rows in sections.items()}, tuple(notes))
+    )
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print numbers in right-aligned columns."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for column in columns:
-        table.add_column(Text(column), justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    emit(*([Text(title, style="bold")] if title else []), table)
+    emit(text(Grid(title, columns, rows, right=tuple(range(len(columns)))), spaced=False))
 
 
 def print_bars(columns: tuple[str, str], rows: Sequence[tuple[str, str, str]]) -> None:
@@ -139,20 +86,7 @@ def print_bars(columns: tuple[str, str], rows: Sequence[tuple[str, str, str]]) -
 
 def print_json(answer: Any) -> None:
     """Print valid JSON: what is not a finite number becomes null."""
-    click.echo(json.dumps(jsonable(answer), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def jsonable(value: Any) -> Any:
-    """Return the value in the types that JSON has."""
-    if isinstance(value, dict):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
-    if hasattr(value, "tolist"):  # numpy's numbers and arrays
-        return jsonable(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
+    click.echo(json_text(answer))
 
 
 def require_writable(path: Path, force: bool) -> None:

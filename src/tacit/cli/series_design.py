@@ -8,6 +8,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.errors import ParameterError
+from tacit.report import up
 
 if TYPE_CHECKING:
     from tacit.theory.question import Question
@@ -82,14 +83,13 @@ def print_series(made: SeriesDesign) -> None:
     """Print the error of each mean, the loss of the whole series, and what else is hidden or not."""
     from tacit.theory import series
 
-    up = output.up
     who = f"{made.keepers} keeper{'s' * (made.keepers != 1)}" if made.keepers else "every agent"
     failing = "" if made.delta == 0 else f", except with probability {made.delta:g}"
     others = series.candidates(
         made.slots, made.hides, agents=made.agents, span=made.high - made.low, keepers=made.keepers,
         epsilon=made.loss, delta=made.delta or 1e-6,
     )  # fmt: skip
-    sections: dict[str, list[output.Row]] = {
+    sections: dict[str, list[output.Line]] = {
         "Each mean": [
             ("deviation", up(made.deviation), "standard deviation of the worst mean, in units of the values"),
             ("noise", up(made.noise_deviation), f"standard deviation of one draw, by {who}"),

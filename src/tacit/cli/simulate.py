@@ -12,6 +12,7 @@ from tacit.cli import options, output
 from tacit.cli.progress_bar import progress
 from tacit.cli.values import made_up_spread, read_values, values_option
 from tacit.errors import ParameterError
+from tacit.report import near, up
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -203,17 +204,17 @@ def _apart(states: FloatArray) -> float:
 
 
 def _print(made: Promise, measured: dict[str, Any], runs: int) -> None:
-    from tacit.cli.promises import describe, privacy_rows, target_notes
+    from tacit.theory.promise_rows import describe, privacy_rows, target_notes
 
-    b, near = made.failure_probability, output.near
+    b = made.failure_probability
     every = f", for all {measured['components']} components at once" if measured["components"] > 1 else ""
     apart = measured["disagreement"]
     whose = "of every agent's state" if measured["of"] == "agents" else "of the average of all states"
     furthest = "the agent furthest from" if measured["of"] == "agents" else "distance of the average from"
-    sections = {
+    sections: dict[str, list[output.Line]] = {
         "Promised": [
             *privacy_rows(made),
-            ("radius", output.up(measured["radius"]), f"{whose}, missed with probability {near(b)}{every}"),
+            ("radius", up(measured["radius"]), f"{whose}, missed with probability {near(b)}{every}"),
         ],
         "Measured": [
             ("median error", near(measured["error_median"]), f"{furthest} the {made.target} target"),
@@ -240,4 +241,4 @@ def _agreed(made: Promise, apart: float | None) -> str:
     if apart is None:
         return "record final to see it"
     verdict = "within" if apart <= made.tolerance else "not within"
-    return f"largest difference between two agents at the end: {verdict} {output.near(made.tolerance)}"
+    return f"largest difference between two agents at the end: {verdict} {near(made.tolerance)}"

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.cli import output
 from tacit.errors import InputError
+from tacit.report import jsonable
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -34,7 +34,7 @@ def write(path: Path, session: Session, result: AgentResult, *, over_before: boo
     what: dict[str, Any] = {_MARK: 1, "agent": result.agent, "session": session.id.hex()}
     what |= {"value": result.value, "clamped": result.clamped, "finished": result.finished}
     what |= {"rounds": result.rounds, "over_before": over_before}
-    write_whole(path, json.dumps(output.jsonable(what), indent=2).encode() + b"\n", force=True)
+    write_whole(path, json.dumps(jsonable(what), indent=2).encode() + b"\n", force=True)
 
 
 def read(path: Path) -> dict[str, Any]:

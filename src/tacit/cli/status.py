@@ -11,6 +11,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.errors import InputError
+from tacit.report import near, up
 from tacit.runtime.status.reader import read_status, status_url
 
 _NAMES = 5
@@ -99,10 +100,10 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("history", "others are ahead of this ledger: it is not the newest"))
     if found.get("loss"):
         loss = found["loss"]
-        parts = [f"{output.up(loss[name])} {name}" for name in ("spent", "planned", "cap") if name in loss]
+        parts = [f"{up(loss[name])} {name}" for name in ("spent", "planned", "cap") if name in loss]
         rows.append(("loss", ", ".join(parts)))
     if found.get("feedback") is not None:
-        rows.append(("feedback", _few([output.near(y) for y in found["feedback"]])))
+        rows.append(("feedback", _few([near(y) for y in found["feedback"]])))
     return rows
 
 

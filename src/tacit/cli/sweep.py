@@ -12,6 +12,7 @@ from tacit.cli import options, output
 from tacit.cli.failures import ON_STOP
 from tacit.cli.progress_bar import progress
 from tacit.cli.values import made_up_spread, read_values
+from tacit.report import near, up
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -156,17 +157,17 @@ def _plan(found: xr.Dataset) -> dict[str, Any]:
 def _print(rows: list[dict[str, Any]], found: xr.Dataset) -> None:
     axes = [str(name) for name in found["deviation"].dims if name != "run"]
     shown = [name for name in axes if found.sizes[name] > 1] or axes[:1]
-    measured = {
-        "epsilon_rounds": ("ε", output.up),
-        "radius": ("radius", output.up),
-        "measured_quantile": ("measured", output.near),
-        "outside_radius": ("outside", output.near),
-        "disagreement": ("apart", lambda value: output.near(value, 3)),
+    measured: dict[str, tuple[str, Callable[[float], str]]] = {
+        "epsilon_rounds": ("ε", up),
+        "radius": ("radius", up),
+        "measured_quantile": ("measured", near),
+        "outside_radius": ("outside", near),
+        "disagreement": ("apart", lambda value: near(value, 3)),
     }
     if "epsilon" in shown:
         del measured["epsilon_rounds"]
     table = [
-        [str(row[name]) if isinstance(row[name], str) else output.near(row[name]) for name in shown]
+        [str(row[name]) if isinstance(row[name], str) else near(row[name]) for name in shown]
         + [show(row[name]) for name, (_, show) in measured.items()]
         for row in rows
     ]

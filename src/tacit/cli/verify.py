@@ -10,6 +10,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.files import whole_file
+from tacit.report import each, near, up
 
 if TYPE_CHECKING:
     from tacit.runtime.verify.verdict import Accuracy, Verdict
@@ -183,10 +184,10 @@ def _print(verdict: Verdict) -> None:
     output.print_report(title, {name: rows for name, rows in sections.items() if rows}, notes)
 
 
-def _session_rows(verdict: Verdict) -> list[output.Row]:
+def _session_rows(verdict: Verdict) -> list[output.Line]:
     session = verdict.session
     kind = "a coordinator" if session.topology == "server" else f"{len(session.edges or ()):,} edges"
-    rows = [
+    rows: list[output.Line] = [
         ("agents", f"{session.n:,}", f"on the roster, with {kind}"),
         ("rounds", f"{verdict.rounds:,} of {session.rounds:,}", "over"),
         ("means", f"{verdict.means:,}", "computed anew, right to the last bit"),
@@ -194,9 +195,7 @@ def _session_rows(verdict: Verdict) -> list[output.Row]:
     if session.topology == "server" and verdict.used:
         sizes = [len(row) for row in verdict.used]
         full = sum(size == session.n for size in sizes)
-        rows.append(
-            ("used", f"{output.each(sizes)}", f"messages in a round; all {session.n:,} in {full:,} rounds")
-        )
+        rows.append(("used", f"{each(sizes)}", f"messages in a round; all {session.n:,} in {full:,} rounds"))
     if verdict.claimed is not None:
         name = "result" if verdict.sound else "claimed"
         meaning = "the last feedback" + ("" if verdict.sound else ", not checked")
@@ -208,15 +207,15 @@ def _session_rows(verdict: Verdict) -> list[output.Row]:
     return rows
 
 
-def _accuracy_rows(verdict: Verdict) -> list[output.Row]:
+def _accuracy_rows(verdict: Verdict) -> list[output.Line]:
     accuracy = verdict.accuracy
     if accuracy is None:
         return []
-    from tacit.cli.promises import component_rows
+    from tacit.report import component_rows
     from tacit.theory.advice import SELECTION
 
     low, high, k = accuracy.weights.min(), accuracy.weights.max(), accuracy.components
-    misses = f"missed with probability {output.near(accuracy.failure_probability)}"
+    misses = f"missed with probability {near(accuracy.failure_probability)}"
     return [
         *component_rows(
             "radius",
@@ -239,19 +238,21 @@ def _accuracy_rows(verdict: Verdict) -> list[output.Row]:
             k,
             "the radius around the average with the weights below",
         ),
-        ("weights", f"{output.near(low, 4)} to {output.near(high, 4)}", "of the agents' values in it"),
-        ("shift", output.up(accuracy.shift), "at most, between the two targets"),
+        ("weights", f"{near(low, 4)} to {near(high, 4)}", "of the agents' values in it"),
+        ("shift", up(accuracy.shift), "at most, between the two targets"),
     ]
 
 
-def _loss_rows(verdict: Verdict) -> list[output.Row]:
+def _loss_rows(verdict: Verdict) -> list[output.Line]:
     session = verdict.session
     if not any(verdict.messages):
         return []
-    apart = f"for values {output.near(session.adjacency)} apart"
-    rows = [("messages", output.each(list(verdict.messages)), "of each agent in these transcripts")]
+    apart = f"for values {near(session.adjacency)} apart"
+    rows: list[output.Line] = [
+        ("messages", each(list(verdict.messages)), "of each agent in these transcripts")
+    ]
     if verdict.losses is not None:
-        rows.append(("loss", output.up(max(verdict.losses)), f"at most, of any agent by them, {apart}"))
+        rows.append(("loss", up(max(verdict.losses)), f"at most, of any agent by them, {apart}"))
     if verdict.declared is not None:
-        rows.append(("declared", output.up(max(verdict.declared)), "if it speaks in every round"))
+        rows.append(("declared", up(max(verdict.declared)), "if it speaks in every round"))
     return rows

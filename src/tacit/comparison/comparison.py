@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tacit.comparison.case import Case
 from tacit.comparison.method import Guarantee
 from tacit.errors import ParameterError
+from tacit.report import Grid, html, near, up
 from tacit.rounding import shown_up
 from tacit.theory.advice import ALL_KEEPERS
 
@@ -73,6 +73,24 @@ class MethodResult:
             return f"ε = {shown_up(given.epsilon)}"
         worst = f"; ε = {shown_up(given.worst, 4)} at worst" if given.worst is not None else ""
         return f"ε = {shown_up(given.epsilon)} on average{worst}; δ = {given.delta:g}"
+
+    def private(self) -> tuple[str, ...]:
+        """Return what is promised of the method, and what the attack found, for people."""
+        attack = with_error(self.attack_error, self.attack_standard_error)
+        return self.title, self.privacy.replace("; ", "\n"), self.guarantee.against, attack, self.needs
+
+    def accurate(self) -> tuple[str, ...]:
+        """Return how far off the method was, and after how much talk, for people."""
+        return (
+            self.title,
+            with_error(self.error, self.error_standard_error),
+            _small(self.error_closed_form),
+            _small(self.error_quantile),
+            up(self.radius, 4 if self.radius > 1e-3 else 3),
+            with_error(self.agent_error, self.agent_standard_error),
+            "never" if self.agreed_after is None else near(self.agreed_after),
+            near(self.messages),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,23 +165,33 @@ class Comparison:
             "notes": self.notes(),
         }
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        quantile = f"{100 * (1 - self.failure_probability):g}%"
-        heads = ("method", "privacy", "protects against", "error", "in closed form", quantile, "radius",
-                 "agreed after", "messages", "attack error", "needs")  # fmt: skip
-        lines = [[
-            row.title, row.privacy, row.guarantee.against,
-            with_error(row.error, row.error_standard_error), f"{row.error_closed_form:.4g}",
-            f"{row.error_quantile:.4g}", shown_up(row.radius, 4),
-            "never" if row.agreed_after is None else str(row.agreed_after), f"{row.messages:,}",
-            with_error(row.attack_error, row.attack_standard_error), row.needs,
-        ] for row in self.rows]  # fmt: skip
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines
+    def grids(self) -> tuple[Grid, Grid]:
+        """Return what each method promises, and how accurate it was; the first has the title."""
+        case = self.case
+        title = (
+            f"{case.graph.n:,} agents, {case.graph.n_edges:,} edges; epsilon {near(case.epsilon)} per unit "
+            f"of adjacency, loss {near(case.loss)}; {self.runs:,} runs of at most {case.rounds:,} rounds"
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        quantile = f"{near(100 * (1 - self.failure_probability))}%"
+        heads = ("Accuracy", "error", "closed form", quantile, "radius", "own", "agreed", "messages")
+        private = ("Privacy", "guarantee", "protects against", "attack", "needs")
+        return (
+            Grid(title, private, [row.private() for row in self.rows], right=(3,)),
+            Grid("", heads, [row.accurate() for row in self.rows], self._told(), tuple(range(1, len(heads)))),
+        )
+
+    def _told(self) -> tuple[str, ...]:
+        legend = (
+            f"attack: what the likeliest value of agent {self.agent} is off by, for whoever hears "
+            "everything. error: of the agents' average; own: of an agent's own state; all root mean square "
+            "at the end, "
+            f"± their standard errors. agreed: rounds until all agents are within {near(self.case.within)}; "
+            "messages count until then."
+        )
+        return legend, *self.notes()
+
+    def _repr_html_(self) -> str:
+        return "".join(html(grid) for grid in self.grids())
 
 
 def with_error(value: float, standard_error: float) -> str:
@@ -177,6 +205,11 @@ def with_error(value: float, standard_error: float) -> str:
     if place >= 0 or value < 1e-3:
         return f"{value:.3g} ±{error:.0g}"
     return f"{value:.{-place}f} ±{error:.{-place}f}"
+
+
+def _small(value: float) -> str:
+    """Three or four digits; what is nothing but rounding is 0."""
+    return "0" if value < 1e-14 else near(value, 4 if value > 1e-3 else 3)
 
 
 def _pairs(given: Guarantee) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.report import near
 from tacit.rounding import shown_up
 from tacit.studio.planning import PlanAnswer
-from tacit.studio.words import near, percent
+from tacit.studio.words import percent
 
 
 @dataclass(frozen=True)

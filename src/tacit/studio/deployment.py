@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.errors import InputError
+from tacit.report import near
 from tacit.rounding import shown_up
 from tacit.runtime.status.reader import read_status, status_url
-from tacit.studio.words import near
 
 MOST_PORTS = 64
 _NAMES = 8

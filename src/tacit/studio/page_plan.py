@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from nicegui import ui
 
+from tacit.report import Row
 from tacit.studio import charts
 from tacit.studio.form import Form
 from tacit.studio.panel import Panel
-from tacit.studio.planning import PlanAnswer, Quantity, TradeoffCurve
+from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import card, chart, code, page, paragraph, redraw
 from tacit.theory.advice import keeper_warnings
 
@@ -76,7 +77,7 @@ def trusts(found: PlanAnswer) -> None:
                 paragraph(sentence)
 
 
-def numbers(sections: dict[str, tuple[Quantity, ...]]) -> None:
+def numbers(sections: Mapping[str, Sequence[Row]]) -> None:
     """Build the numbers of an answer, grouped and aligned."""
     with ui.element("div").classes("numbers"):
         for section, lines in sections.items():
@@ -86,7 +87,7 @@ def numbers(sections: dict[str, tuple[Quantity, ...]]) -> None:
                 for line in lines:
                     with ui.element("div").classes("line"):
                         ui.label(line.name)
-                        ui.label(line.value).classes("value")
+                        ui.label(line.shown).classes("value")
                         ui.label(line.meaning).classes("meaning")
 
 
@@ -123,10 +124,11 @@ class PlanPage:
             self._draw(found.curve)
         self._table.clear()
         with self._table:
-            numbers(found.quantities)
-            with ui.element("div").classes("notes"):
-                for note in found.notes:
-                    paragraph(note)
+            if found.design is not None and found.summary is not None:
+                numbers(found.summary.sections)
+                with ui.element("div").classes("notes"):
+                    for note in found.design.notes():
+                        paragraph(note)
         self._command(found.command)
         self._python(found.python)
         query = urlencode(found.form.query())

@@ -9,6 +9,7 @@ from typing import cast
 from nicegui import background_tasks, events, ui
 
 from tacit.audit.beliefs import Adversary
+from tacit.report import near
 from tacit.rounding import shown_up
 from tacit.studio import charts, charts_watch
 from tacit.studio.form import Form
@@ -17,7 +18,7 @@ from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import Slider, card, chart, page, paragraph, redraw
 from tacit.studio.watched_run import ADVERSARIES, NAMED, Scene, WatchedRun, Watching, scene
-from tacit.studio.words import near, percent, with_unit
+from tacit.studio.words import percent, with_unit
 
 _PAUSE = 0.3  # seconds between two rounds
 _START = Form(

@@ -10,13 +10,14 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import GraphError, Infeasible, ParameterError, TacitError
+from tacit.report import Summary, near
 from tacit.rounding import shown_up
 from tacit.studio import same
 from tacit.studio.form import TRUSTED, FieldErrors, Form, field_of, read
 from tacit.studio.graphs import graph
-from tacit.studio.words import near, percent, with_unit
+from tacit.studio.words import percent, with_unit
 from tacit.theory import accuracy
-from tacit.theory.advice import right_at_most, strength, wide_radius
+from tacit.theory.advice import right_at_most, strength
 from tacit.theory.answers import Design, answer
 from tacit.theory.question import Question
 from tacit.theory.trial import Trial
@@ -26,15 +27,6 @@ _LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "co
 _TINY = 1e-100
 _USUAL_KEEPERS = 2
 _MOST_KEEPERS = len(TRUSTED) - 1
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """One line of an answer: its name, the number as printed, and what it means."""
-
-    name: str
-    value: str
-    meaning: str
 
 
 @dataclass(frozen=True)
@@ -89,8 +81,7 @@ class PlanAnswer:
     design: Design | None = None
     headline: str = ""
     plain: str = ""
-    quantities: dict[str, tuple[Quantity, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    summary: Summary | None = None
     trust: tuple[TrustAnswer, ...] = ()
     warning: str = ""
     curve: TradeoffCurve | None = None
@@ -190,10 +181,9 @@ def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswe
         design=found,
         headline=headline,
         plain=plain,
-        quantities=_quantities(found, unit),
-        notes=tuple(found.notes()),
+        summary=found.summary(unit),
         trust=_trust(asked.form, question),
-        warning=wide_radius(made.radius, made.spread) or "",
+        warning=found.warning or "",
         curve=None if curve is None else replace(curve, point=(made.loss, made.radius)),
     )
 
@@ -229,55 +219,6 @@ def _trusting(form: Form, question: Question, keepers: int) -> TrustAnswer:
             f"Protection: {strength(made.loss).name}."
         )
         return TrustAnswer(whom, _headline(form, found), words, asked)
-
-
-def _quantities(found: Design, unit: str) -> dict[str, tuple[Quantity, ...]]:
-    made, values = found.promise, found.promise.as_dict()
-    per = f"per {unit}" if unit else "per unit of adjacency"
-    span = "an endless run" if made.horizon is None else f"{made.horizon:,} rounds"
-    misses = made.radius_meaning()
-    every = []
-    if made.components > 1:
-        misses += "; for any one component"
-        meaning = f"the radius for all {made.components:,} components together"
-        every = [("all components", shown_up(made.radius_all_components), meaning)]
-    wider = f"the paper’s bound, {made.radius_chebyshev / made.average_radius:.2g} times as wide"
-    once = f"noise drawn once: {found.compared}"
-    agree = f"until all agree within {with_unit(near(made.tolerance), unit)}"
-    rows = {
-        "Parameters": [
-            ("mixing σ", _each(values["mixing"]), "how far an agent moves towards the feedback"),
-            ("noise c", _each(values["noise"]), "Laplace scale of round 0"),
-            ("decay q", _each(values["decay"]), "the scale of round t is c·q^t"),
-        ],
-        "Privacy": [
-            ("loss", shown_up(made.loss), f"ε × adjacency {near(made.adjacency)}, over {span}"),
-            ("epsilon", shown_up(made.epsilon), f"ε {per}"),
-        ],
-        "Accuracy": [
-            ("radius", shown_up(made.radius), misses),
-            *every,
-            ("Chebyshev", shown_up(made.radius_chebyshev), wider),
-            ("one-shot", shown_up(found.baseline.radius), once),
-        ],
-        "Agreement": [
-            ("rounds", f"{made.rounds:,}", agree if made.horizon is None else "as asked"),
-            (
-                "rate",
-                "" if made.rate is None else f"{made.rate:.4g}",
-                "of the disagreement is left after a round",
-            ),
-        ],
-    }
-    return {section: tuple(Quantity(*row) for row in part) for section, part in rows.items()}
-
-
-def _each(value: float | list[float]) -> str:
-    """Write a parameter in full, so that whoever types it in gets what was promised; of many, the range."""
-    if not isinstance(value, list):
-        return repr(value).removesuffix(".0")
-    low, high = near(min(value)), near(max(value))
-    return low if low == high else f"{low} to {high}"
 
 
 @lru_cache(maxsize=256)

@@ -6,13 +6,6 @@ import math
 from decimal import ROUND_FLOOR, Decimal
 
 
-def near(value: float, digits: int = 6) -> str:
-    """Show a number that is no promise, rounded to nearest; whole numbers whole."""
-    if abs(value) < 10**15 and value == int(value):
-        return f"{int(value):,}"
-    return f"{value:.{digits}g}"
-
-
 def with_unit(number: str, unit: str) -> str:
     """Put the unit behind the number, with a space that does not break."""
     return f"{number}\u00a0{unit}" if unit else number

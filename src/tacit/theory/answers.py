@@ -14,23 +14,26 @@ from functools import cached_property
 from typing import Any
 
 from tacit.mechanism import Mechanism
+from tacit.report import Row, Shown, Summary, typed, up
 from tacit.rounding import shown_up
 from tacit.theory import choosing
-from tacit.theory.advice import keeper_warnings
+from tacit.theory.advice import keeper_warnings, right_at_most, trusted, wide_radius
 from tacit.theory.alternatives import refuse
 from tacit.theory.promise import Promise
+from tacit.theory.promise_rows import describe_size, promise_sections
 from tacit.theory.question import Question, asks
-from tacit.theory.tables import html_table
 from tacit.theory.trial import Trial
 from tacit.theory.trust import Trust, price_of_trust
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(Shown):
     """The answer to a design question.
 
     Attributes
     ----------
+    question : Question
+        What was asked.
     promise, baseline : Promise
         What the fading noise of least variance promises, and what one-shot noise of the same ε would.
     answered : str
@@ -41,6 +44,7 @@ class Design:
         The question with its answer filled in.
     """
 
+    question: Question
     promise: Promise
     baseline: Promise
     answered: str
@@ -107,12 +111,51 @@ class Design:
             "smoothest": self.smoothest,
             "price_of_trust": [row._asdict() for row in self.trust],
             "notes": self.notes(),
+            "warning": self.warning,
         }
 
-    def _repr_html_(self) -> str:
-        title = f"{self.mechanism.n:,} agents, {self.mechanism.kind}; answered: {self.answered}"
-        one_shot = ("one-shot", shown_up(self.baseline.radius), "radius of noise drawn once, at the same ε")
-        return html_table(title, ("", "value", "meaning"), [*self.promise.rows(), one_shot], self.notes())
+    @property
+    def warning(self) -> str | None:
+        """A sentence where the radius is a large part of the range, if the question said what that is."""
+        asked = self.question
+        if (asked.adjacency, asked.spread, asked.low) == (None, None, None):
+            return None
+        return wide_radius(self.promise.radius, self.promise.spread)
+
+    def summary(self, unit: str = "") -> Summary:
+        """Return the answer for people, in the unit of the values."""
+        sections = {
+            "Parameters": self._parameters(),
+            **promise_sections(self.promise, unit),
+            "One-shot": [
+                Row("noise", typed(self.baseline.mechanism.law.c), "drawn once, at the same ε"),
+                Row("radius", up(self.baseline.radius), self.compared, unit),
+            ],
+        }
+        if self.trust:
+            sections["Price of trust"] = [_price(row) for row in self.trust]
+        title = f"{describe_size(self.mechanism)}; answered: {self.answered}"
+        warning = () if self.warning is None else (self.warning,)
+        return Summary(title, sections, (*warning, *self.notes()))
+
+    def _parameters(self) -> list[Row]:
+        law = self.mechanism.law
+        chosen = "σ, chosen for the question" if self.question.mixing is None else "σ, as given"
+        further = [
+            Row(word, typed(value), f"{letter}, of least variance: {law.meanings.get(letter, '')}")
+            for (letter, value), word in zip(law.values().items(), law.words(), strict=True)
+            if letter not in ("sigma", "c")
+        ]
+        noise = Row("noise", typed(law.c), "c, scale of the Laplace noise of round 0")
+        return [Row("mixing", typed(law.sigma), chosen), noise, *further]
+
+
+def _price(row: Trust) -> Row:
+    if row.loss is None:
+        return Row(trusted(row.keepers), "none", "no loss does")
+    wide = "" if row.radius is None else f"; at the loss above the radius is {up(row.radius)}"
+    said = f"loss for this radius: two values are told apart {right_at_most(row.loss)} of the time{wide}"
+    return Row(trusted(row.keepers), up(row.loss), said)
 
 
 @asks(Question)
@@ -165,6 +208,7 @@ def answer(question: Question) -> Design:
     assert solved.epsilon is not None
     answered = _open_side(trial)
     return Design(
+        question=question,
         promise=solved.promise_of(solved.mechanism(solved.epsilon)),
         baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,

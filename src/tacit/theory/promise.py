@@ -9,15 +9,17 @@ import numpy as np
 
 from tacit.errors import LawError, ParameterError
 from tacit.mechanism import Mechanism
+from tacit.report import Shown, Summary
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, privacy
+from tacit.theory.advice import keeper_warnings
 from tacit.theory.endings import ending, shares
+from tacit.theory.promise_rows import describe, promise_sections, target_notes
 from tacit.theory.question import scope
-from tacit.theory.tables import html_table, shown_near
 
 
 @dataclass(frozen=True, eq=False)
-class Promise:
+class Promise(Shown):
     """The guarantees of one mechanism, every number on the safe side.
 
     Attributes
@@ -94,32 +96,10 @@ class Promise:
             **{word: _plain(value) for word, value in law.worded().items()},
         }
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Return name, value and meaning of every number, for people."""
-        over = "an endless run" if self.horizon is None else f"{self.horizon} rounds"
-        law = self.mechanism.law
-        words = dict(zip(law.letters(), law.words(), strict=True))
-        further = [
-            (words[name], _each(value), law.meanings.get(name, ""))
-            for name, value in law.values().items()
-            if name not in ("sigma", "c")
-        ]
-        rate = []
-        if self.rate is not None:
-            rate = [("rate", shown_up(self.rate), "what is left of the disagreement after a round")]
-        return [
-            ("mixing", _each(law.sigma), "how far an agent moves towards the feedback per round"),
-            ("noise", _each(law.c), "scale of the Laplace noise of round 0"),
-            *further,
-            ("epsilon", shown_up(self.epsilon), f"per unit of adjacency, over {over}"),
-            ("loss", shown_up(self.loss), f"ε × adjacency {shown_near(self.adjacency)}"),
-            ("target", self.target, "of all values"),
-            ("radius", shown_up(self.radius), self.radius_meaning()),
-            ("average", shown_up(self.average_radius), "the same of the average of all states alone"),
-            ("Chebyshev", shown_up(self.radius_chebyshev), "the paper’s bound on that of the average"),
-            *rate,
-            ("rounds", str(self.rounds), self._settled()),
-        ]
+    def summary(self, unit: str = "") -> Summary:
+        """Return every number for people, in the unit of the values."""
+        notes = (*target_notes(self), *keeper_warnings(self.mechanism.keepers))
+        return Summary(describe(self.mechanism), promise_sections(self, unit), notes)
 
     def radius_meaning(self) -> str:
         """Say whose radius it is, and how often it is missed."""
@@ -128,15 +108,6 @@ class Promise:
             return f"of the value agreed on: {missed}"
         after = "one round" if self.horizon == 1 else f"{self.horizon:,} rounds"
         return f"of every agent's state after {after}: {missed}"
-
-    def _settled(self) -> str:
-        if self.horizon is not None:
-            return "asked about"
-        return f"until all agree within {self.tolerance:g}, from values that spread over {self.spread:g}"
-
-    def _repr_html_(self) -> str:
-        title = f"{self.mechanism.n:,} agents, {self.mechanism.kind}: what is promised"
-        return html_table(title, ("", "value", "meaning"), self.rows())
 
 
 def analyze(
@@ -211,12 +182,6 @@ def _rate(mechanism: Mechanism) -> float | None:
         return convergence.rate(mechanism)
     except LawError:  # noise that does not fade by one factor per round
         return None
-
-
-def _each(value: float | np.ndarray) -> str:
-    """Write one number, or the range of one number per agent."""
-    low, high = shown_near(float(np.min(value))), shown_near(float(np.max(value)))
-    return low if low == high else f"{low} to {high}"
 
 
 def _plain(value: float | np.ndarray) -> float | list[float]:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import click
 
-from tacit.cli import output, running, states
+from tacit.cli import running, states
 from tacit.cli.join import public
 from tacit.errors import SessionOver
 from tacit.protocol.session import Session
+from tacit.report import jsonable
 from tacit.runtime.agent import Agent, AgentResult, Peer
 from tacit.runtime.limits import LEDGER_FILES, require_files
 from tacit.runtime.session.file import read_addresses, read_session
@@ -69,6 +70,6 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
 
 
 def _write(folder: Path, session: Session, result: AgentResult) -> None:
-    text = json.dumps(output.jsonable(public(result, session)))
+    text = json.dumps(jsonable(public(result, session)))
     (folder / f"{result.agent}.result").write_text(text, encoding="utf-8")
     states.write(folder / f"{result.agent}.state", session, result)

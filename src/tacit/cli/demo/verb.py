@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
+from tacit.report import each, near, up
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -101,16 +102,16 @@ def _introduce(scenario: Scenario) -> None:
 
     session, made = scenario.session, scenario.promise
     law = made.as_dict()
-    mixing, noise, decay = (output.each(law[name]) for name in ("mixing", "noise", "decay"))
+    mixing, noise, decay = (each(law[name]) for name in ("mixing", "noise", "decay"))
     where = "a coordinator" if session.edges is None else f"{len(session.edges):,} edges, no server"
     told = (
         f"\nNetwork   {session.n:,} agents and {where}, {len(scenario.processes.units):,} processes, mutual "
-        f"TLS on loopback\nAsked     epsilon {output.up(made.epsilon)} per {UNIT}, mixing {mixing}\n"
+        f"TLS on loopback\nAsked     epsilon {up(made.epsilon)} per {UNIT}, mixing {mixing}\n"
         f"Designed  noise {noise}, decay {decay}, {session.rounds} rounds\n"
-        f"Promised  within {output.up(made.radius)} {UNIT} of the true average, but for probability "
-        f"{output.near(made.failure_probability)}\n"
-        f"Costs     each agent at most {output.up(scenario.loss)} for values that differ by "
-        f"{output.near(session.adjacency)} {UNIT}; its cap is {output.near(scenario.processes.cap)}\n"
+        f"Promised  within {up(made.radius)} {UNIT} of the true average, but for probability "
+        f"{near(made.failure_probability)}\n"
+        f"Costs     each agent at most {up(scenario.loss)} for values that differ by "
+        f"{near(session.adjacency)} {UNIT}; its cap is {near(scenario.processes.cap)}\n"
     )
     if scenario.needed > session.rounds:
         told += f"Note      this graph needs {scenario.needed:,} rounds to agree; the demo stops before\n"
@@ -154,7 +155,7 @@ def _table(scenario: Scenario, lines: list[Happening]) -> Table:
             continue
         heard = "" if line.feedback is None else f"{line.feedback:.3f}"
         place = "" if line.feedback is None else strip([line.feedback])
-        row = (str(line.round), heard, line.used, output.up(line.epsilon))
+        row = (str(line.round), heard, line.used, up(line.epsilon))
         table.add_row(*row, Text(place, style="cyan"))
     return table
 
@@ -182,20 +183,20 @@ def _place(value: float) -> int:
 
 
 def _conclude(scenario: Scenario, found: dict[str, Any], files: dict[str, Path]) -> None:
-    apart = output.near(found["disagreement"], 3)
+    apart = near(found["disagreement"], 3)
     agree = f"all {found['agents']:,} agents within {apart}"
     agree += "; clamped to the range" if found["clamped"] else ""
     kept = found["error"] <= found["radius"]
     verdict = "kept" if kept else f"missed: it may be, with probability {found['failure_probability']:g}"
-    sections: dict[str, list[output.Row]] = {
+    sections: dict[str, list[output.Line]] = {
         "Result": [
             ("true average", f"{found['average']:.4f}", f"of the made-up values, in {UNIT}"),
             ("agreed on", f"{found['agreed_on']:.4f}", agree),
-            ("error", f"{found['error']:.4f}", f"promised at most {output.up(found['radius'])}: {verdict}"),
+            ("error", f"{found['error']:.4f}", f"promised at most {up(found['radius'])}: {verdict}"),
         ],
         "Privacy": [
-            ("epsilon", output.up(found["epsilon"]), f"ε per {UNIT}, for these rounds"),
-            ("loss", output.up(found["loss"]), "the most that any agent's own ledger says it lost"),
+            ("epsilon", up(found["epsilon"]), f"ε per {UNIT}, for these rounds"),
+            ("loss", up(found["loss"]), "the most that any agent's own ledger says it lost"),
         ],
         "Transcript": _verdict_rows(found["transcript"]),
         "Files": [
@@ -214,20 +215,20 @@ def _conclude(scenario: Scenario, found: dict[str, Any], files: dict[str, Path])
     output.print_table(("agent", "started", "ended") * 4, _endings(scenario, found["final"]), title=title)
 
 
-def _picture_row(files: dict[str, Path]) -> output.Row:
+def _picture_row(files: dict[str, Path]) -> output.Line:
     if "svg" in files:
         return "picture", str(files["svg"]), f"also {files['png']}"
     return "picture", "none", "drawing needs the extra: pip install 'tacit[plots]'"
 
 
-def _verdict_rows(verdict: dict[str, Any]) -> list[output.Row]:
+def _verdict_rows(verdict: dict[str, Any]) -> list[output.Line]:
     what = "signatures, order, means to the last bit, losses; nobody said two things at once"
-    rows: list[output.Row] = [("verdict", "sound" if verdict["sound"] else "NOT SOUND", what)]
+    rows: list[output.Line] = [("verdict", "sound" if verdict["sound"] else "NOT SOUND", what)]
     rows += [("means", f"{verdict['means']:,}", "recomputed from the signed messages, and right")]
     if verdict["radius"] is not None:
         from tacit.theory.advice import SELECTION
 
-        met, proof = output.up(verdict["radius"]), output.up(verdict["radius_any_selection"])
+        met, proof = up(verdict["radius"]), up(verdict["radius_any_selection"])
         rows.append(("radius", met, f"for the messages that were used, {SELECTION}"))
         rows.append(("any selection", proof, "the radius without that assumption"))
     return rows

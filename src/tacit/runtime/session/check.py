@@ -10,12 +10,14 @@ from typing import Any, final
 
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import Session, SessionPromise
+from tacit.report import Row, Shown, Summary, near, up
 from tacit.rounding import product_up, shown_up
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.ledger.budget import steps
 from tacit.runtime.session.design import worst_loss
 from tacit.runtime.session.trust import IF_ALL_CONSPIRE, ONE_KEEPER
-from tacit.theory.advice import right_share, strength, wide_radius
+from tacit.theory.advice import right_at_most, right_share, strength, wide_radius
+from tacit.theory.promise_rows import accuracy_rows, describe
 
 _COARSE = 1e-6
 """An accounted loss may be so much above the loss on real numbers, relatively, before it is a fault."""
@@ -23,7 +25,7 @@ _COARSE = 1e-6
 
 @final
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Shown):
     """What an agent should know of a session before it joins.
 
     Attributes
@@ -71,6 +73,21 @@ class Explanation:
     def longest(self) -> float:
         """After so many seconds all rounds are over, if the quorum always speaks in time."""
         return _longest(self.session)
+
+    def summary(self, heading: str = "") -> Summary:
+        """Return the session for people, with something in front of the title."""
+        session, made = self.session, self.promise.theory
+        sections = {
+            "Session": [
+                Row("name", session.name, f"{session.rounds:,} rounds"),
+                Row("id", session.id.hex()[:16], "the same for everyone who has this very session"),
+            ],
+            "Promise": _promise_rows(self),
+            "Accuracy": accuracy_rows(made),
+            "Rules": _rule_rows(self),
+        }
+        faults = (f"NOT SOUND: {fault}" for fault in self.faults)
+        return Summary(f"{heading}{describe(session.mechanism)}", sections, (*faults, *self.notes))
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -179,3 +196,58 @@ def _notes(session: Session, promise: SessionPromise) -> list[str]:
             f"session expires in {left:,.0f} s: it may end before its last round."
         )
     return notes
+
+
+def _promise_rows(found: Explanation) -> list[Row]:
+    session = found.session
+    apart = f"two values up to {near(session.adjacency)} apart"
+    return [
+        Row("loss", up(found.loss), "all that an agent's messages can cost it; the cap must allow it"),
+        Row("first", up(found.first_loss), "of which its first message costs this"),
+        Row(
+            "protection",
+            strength(found.loss).name,
+            f"who sees everything and must tell apart {apart} is right at most {right_at_most(found.loss)} "
+            "of the time; a blind guess is right 50% of the time",
+        ),
+        Row(
+            "factor",
+            up(found.factor),
+            "e^loss: how many times likelier one of them can become than the other",
+        ),
+        Row(
+            "range",
+            f"{near(session.lattice.low)} to {near(session.lattice.high)}",
+            _values(found),
+        ),
+    ]
+
+
+def _values(found: Explanation) -> str:
+    session = found.session
+    what = "a number" if session.components == 1 else f"{session.components:,} numbers"
+    return f"every value is {what} in it; one off it counts as the nearest end"
+
+
+def _rule_rows(found: Explanation) -> list[Row]:
+    session = found.session
+    what = "agents" if session.topology == "server" else "agents,"
+    size = (session.mask_bytes or session.number_bytes) * session.components
+    sent = "once" if session.exchanges == 1 else "once a round"
+    of = f"of {session.n:,}" if session.topology == "server" else "of an agent and its neighbours"
+    return [
+        Row(
+            "start",
+            f"{session.least_start:,}",
+            f"{what} {of} at least; all of them in the first {session.deadlines.start:g} s",
+        ),
+        Row("quorum", f"{session.least_quorum:,}", f"messages {of} at least close a round"),
+        Row(
+            "deadline",
+            f"{session.deadlines.round:g} s",
+            f"for a round; {found.longest:,.0f} s at most for all",
+        ),
+        Row("expires", session.expiry, "nobody joins or speaks after that; what was not said is not lost"),
+        Row("message", f"{size:,}", f"bytes of numbers, sent {sent}"),
+        *(Row("keeper", keeper.name, f"its key is {key_text(keeper.key)}") for keeper in session.keepers),
+    ]

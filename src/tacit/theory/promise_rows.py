@@ -1,13 +1,14 @@
-"""A promise as rows of a report, and the sentences a reader needs beside the numbers."""
+"""A promise as rows for people, and the sentences a reader needs beside the numbers.
+
+The command line, the studio, `tacit session check` and notebooks all show these.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tacit.cli.output import Row, each, near, up
 from tacit.mechanism import Distributed, Mechanism
+from tacit.report import Row, component_rows, each, near, up
 from tacit.theory import accuracy
 from tacit.theory.advice import trusted
 
@@ -35,66 +36,66 @@ def describe_size(mechanism: Mechanism) -> str:
 def describe_parameters(mechanism: Mechanism) -> str:
     """Name the noise and its parameters."""
     law = mechanism.law
-    values = (f"{word} {_each(value)}" for word, value in law.worded().items())
+    values = (f"{word} {each(value)}" for word, value in law.worded().items())
     return f"{law.name} noise: {', '.join(values)}"
 
 
-def _each(value: float | np.ndarray) -> str:
-    return each(value.tolist() if isinstance(value, np.ndarray) else value)
+def promise_sections(made: Promise, unit: str = "") -> dict[str, list[Row]]:
+    """Return everything that is promised, in the unit of the values."""
+    return {
+        "Privacy": privacy_rows(made, unit),
+        "Accuracy": accuracy_rows(made, unit),
+        "Agreement": agreement_rows(made, unit),
+    }
 
 
-def privacy_rows(made: Promise) -> list[Row]:
+def privacy_rows(made: Promise, unit: str = "") -> list[Row]:
     """Return ε and the loss, and which is which."""
     run = "an endless run" if made.horizon is None else _rounds(made.horizon)
+    per = unit or "unit of adjacency"
     return [
-        ("epsilon", up(made.epsilon), f"ε per unit of adjacency, over {run}"),
-        ("loss", up(made.loss), f"ε × adjacency {near(made.adjacency)}"),
+        Row("epsilon", up(made.epsilon), f"ε per {per}, over {run}"),
+        Row("loss", up(made.loss), f"ε × adjacency {_with_unit(near(made.adjacency), unit)}"),
     ]
 
 
-def accuracy_rows(made: Promise) -> list[Row]:
+def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
     """Return the target and how far from it the agents may end, in one component and in all."""
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
     wider = made.radius_chebyshev / made.average_radius
-    alone = [("average", up(made.average_radius), "the same of the average of all states alone")]
+    alone = "the same of the average of all states alone"
+    every, components = made.radius_all_components, made.components
     return [
-        ("target", made.target, aim),
-        *component_rows(
-            "radius", made.radius, made.radius_all_components, made.components, made.radius_meaning()
-        ),
-        *(alone if made.horizon is not None else []),
-        (
+        Row("target", made.target, aim),
+        *component_rows("radius", made.radius, every, components, made.radius_meaning(), unit=unit),
+        *([Row("average", up(made.average_radius), alone, unit)] if made.horizon is not None else []),
+        Row(
             "Chebyshev",
             up(made.radius_chebyshev),
             f"the paper's bound on the average's radius, {wider:.2g} times as wide",
+            unit,
         ),
-        (
+        Row(
             "deviation",
             up(made.variance**0.5),
             f"standard deviation of the average; the variance is {up(made.variance)}",
+            unit,
         ),
     ]
 
 
-def component_rows(name: str, one: float, every: float, components: int, meaning: str) -> list[Row]:
-    """Return a radius for one component and, where there are several, for all of them together."""
-    if components == 1:
-        return [(name, up(one), meaning)]
-    together = f"the same for all {components:,} components together"
-    return [(name, up(one), f"{meaning}; for any one component"), ("", up(every), together)]
-
-
-def agreement_rows(made: Promise) -> list[Row]:
+def agreement_rows(made: Promise, unit: str = "") -> list[Row]:
     """Return how fast the agents agree."""
     rate: list[Row] = []
     if made.rate is not None:
-        rate = [("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")]
+        rate = [Row("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")]
     if made.horizon is not None:
-        apart = "no two agents are further apart then"
-        return [*rate, ("rounds", f"{made.rounds:,}", "as asked"), ("apart", up(made.disagreement), apart)]
-    agree = f"until all agree within {near(made.tolerance)}, from values that spread over {near(made.spread)}"
-    return [*rate, ("rounds", f"{made.rounds:,}", agree)]
+        apart = Row("apart", up(made.disagreement), "no two agents are further apart then", unit)
+        return [*rate, Row("rounds", f"{made.rounds:,}", "as asked"), apart]
+    tolerance, spread = (_with_unit(near(value), unit) for value in (made.tolerance, made.spread))
+    agree = f"until all agree within {tolerance}, from values that spread over {spread}"
+    return [*rate, Row("rounds", f"{made.rounds:,}", agree)]
 
 
 def target_notes(made: Promise) -> list[str]:
@@ -114,3 +115,7 @@ def target_notes(made: Promise) -> list[str]:
 
 def _rounds(count: int) -> str:
     return "one round" if count == 1 else f"{count:,} rounds"
+
+
+def _with_unit(number: str, unit: str) -> str:
+    return Row("", number, unit=unit).shown

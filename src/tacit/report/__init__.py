@@ -1,0 +1,28 @@
+"""Results for people: rows are made once, and rendered as text, HTML and LaTeX.
+
+What has numbers makes its own rows (`Shown.summary`), each number rounded to the safe side there and
+nowhere else. Programs read the exact numbers from ``as_dict`` instead, printed by `json_text`.
+"""
+
+from tacit.report.numbers import down, each, near, typed, up
+from tacit.report.rendering import html, json_text, jsonable, latex, text
+from tacit.report.rows import Grid, Row, Summary, component_rows
+from tacit.report.shown import Shown
+
+__all__ = [
+    "Grid",
+    "Row",
+    "Shown",
+    "Summary",
+    "component_rows",
+    "down",
+    "each",
+    "html",
+    "json_text",
+    "jsonable",
+    "latex",
+    "near",
+    "text",
+    "typed",
+    "up",
+]

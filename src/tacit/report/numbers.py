@@ -1,0 +1,42 @@
+"""Numbers as people read them: what is promised is rounded up, the rest to nearest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+def up(value: float, digits: int = 6) -> str:
+    """Write a promise: never smaller than it is."""
+    from tacit.rounding import shown_up  # loads numpy, and `tacit --help` has no numbers
+
+    return shown_up(value, digits)
+
+
+def down(value: float, digits: int = 6) -> str:
+    """Write what is at least so much: never larger than it is."""
+    return up(-value, digits).removeprefix("-")
+
+
+def near(value: float, digits: int = 6) -> str:
+    """Write a number that is no promise, rounded to nearest; whole numbers whole."""
+    if math.isnan(value):
+        return "-"
+    if abs(value) < 10**15 and value == int(value):
+        return f"{int(value):,}"
+    return f"{value:.{digits}g}"
+
+
+def each(value: Any, show: Callable[[float], str] = near) -> str:
+    """Write one number, or the range of one number per agent."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, float | int):
+        return show(float(value))
+    low, high = show(min(value)), show(max(value))
+    return low if low == high else f"{low} to {high}"
+
+
+def typed(value: Any) -> str:
+    """Write a parameter in full, so that typing it in gives just what was promised; of many, the range."""
+    return repr(value).removesuffix(".0") if isinstance(value, float) else each(value, up)

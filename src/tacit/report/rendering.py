@@ -1,0 +1,138 @@
+"""Summaries as text for terminals, HTML, LaTeX; and results as JSON for programs.
+
+Text from a file or a roster is escaped, so that a name cannot bring its own markup.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.report.rows import Grid, Summary
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.table import Table
+
+_LEFT = 'style="text-align:left"'
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_",
+        "%": r"\%", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$",
+        "\u00a0": "~", "ε": r"$\varepsilon$", "δ": r"$\delta$", "σ": r"$\sigma$", "λ": r"$\lambda$",
+        "×": r"$\times$", "·": r"$\cdot$", "±": r"$\pm$", "²": r"$^2$", "θ": r"$\theta$", "’": "'",
+    }
+)  # fmt: skip
+
+
+def _columns(summary: Summary | Grid) -> tuple[list[str], list[list[str]]]:
+    """Return columns and cells; rows of a summary have a name, a value and what it means."""
+    if isinstance(summary, Grid):
+        return list(summary.columns), [list(row) for row in summary.rows]
+    rows = [row for section in summary.sections.values() for row in section]
+    return ["", "value", "meaning"], [[row.name, row.shown, row.meaning] for row in rows]
+
+
+def html(summary: Summary | Grid) -> str:
+    """Return a table with a caption, a header cell at the start of every row, and notes below."""
+    columns, rows = _columns(summary)
+    head = "".join(f'<th scope="col" {_LEFT}>{escape(column)}</th>' for column in columns)
+    body = "".join(
+        f'<tr><th scope="row" {_LEFT}>{escape(first)}</th>'
+        + "".join(f"<td {_LEFT}>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for first, *cells in rows
+    )
+    below = "".join(f"<p>{escape(note)}</p>" for note in summary.notes)
+    return (
+        f'<table><caption style="text-align:left"><b>{escape(summary.title)}</b></caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+    )
+
+
+def latex(summary: Summary | Grid) -> str:
+    """Return a tabular with the title above and the notes below; it needs no package."""
+    columns, rows = _columns(summary)
+
+    def line(cells: list[str]) -> str:
+        return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
+
+    widths = "l" * (len(columns) - 1) + (r"p{0.5\linewidth}" if len(columns) == 3 else "l")
+    table = [
+        rf"\begin{{tabular}}{{{widths}}}", r"\hline", line(columns), r"\hline", *map(line, rows), r"\hline",
+        r"\end{tabular}",
+    ]  # fmt: skip
+    paragraphs = [summary.title.translate(_LATEX), "\n".join(table)]
+    return "\n\n".join([*paragraphs, *(note.translate(_LATEX) for note in summary.notes)])
+
+
+def text(summary: Summary | Grid, *, spaced: bool = True) -> Group:
+    """Return what a terminal shows of a summary: the title, the rows and the notes, with room between."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    def parts() -> Iterator[RenderableType]:
+        if summary.title:
+            yield Text(summary.title, style="bold")
+        if isinstance(summary, Grid):
+            room = (1, 0, 1 if summary.notes else 0, 0) if spaced else (0, 0, 0, 0)
+            yield Padding(_table_of(summary), room, expand=False)
+        else:
+            yield Padding(_sections(summary), (1, 0, 1, 1), expand=False)
+        for note in summary.notes:
+            yield Padding(Text(note), (0, 0, 0, 1), expand=False)
+
+    return Group(*parts())
+
+
+def _sections(summary: Summary) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    grid.add_column()
+    for section, rows in summary.sections.items():
+        heading = section
+        for row in rows:
+            shown = Text(row.shown, style="bold cyan")
+            grid.add_row(Text(heading, style="bold"), Text(row.name), shown, Text(row.meaning, style="dim"))
+            heading = ""
+    return grid
+
+
+def _table_of(table: Grid) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, padding=(0, 1), header_style="bold")
+    for place, column in enumerate(table.columns):
+        right = place in table.right
+        grid.add_column(Text(column), justify="right" if right else "left", no_wrap=place <= 1 or right)
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def json_text(answer: Any) -> str:
+    """Return valid JSON of what ``as_dict`` holds: what is not a finite number becomes null."""
+    return json.dumps(jsonable(answer), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def jsonable(value: Any) -> Any:
+    """Return the value in the types that JSON has."""
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "tolist"):  # numpy's numbers and arrays
+        return jsonable(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,62 @@
+"""What results say to people: rows in sections, and notes; or a table with columns of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from tacit.report.numbers import up
+
+
+class Row(NamedTuple):
+    """One quantity: its name, the value as it is printed, what it means, and its unit."""
+
+    name: str
+    value: str
+    meaning: str = ""
+    unit: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The value with its unit, joined by a space that does not break."""
+        return f"{self.value}\u00a0{self.unit}" if self.unit else self.value
+
+
+@final
+@dataclass(frozen=True)
+class Summary:
+    """A title, rows by section, and sentences below them."""
+
+    title: str
+    sections: Mapping[str, Sequence[Row]]
+    notes: tuple[str, ...] = ()
+
+    def row(self, section: str, name: str) -> Row:
+        """Return one row."""
+        return next(row for row in self.sections[section] if row.name == name)
+
+
+@final
+@dataclass(frozen=True)
+class Grid:
+    """Rows of cells below their columns; `right` are the places of columns of numbers."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: tuple[str, ...] = ()
+    right: tuple[int, ...] = ()
+
+
+def component_rows(
+    name: str, one: float, every: float, components: int, meaning: str, *, unit: str = ""
+) -> list[Row]:
+    """Return a radius for one component and, where there are several, for all of them together."""
+    if components == 1:
+        return [Row(name, up(one), meaning, unit)]
+    together = f"the same for all {components:,} components together"
+    return [
+        Row(name, up(one), f"{meaning}; for any one component", unit),
+        Row("all components", up(every), together, unit),
+    ]

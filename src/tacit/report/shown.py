@@ -1,0 +1,22 @@
+"""Results that show themselves where they appear."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from tacit.report.rendering import html, latex
+from tacit.report.rows import Grid, Summary
+
+
+class Shown(ABC):
+    """A result that shows itself: a table in a notebook, and in what is made from it with LaTeX."""
+
+    @abstractmethod
+    def summary(self) -> Summary | Grid:
+        """Return the result for people."""
+
+    def _repr_html_(self) -> str:
+        return html(self.summary())
+
+    def _repr_latex_(self) -> str:
+        return latex(self.summary())

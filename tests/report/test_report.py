@@ -1,0 +1,132 @@
+"""Rows are made once: text, HTML and LaTeX say the same, and never less than JSON's exact numbers."""
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import ClientServer, Fading, analyze, design
+from tacit.cli import output
+from tacit.report import Grid, Row, Summary, down, each, html, json_text, latex, near, typed, up
+
+SUMMARY = Summary(
+    "50% & <more>", {"Part": [Row("a_1", "2", "x^2 {y}", "kW")], "Other": [Row("b", "3")]}, ("so: $5 #1",)
+)
+
+
+class Cells(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.said = []
+        self.feed(page)
+
+    def handle_data(self, data):
+        self.said.append(data)
+
+
+def rows(summary):
+    return [row for section in summary.sections.values() for row in section]
+
+
+@given(st.floats(1e-300, 1e300), st.integers(1, 12))
+def test_a_promise_is_never_too_small_and_a_finding_never_too_large(value, digits):
+    assert float(up(value, digits)) >= value * (1 - 1e-15)
+    assert float(down(value, digits)) <= value * (1 + 1e-15)
+    assert float(up(value, digits)) <= value * (1 + 10.0 ** (1 - digits)) * (1 + 1e-12)
+
+
+def test_other_numbers():
+    assert (near(1234567.0), near(0.1234567), near(float("nan"))) == ("1,234,567", "0.123457", "-")
+    assert (each([1.0, 2.0]), each(np.array([3.0, 3.0])), each(4)) == ("1 to 2", "3", "4")
+    assert (typed(0.1 + 0.2), typed(2.0), typed(np.array([0.5, 0.25]))) == (
+        "0.30000000000000004", "2", "0.25 to 0.5",
+    )  # fmt: skip
+
+
+def test_names_bring_no_markup():
+    page, tex = html(SUMMARY), latex(SUMMARY)
+    assert "<more>" not in page
+    assert {"50% & <more>", "a_1", "2\u00a0kW", "x^2 {y}", "so: $5 #1"} <= set(Cells(page).said)
+    assert r"50\% \& $<$more$>$" in tex
+    assert r"a\_1 & 2~kW & x\textasciicircum{}2 \{y\} \\" in tex
+    assert r"so: \$5 \#1" in tex
+
+
+def test_text_keeps_sections_and_notes(capsys):
+    output.print_summary(SUMMARY)
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "50% & <more>"
+    assert "Part" in said
+    assert "so: $5 #1" in said
+
+
+ANSWERS = {
+    "design": lambda: design(agents=500, epsilon=0.15, mixing=0.8),
+    "vectors": lambda: design(agents=50, loss=1.0, low=0, high=10, components=3, rounds=9, tolerance=5),
+    "one-shot": lambda: design(agents=50, epsilon=1.0, law="one-shot"),
+    "constant": lambda: design(agents=50, epsilon=1.0, law="constant", rounds=30),
+    "graph": lambda: design(graph="star:8", epsilon=1.0),
+    "promise": lambda: analyze(ClientServer(Fading(0.8, 10, 0.6), agents=500), rounds=7),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_rendering_has_every_row(name, capsys):
+    found = ANSWERS[name]()
+    summary = found.summary("kW")
+    output.print_summary(summary)
+    text = " ".join(capsys.readouterr().out.split())
+    page, tex = " ".join(Cells(html(summary)).said), latex(summary)
+    for row in rows(summary):
+        assert row.shown.replace("\u00a0", " ") in text
+        assert row.shown in page
+        assert row.value in tex
+    for note in summary.notes:
+        assert note in page
+    assert found._repr_html_() == html(found.summary())
+    assert found._repr_latex_() == latex(found.summary())
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_is_shown_is_never_less_than_what_programs_read(name):
+    found = ANSWERS[name]()
+    exact, summary = found.as_dict(), found.summary()
+    for section, row, key in [
+        ("Privacy", "epsilon", "epsilon"), ("Privacy", "loss", "loss"), ("Accuracy", "radius", "radius"),
+        ("Accuracy", "Chebyshev", "radius_chebyshev"),
+    ]:  # fmt: skip
+        assert exact[key] <= float(summary.row(section, row).value) <= exact[key] * (1 + 1e-5)
+    if exact["components"] > 1:
+        assert float(summary.row("Accuracy", "all components").value) >= exact["radius_all_components"]
+
+
+def test_parameters_are_shown_in_full():
+    found = design(agents=500, epsilon=0.15, mixing=0.8)
+    shown = {row.name: row.value for row in found.summary().sections["Parameters"]}
+    law = found.mechanism.law
+    assert [float(shown[word]) for word in ("mixing", "noise", "decay")] == [law.sigma, law.c, law.q]
+    assert "decay" not in {row.name for row in ANSWERS["one-shot"]().summary().sections["Parameters"]}
+
+
+def test_json_has_no_numbers_that_are_none():
+    assert json.loads(json_text({"a": np.inf, "b": np.array([1, 2]), "c": (np.float64(0.5),)})) == {
+        "a": None, "b": [1, 2], "c": [0.5],
+    }  # fmt: skip
+
+
+def test_a_grid_renders_everywhere(capsys):
+    grid = Grid("title", ("x", "ε"), [("1", "2")], ("note",), (1,))
+    output.print_summary(grid)
+    assert capsys.readouterr().out.split() == ["title", "x", "ε", "1", "2", "note"]
+    assert Cells(html(grid)).said == ["title", "x", "ε", "1", "2", "note"]
+    assert r"1 & 2 \\" in latex(grid)
+
+
+def test_rows_need_no_numpy():
+    code = "import sys, tacit.report; assert not {'numpy', 'rich'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
