@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from tacit.cli import output
 from tacit.errors import FileError
+from tacit.report import each, jsonable, near, up
 
 
 @given(st.floats(min_value=1e-300, max_value=1e300))
 def test_up_is_never_too_small_and_never_far_off(value):
-    shown = float(output.up(value).replace(",", ""))
+    shown = float(up(value).replace(",", ""))
     assert value <= shown <= value * (1 + 1.1e-5)
 
 
@@ -21,7 +22,7 @@ def test_up_is_never_too_small_and_never_far_off(value):
     ("value", "shown"), [(0.15, "0.15"), (0.14, "0.14"), (0.8944271909, "0.894428"), (0, "0")]
 )
 def test_up_is_short(value, shown):
-    assert output.up(value) == shown
+    assert up(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -36,13 +37,13 @@ def test_up_is_short(value, shown):
     ],
 )
 def test_near(value, shown):
-    assert output.near(value) == shown
+    assert near(value) == shown
 
 
 def test_each():
-    assert output.each(0.5) == "0.5"
-    assert output.each([0.5, 0.5]) == "0.5"
-    assert output.each([0.7, 0.5]) == "0.5 to 0.7"
+    assert each(0.5) == "0.5"
+    assert each([0.5, 0.5]) == "0.5"
+    assert each([0.7, 0.5]) == "0.5 to 0.7"
 
 
 def test_json_has_only_what_json_has(capsys, tmp_path):
@@ -54,7 +55,7 @@ def test_json_has_only_what_json_has(capsys, tmp_path):
         "e": tmp_path,
         "f": np.int64(3),
     }
-    found = output.jsonable(answer)
+    found = jsonable(answer)
     assert found == {"a": None, "b": None, "c": [0, 1], "d": [1, None], "e": str(tmp_path), "f": 3}
     output.print_json(found)
     assert capsys.readouterr().out.startswith("{\n")

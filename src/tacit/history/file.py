@@ -314,7 +314,7 @@ def read_history(path: Path | str, declared: Declared | None = None) -> History:
         raise FileError(
             f"{path} declares another mechanism than {declared.path.name}: keep them in folders apart."
         )
-    table = _Table(declared)
+    table = _HistoryTable(declared)
     for number, content in reader:
         if content is None:
             raise FileError(f"{path}, line {number}: every line must be one JSON object.")
@@ -360,7 +360,7 @@ def _events(h: History) -> Iterator[Content]:
             yield line
 
 
-class _Table:
+class _HistoryTable:
     """Collects the lines of one session."""
 
     def __init__(self, declared: Declared) -> None:
