@@ -83,6 +83,7 @@ class KeeperMachine(Machine):
         self._answers: list[Disclosed] = []
         self._closing: Message | None = None  # the one that is to be answered now
         self._draw: tuple[int, ...] | None = None
+        self._waited = False  # long enough for a coordinator that still needs the last answer
         self._stopped = False
         self._parting: bytes | None = None
 
@@ -213,7 +214,7 @@ class KeeperMachine(Machine):
             return On.READY
         if self.phase is KeeperPhase.WAITING and self.update == self.session.exchanges:
             return On.LAST
-        return None
+        return On.ALL_DONE if self.phase is KeeperPhase.SERVING and self._waited else None
 
     # ---- what is done -------------------------------------------------------------------------------
 
@@ -317,6 +318,11 @@ class KeeperMachine(Machine):
         self._send(COORDINATOR, self._answers[-1].frame)
         self._again(fresh=True)
         self._tell_missing(TELL_FIRST)
+        # After a restart the session may be over for all others: nobody would ever say so.
+        self._timers.set("deadline", self.return_time)
+
+    def _deadline_is_due(self) -> None:
+        self._waited = True
 
     def _finish(self, _: Any) -> None:
         self._rest()

@@ -8,7 +8,7 @@ from tacit.protocol.tables import KeeperPhase, On, Table, Transition, table
 def _keeper() -> Table:
     P = KeeperPhase
     starts = (On.START, On.COMPLETE, On.DONE, On.ENDED)
-    inner = (On.READY, On.LAST)
+    inner = (On.READY, On.LAST, On.ALL_DONE)
     told = (On.KEY, On.CLOSING, On.LACKING, On.LOST, On.PAST, On.FEEDBACK, On.ASKED)
     heard = (On.CONTRADICTED, On.STOP, *told)
     outer = (*starts, *heard, On.NOISE, On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.REFUSED)
@@ -62,13 +62,13 @@ def _keeper() -> Table:
             | {
                 (On.CLOSING,): Transition("take_closing", P.DRAWING),
                 (On.LAST,): Transition("serve", P.SERVING),
-                (On.FEEDBACK, On.READY): Transition("impossible", P.WAITING),
+                (On.FEEDBACK, On.READY, On.ALL_DONE): Transition("impossible", P.WAITING),
             },
             P.DRAWING: running(P.DRAWING)
             | {
                 (On.CLOSING,): Transition("ignore", P.DRAWING),  # the very one that is answered now
                 (On.READY,): Transition("disclose", P.WAITING),
-                (On.FEEDBACK, On.LAST): Transition("impossible", P.DRAWING),
+                (On.FEEDBACK, On.LAST, On.ALL_DONE): Transition("impossible", P.DRAWING),
             },
             P.SERVING: over(P.SERVING)
             | {
@@ -78,7 +78,8 @@ def _keeper() -> Table:
                 (On.STOP,): Transition("end", P.STOPPED),
                 (On.HALT, On.EXPIRED): Transition("finish", P.FINISHED),  # nothing is left to be opened
                 (On.JOINED,): Transition("serve_again", P.SERVING),
-                inner: Transition("impossible", P.SERVING),
+                (On.ALL_DONE,): Transition("finish", P.FINISHED),
+                (On.READY, On.LAST): Transition("impossible", P.SERVING),
             },
             P.FINISHED: over(P.FINISHED)
             | {

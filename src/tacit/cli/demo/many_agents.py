@@ -53,6 +53,7 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
             identity=folder / "keys" / name,
             cap=cap,
             adjacency=session.adjacency,
+            trust={keeper.name: keeper.key for keeper in session.keepers},
             connect=to_dial(session, session.index(name), addresses),
             listen=[addresses[name]] if session.topology == "graph" else (),
         )

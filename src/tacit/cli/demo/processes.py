@@ -25,6 +25,7 @@ from tacit.errors import TacitError
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Session
 from tacit.runtime.identity.identity import provision
+from tacit.runtime.identity.keys import key_text
 from tacit.runtime.identity.roster import Roster
 
 COORDINATOR = "coordinator"
@@ -95,14 +96,19 @@ class Processes:
 
     @property
     def units(self) -> list[str]:
-        """What is started: the coordinator if there is one, then agents, or the first of those together."""
+        """What is started: coordinator and keepers if there are any, then agents, or the first of a few."""
         names = [member.name for member in self.session.roster]
         first = [COORDINATOR] if self.session.topology == "server" else []
-        return first + names[:: self.together]
+        return first + self.keepers + names[:: self.together]
+
+    @property
+    def keepers(self) -> list[str]:
+        """The names of the session's keepers, each of which has a process."""
+        return [keeper.name for keeper in self.session.keepers]
 
     def members(self, unit: str) -> list[str]:
         """Return who is in one process."""
-        if unit == COORDINATOR:
+        if unit == COORDINATOR or unit in self.keepers:
             return [unit]
         names = [member.name for member in self.session.roster]
         start = names.index(unit)
@@ -114,10 +120,11 @@ class Processes:
 
     def command(self, unit: str) -> list[str]:
         """Return the command that starts, and starts again, a process."""
-        if unit != COORDINATOR and self.together > 1:
+        keeps = unit in self.keepers
+        if unit != COORDINATOR and not keeps and self.together > 1:
             return [*_MANY, str(self.folder), repr(self.cap), *self.members(unit)]
         peers = self.session.topology == "graph"
-        verb = "coordinate" if unit == COORDINATOR else "peer" if peers else "join"
+        verb = "coordinate" if unit == COORDINATOR else "keep" if keeps else "peer" if peers else "join"
         words = [
             *_PYTHON,
             verb,
@@ -126,7 +133,8 @@ class Processes:
             str(self.folder / "keys" / unit),
         ]
         words += ["--ledger", str(self.path(unit, "ledger")), "--log", str(self.path(unit, "log")), "--json"]
-        if unit != COORDINATOR:
+        if unit != COORDINATOR and not keeps:
+            words += [f"--trust={keeper.name}={key_text(keeper.key)}" for keeper in self.session.keepers]
             words += ["--value-file", str(self.path(unit, "value")), "--cap", repr(self.cap)]
             words += ["--adjacency", repr(self.session.adjacency)]
             words += ["--state-file", str(self.path(unit, "state"))]
@@ -190,7 +198,8 @@ class Processes:
 
     def results(self) -> dict[str, Any]:
         """Return what each agent printed at its end, and its own state, which only a demo may look at."""
-        names = [name for unit in self.units if unit != COORDINATOR for name in self.members(unit)]
+        agents = [unit for unit in self.units if unit != COORDINATOR and unit not in self.keepers]
+        names = [name for unit in agents for name in self.members(unit)]
         return {name: self.result(name) for name in names}
 
     def result(self, name: str) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class Scenario:
         agents: int,
         *,
         topology: str,
+        keepers: int = 0,
         epsilon: float,
         mixing: float,
         rounds: int | None,
@@ -84,10 +85,12 @@ class Scenario:
 
         graph = _graph(topology, agents)
         names = [f"agent-{i}" for i in range(agents)]
-        roster = make_roster(folder, names, graph=graph is not None)
+        kept = [f"keeper-{j}" for j in range(keepers)]
+        roster = make_roster(folder, [*names, *kept], graph=graph is not None)
         asked = Question(
             agents=agents if graph is None else None,
             graph=graph,
+            keepers=keepers,
             epsilon=epsilon,
             mixing=mixing,
             low=LOW,
@@ -101,6 +104,7 @@ class Scenario:
             roster,
             replace(asked, rounds=chosen, tolerance=_ANY if chosen < needed else None),
             deadlines=Deadlines(round=10.0 + agents / 10, start=120.0, repeat=1.0 + agents / 100),
+            keepers=kept,
         )
         write_session(session, folder / "session.toml", addresses=make_addresses(session))
         # Made-up values only: the noise is drawn by the agents, and nobody can seed it.
@@ -154,8 +158,10 @@ class Scenario:
     def _damage(self, round_over: int) -> Iterator[Happening]:
         if not self.faults:
             return
-        rounds, units = self.session.rounds, self.processes.units
+        rounds, units = self.session.exchanges, self.processes.units
         plan = {units[len(units) // 2]: max(1, rounds // 3)}
+        if self.session.keepers:
+            plan[self.session.keepers[0].name] = max(1, 2 * rounds // 3)
         if COORDINATOR in units:
             plan[COORDINATOR] = max(1, rounds // 2)
         for unit, when in plan.items():
@@ -267,12 +273,12 @@ class Scenario:
 
     def _speed(self) -> float | None:
         """Rounds per second, with all pauses and faults; None on a graph, which has no common clock."""
-        if self.session.topology == "graph" or self.session.rounds < 2:
+        if self.session.topology == "graph" or self.session.exchanges < 2:
             return None
         closed = [
             e["time"] for e in Tail(self.processes.path(COORDINATOR, "log")) if e["event"] == "round-closed"
         ]
-        return float((self.session.rounds - 1) / max(closed[-1] - closed[0], 1e-3))
+        return float((self.session.exchanges - 1) / max(closed[-1] - closed[0], 1e-3))
 
     def keep(self, out: Path) -> dict[str, Path]:
         """Write what may be seen: the session, its transcript, and the picture of made-up values.
@@ -314,6 +320,10 @@ class Scenario:
         from tacit.history import Private, read_history
 
         theta = np.stack([self._states(name) for name in self.processes.values], axis=1)
+        if self.session.keepers:
+            seen = self.verdict.history
+            assert seen is not None
+            return replace(seen, private=Private(theta))
         return replace(read_history(out / "demo.jsonl"), private=Private(theta))
 
     def _states(self, name: str) -> FloatArray:

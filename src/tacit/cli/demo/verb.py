@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   tacit demo
+  tacit demo --keepers 2
   tacit demo --topology ring --agents 50
   tacit demo --no-faults --json
 """
@@ -40,10 +41,19 @@ _NOISE_IS_REAL = (
 @click.option(
     "--topology", default="server", show_default=True, help="server, or a graph such as ring or star."
 )
+@click.option(
+    "--keepers",
+    type=options.Whole(0),
+    default=0,
+    show_default=True,
+    help="Keepers that add the noise; agents trust one of them. 0: every agent adds its own.",
+)
 @click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy per °C (ε).")
 @click.option("--mixing", type=options.NUMBER, default=0.5, show_default=True, help="Mixing (σ).")
 @click.option("--rounds", type=options.Whole(1), help="How many; until they agree, or 150, unless given.")
-@click.option("--faults/--no-faults", default=True, help="Kill an agent and the coordinator, or not.")
+@click.option(
+    "--faults/--no-faults", default=True, help="Kill an agent, a keeper and the coordinator, or not."
+)
 @click.option("--pace", type=options.NUMBER, help="Seconds per round, at least; slow enough to follow.")
 @click.option(
     "--processes",
@@ -104,6 +114,8 @@ def _introduce(scenario: Scenario) -> None:
     law = made.as_dict()
     mixing, noise, decay = (each(law[name]) for name in ("mixing", "noise", "decay"))
     where = "a coordinator" if session.edges is None else f"{len(session.edges):,} edges, no server"
+    if session.keepers:
+        where = f"a coordinator and {len(session.keepers)} keepers (agents trust one of them)"
     told = (
         f"\nNetwork   {session.n:,} agents and {where}, {len(scenario.processes.units):,} processes, mutual "
         f"TLS on loopback\nAsked     epsilon {up(made.epsilon)} per {UNIT}, mixing {mixing}\n"
