@@ -220,6 +220,9 @@ def test_an_agent_that_was_away_at_the_expiry_ends_its_session_without_the_netwo
         async def open(self, _arrived):
             raise AssertionError("the network must not be opened")
 
+        def send(self, _to, _frame):
+            raise AssertionError("nothing must be sent")
+
         async def close(self):
             pass
 
