@@ -12,7 +12,7 @@ def metered(ran):
 
 
 def test_the_means_are_within_their_radii(metered):
-    for kind in ("server", "grid", "town"):
+    for kind in ("server", "grid", "town", "keepers"):
         assert 0 < metered.found[kind]["error"] <= metered.found[kind]["radius"], kind
     assert metered.picture.exists()
 
@@ -27,13 +27,22 @@ def test_the_accounted_loss_is_no_less_than_the_theory_s(metered):
         real = loss(answer.mechanism.law, meters.ADJACENCY, rounds=int(metered.found[kind]["rounds"]))
         assert real <= metered.found[kind]["loss"] <= min(real * (1 + 1e-9), 1)
     assert metered.found["grid"]["loss"] == pytest.approx(1, abs=1e-5)
-    assert metered.row("privacy loss") == ["inf", "0.998", "1", "0.998"]
+    assert metered.row("privacy loss") == ["inf", "0.998", "1", "0.998", "0.111"]
+
+
+def test_keepers_buy_the_same_accuracy_for_a_loss_that_protects_people(metered):
+    server, kept = metered.found["server"], metered.found["keepers"]
+    assert kept["radius"] <= server["radius"]
+    assert kept["loss"] < server["loss"] / 8
+    assert kept["guessed"] > 1.05  # hardly better than knowing the mean alone
+    assert "with keepers 52.8%" in metered.text
+    assert "99.996%, with keepers 75.2%" in metered.text
 
 
 def test_a_naive_meter_tells_its_load(metered):
     assert metered.found["naive"]["guessed"] == 0
     assert metered.found["naive"]["error"] < 1e-12
-    assert min(metered.found[kind]["guessed"] for kind in ("server", "grid", "town")) > 0.4
+    assert min(metered.found[kind]["guessed"] for kind in ("server", "grid", "town", "keepers")) > 0.4
 
 
 def test_a_crowd_buys_accuracy(metered):
