@@ -160,7 +160,8 @@ def report(found: Found, graph: Graph, blind: float) -> None:
     print(
         f"Whether a {ADJACENCY:g} kW appliance is on, at even odds, is guessed right at most "
         f"{right_at_most(1)} of the time, with keepers {right_at_most(kept)}.\n"
-        f"Whether a household draws 0 or {MOST:g} kW: {right_at_most(MOST)}, with keepers {right_at_most(kept * MOST / ADJACENCY)}."
+        f"Whether a household draws 0 or {MOST:g} kW: {right_at_most(MOST)}, "
+        f"with keepers {right_at_most(kept * MOST / ADJACENCY)}."
     )
     print("Each session costs anew: an appliance that is on for four of them costs four times as much.")
 
