@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading, OneShot
-from tacit.audit import examine
+from tacit.audit import broken, examine
 from tacit.audit.conspiracy import (
     KEEPER_BUGS,
     WIDTH,
@@ -90,6 +90,8 @@ def test_an_opening_may_be_repeated_but_not_changed():
 def test_refusals():
     with pytest.raises(ParameterError, match="no keeper"):
         MaskedSessions(ClientServer(Fading(0.8, 10, 0.6), agents=3), 0, 1)
+    with pytest.raises(ParameterError, match="MaskedSessions"):
+        broken("redraw", FADING)
     with pytest.raises(ParameterError, match="must be one of two-sets"):
         examine_keepers(FADING, bug="nonsense")
     with pytest.raises(ParameterError, match="later openings"):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
 from tacit.audit.portable import laplace
+from tacit.errors import ParameterError
 from tacit.history import History
 from tacit.mechanism import Mechanism
 from tacit.theory.finite_precision import message_step
@@ -131,6 +132,13 @@ class Simulated:
     say: Say | None = None
     bits: int = 40
     low_bits: bool = field(default=True)
+
+    def __post_init__(self) -> None:
+        if self.mechanism.keepers:
+            raise ParameterError(
+                "a simulated subject has agents that add their own noise: for keepers use "
+                "tacit.audit.conspiracy.MaskedSessions."
+            )
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
         """Play so many sessions from the same values."""
