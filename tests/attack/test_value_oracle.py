@@ -18,8 +18,8 @@ from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_array, as_numbers
 from tacit.protocol.effects import Heard, NoiseReady, Start
 from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
+from tacit.protocol.private_state import Budget
 from tacit.protocol.session import LAST_EXPIRY
-from tacit.protocol.voice import Budget
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.transport.base import Inbox
 from tacit.testing import known_key, known_session

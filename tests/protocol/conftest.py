@@ -15,7 +15,7 @@ from tacit.testing import Harness, ScriptedNoise
 
 NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
 SAID = Spoke | Closed | Disclosed | Shut | Keyed
-NOT_STATE |= {"keyring", "_notices", "budget", "voice", "_timers"}
+NOT_STATE |= {"keyring", "_notices", "budget", "private", "_timers"}
 
 
 def draws_for(session, seed=1):
@@ -108,7 +108,7 @@ def equals_the_mechanism():
     def check(harness):
         expected, session = harness.expected, harness.session
         for i in range(session.n):
-            assert harness.speaker(i).voice._state == _numbers(expected.private.states[-1][i])
+            assert harness.speaker(i).private._state == _numbers(expected.private.states[-1][i])
             codec = harness.speaker(i).codec
             records = harness.ledgers[i].records()
             spoke = [codec.open(r.frame) for r in records if isinstance(r, Spoke)]
@@ -131,8 +131,10 @@ def everything(machine):
     found["timers"] = copy.deepcopy(vars(machine._timers))
     if hasattr(machine, "keyring"):
         found["keys"] = dict(machine.keyring.frames), machine.keyring.erased
-    if hasattr(machine, "voice"):
-        found["voice"] = {k: copy.deepcopy(v) for k, v in vars(machine.voice).items() if k not in NOT_STATE}
+    if hasattr(machine, "private"):
+        found["private"] = {
+            k: copy.deepcopy(v) for k, v in vars(machine.private).items() if k not in NOT_STATE
+        }
     return found
 
 

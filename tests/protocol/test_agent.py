@@ -48,9 +48,9 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
+from tacit.protocol.private_state import DRAWS_AHEAD, Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
 from tacit.protocol.tables import AgentPhase as P
-from tacit.protocol.voice import DRAWS_AHEAD, Budget
 from tacit.testing import known_key, known_session
 
 
@@ -166,13 +166,13 @@ def test_asked_a_thousand_times_it_repeats_the_very_same_bytes(alone):
     alone(Start())
     alone.hear(Ask(0))
     first = alone.noise(0).messages[0].frame
-    spent = alone.agent.voice.spent
+    spent = alone.agent.private.spent
     for _ in range(1000):
         alone.hear(Ask(0))
         alone(NoiseReady(0, 99))
         alone(Joined(COORDINATOR))
     assert {f for _, f in alone.reports()} == {first}
-    assert alone.agent.voice.spent == spent
+    assert alone.agent.private.spent == spent
     assert alone.agent.refused[Refusal.SECOND_DRAW] == 1000
     assert alone.agent.refused[Refusal.TOO_OFTEN] == 1000 - ANSWERS_PER_TICK
     alone(Tick(0.0))
@@ -202,7 +202,7 @@ def test_resumed_anywhere_it_stands_where_it_stood(state_of):
             assert one.agent.phase is two.agent.phase is P.FINISHED
             assert dict(one.reports()) == dict(two.reports())
             assert one.records == two.records
-            assert state_of(one.agent)["voice"] == state_of(two.agent)["voice"]
+            assert state_of(one.agent)["private"] == state_of(two.agent)["private"]
 
 
 def test_resuming_repeats_the_current_message(alone):
@@ -227,12 +227,12 @@ def test_a_late_agent_follows_what_it_missed_without_speaking(alone):
         alone(Heard(frame))
     assert alone.agent.update == 5
     assert alone.reports() == []
-    assert alone.agent.voice.spent_here == 0
+    assert alone.agent.private.spent_here == 0
     assert alone.agent.wants_noise == 5
     (report,) = alone.says(alone.noise(5))
     assert report.update == 5
     assert report.exponent == alone.session.exponent(0, 5)  # the noise of its sixth update, not of its first
-    assert alone.agent.voice.spent_here == alone.session.account(0).per_message[5]
+    assert alone.agent.private.spent_here == alone.session.account(0).per_message[5]
 
 
 def test_a_late_agent_with_one_shot_noise_draws_it_and_follows():
@@ -245,14 +245,14 @@ def test_a_late_agent_with_one_shot_noise_draws_it_and_follows():
     assert alone.agent.wants_noise == 0
     alone.noise(0, 1000)
     assert alone.agent.update == 3
-    shadow = alone.agent.voice._shadow
+    shadow = alone.agent.private._shadow
     agent, lattice = alone.session.lattice_agent(0), alone.session.lattice
     expected = lattice.lifted(agent.report(lattice.start(0.25), 0, 1000), agent.message_exponent(0))
     for t in range(3):
         expected = agent.update(expected, 3 * t + 1)
     assert shadow == (expected,)
     assert [u for u, _ in alone.reports()] == [0, 3]
-    assert alone.agent.voice.spent_here == alone.session.account(0).total
+    assert alone.agent.private.spent_here == alone.session.account(0).total
 
 
 def test_asked_for_its_own_round_it_speaks_whatever_it_was_told_before(alone):
@@ -298,7 +298,7 @@ def test_a_session_above_the_cap_is_refused_before_a_byte_leaves():
         alone = Alone(session, budget=budget)
         step = alone(Start())
         assert step.records == step.messages == ()
-        assert step.notices == (OverCap(alone.agent.voice.planned, budget.spent, budget.cap),)
+        assert step.notices == (OverCap(alone.agent.private.planned, budget.spent, budget.cap),)
         for event in (Tick(0.0), Tick(1e9), Joined(COORDINATOR), Left(COORDINATOR), Halt(), NoiseReady(0, 1)):
             assert alone(event).messages == ()
         for body in (Ask(0), Stop(0, Reason.OPERATOR)):
@@ -324,11 +324,11 @@ def test_with_leave_to_it_speaks_as_long_as_the_cap_allows_and_then_listens():
         if t == 2:
             assert alone.says(step) == [Stop(3, Reason.CAP)]
             assert kinds(step.records) == [Moved, Silenced]
-            assert FellSilent(3, alone.agent.voice.spent, cap) in step.notices
+            assert FellSilent(3, alone.agent.private.spent, cap) in step.notices
     assert [u for u, _ in alone.reports()] == [0, 1, 2]
     assert alone.agent.phase is P.FINISHED
     assert alone.agent.update == 6
-    assert alone.agent.voice.spent <= cap
+    assert alone.agent.private.spent <= cap
 
 
 def test_silence_is_kept_after_a_restart_even_if_the_cap_is_raised():
@@ -392,7 +392,7 @@ def test_a_draw_for_a_round_that_was_missed_is_thrown_away(alone):
     alone.noise(1, 6)
     alone.feed(0)
     assert [u for u, _ in alone.reports()] == [1]
-    assert alone.agent.voice._draws == {}
+    assert alone.agent.private._draws == {}
 
 
 def test_noise_must_be_whole_numbers_for_every_component():
@@ -409,7 +409,7 @@ def test_noise_must_be_whole_numbers_for_every_component():
 
 def test_nothing_private_is_shown(alone):
     alone(Start())
-    assert "0.25" not in repr(alone.agent) + repr(alone.agent.voice) + repr(alone.records)
+    assert "0.25" not in repr(alone.agent) + repr(alone.agent.private) + repr(alone.records)
     assert repr(NoiseReady(3, 123456)) == "NoiseReady(update=3)"
     assert alone.agent.value() == 0.25
     assert Alone(known_session(2, 2, components=2), value=[0.25, 1]).agent.value().tolist() == [0.25, 1.0]
@@ -650,7 +650,7 @@ def test_a_value_off_the_range_counts_as_the_nearest_end_and_only_the_record_say
     assert [step.records[0].clamped for step in steps] == [True, False]
     assert steps[0].records[0].state == steps[1].records[0].state
     again = AgentMachine.resume(off.session, 0, steps[0].records, **make)
-    assert again.voice.clamped
+    assert again.private.clamped
 
 
 def require_disputed(alone, step, t):

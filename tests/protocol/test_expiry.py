@@ -12,10 +12,10 @@ from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Expired, Finished, Start, Step, Stopped
 from tacit.protocol.messages import Reason, Report
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Ended, Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Deadlines
-from tacit.protocol.voice import Budget
 from tacit.testing import Faults, Harness, ScriptedNoise, known_key, known_session
 
 DEADLINES = Deadlines(round=5, start=10, repeat=1)

@@ -20,7 +20,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.voice import Budget
+from tacit.protocol.private_state import Budget
 from tacit.testing import known_key, known_session
 
 ODD = [

@@ -13,6 +13,7 @@ from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.masks import centred, mask, packed, total
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Key, Kind, Opening, Reason, Refusal
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import (
     Closed,
     Disclosed,
@@ -28,7 +29,6 @@ from tacit.protocol.records import (
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import CoordinatorPhase, KeeperPhase, OpeningPhase
-from tacit.protocol.voice import Budget
 from tacit.testing import Harness, Point, known_key, known_session
 from tacit.testing.sessions import known_ephemeral
 
@@ -86,7 +86,7 @@ def test_a_session_computes_what_the_mechanism_does(play, script, more):
     harness.start()
     assert harness.run(Harness.finished)
     states, feedback = reference(about, values, draws, [range(about.n)] * about.exchanges)
-    assert [harness.speaker(i).voice._state for i in range(about.n)] == states
+    assert [harness.speaker(i).private._state for i in range(about.n)] == states
     closed = [harness.machine(COORDINATOR).codec.open(r.frame).numbers for r in of(harness, -1, Closed)]
     assert closed == feedback
     assert not harness.ephemeral  # all private keys are gone
@@ -107,7 +107,7 @@ def test_an_agent_that_is_away_is_not_in_the_sum(play, script):
     assert used[:2] == [(0, 1), (0, 1)]
     assert 2 in used[2]
     states, _ = reference(about, values, draws, used)
-    assert [harness.speaker(i).voice._state for i in range(3)] == states
+    assert [harness.speaker(i).private._state for i in range(3)] == states
 
 
 def test_an_agent_without_a_share_follows_a_one_shot_session(play, script):
@@ -120,7 +120,7 @@ def test_an_agent_without_a_share_follows_a_one_shot_session(play, script):
     assert harness.run(Harness.finished)
     assert of(harness, 2, Spoke) == []
     states, _ = reference(about, values, draws, [(0, 1)])
-    assert [harness.speaker(i).voice._state for i in range(3)] == states
+    assert [harness.speaker(i).private._state for i in range(3)] == states
 
 
 # ---- one answer for each update, ever -------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_an_agent_put_back_and_fed_another_history_masks_anew(play):
         )
         agent._applied[-1] = heard
         agent._make_message(heard)
-        found.append(codec.open(agent.voice.said).body.numbers)
+        found.append(codec.open(agent.private.said).body.numbers)
     (difference,) = centred(total([found[0]], about.mask_bytes, minus=[found[1]]), about.mask_bytes)
     assert abs(difference) > about.sum_limits[1]
 

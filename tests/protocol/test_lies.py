@@ -19,8 +19,8 @@ from tacit.protocol.codec import Codec, as_array, as_numbers, digest
 from tacit.protocol.effects import Halt, Heard, Joined, NoiseReady, Refused, Start, Tick
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Message, Refusal, Report, Stop
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Evidence, Moved, Spoke
-from tacit.protocol.voice import Budget
 from tacit.testing import known_key, known_session
 
 ROUNDS = 8
@@ -93,7 +93,7 @@ def adjacent(session, value, share):
 
 
 def hold(prey, other):
-    spent = prey.machine.voice.spent_here
+    spent = prey.machine.private.spent_here
     assert prey.ratio(other) <= Fraction(spent)
     assert Fraction(prey.budget.spent) + sum(
         Fraction(r.loss) for r in prey.records if isinstance(r, Spoke)
@@ -227,7 +227,7 @@ def test_the_bound_is_met_so_the_test_above_can_fail():
         prey(Heard(frame))
     ratio = prey.ratio(session.lattice.start(1.0))
     assert sorted(prey.said()) == list(range(ROUNDS))
-    assert 1 - 1e-6 < ratio / Fraction(prey.machine.voice.spent_here) <= 1
+    assert 1 - 1e-6 < ratio / Fraction(prey.machine.private.spent_here) <= 1
 
 
 def test_an_agent_that_drew_again_would_be_found_out():

@@ -29,10 +29,10 @@ from tacit.protocol.effects import (
 from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Present, Reason, Refusal, Report, Stop
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import PeerPhase as P
-from tacit.protocol.voice import Budget
 from tacit.testing import Harness, known_key, known_session
 
 
@@ -251,18 +251,18 @@ def test_after_an_outage_it_follows_without_speaking_where_nobody_needs_it(middl
     for sender in (0, 2):
         middle.report(sender, 4)
     assert middle.peer.phase is P.COLLECTING
-    spent = middle.peer.voice.spent
+    spent = middle.peer.private.spent
     for u in range(4):
         middle.report(0, u)
         middle.report(2, u)
     assert middle.peer.update == 4
     assert middle.spoke() == [0]
     assert middle.used() == [(0, 1, 2), (0, 2), (0, 2), (0, 2)]
-    assert middle.peer.voice.spent == spent
+    assert middle.peer.private.spent == spent
     assert middle.peer.wants_noise == 4  # they are at 4 themselves, so here it speaks again
     step = middle.noise(4)
     assert middle.says(step)[0][1].exponent == middle.session.exponent(1, 4)
-    assert middle.peer.voice.spent_here == pytest.approx(
+    assert middle.peer.private.spent_here == pytest.approx(
         sum(middle.session.account(1).per_message[[0, 4]]), rel=1e-12
     )
 
@@ -312,7 +312,7 @@ def test_with_one_shot_noise_it_speaks_once_before_it_follows():
         middle.report(2, u)
     assert middle.peer.update == 4  # later messages need no noise: round 3 is made at once
     assert middle.spoke() == [0, 3, 4]
-    assert middle.peer.voice.spent_here == middle.session.account(1).total
+    assert middle.peer.private.spent_here == middle.session.account(1).total
 
 
 def test_two_messages_for_one_round_are_evidence_and_the_first_counts(middle):
@@ -375,7 +375,7 @@ def test_at_the_cap_it_falls_silent_and_follows():
     middle.report(0, 2)
     middle.report(2, 2)
     assert middle.used()[-1] == (0, 2)
-    assert middle.peer.voice.spent <= middle.budget.cap
+    assert middle.peer.private.spent <= middle.budget.cap
     middle.again()(Start())
     assert middle.peer.phase is P.FOLLOWING
     assert middle.spoke() == [0, 1]

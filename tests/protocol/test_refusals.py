@@ -23,7 +23,7 @@ from tacit.protocol.messages import (
     Refusal,
     Report,
 )
-from tacit.protocol.voice import Budget
+from tacit.protocol.private_state import Budget
 from tacit.testing import known_ephemeral, known_key, known_session
 
 SESSION = known_session(3, 6)

@@ -11,9 +11,9 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Kind
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Spoke
 from tacit.protocol.session import Deadlines
-from tacit.protocol.voice import Budget
 from tacit.testing import Harness, known_key, known_session
 
 DEADLINES = Deadlines(round=5, start=10, repeat=1)

@@ -81,7 +81,7 @@ def test_weights_are_those_of_what_happened(tmp_path, graph, noise_kind, seed):
     assert verdict.rounds == 8
     for i in range(6):
         accuracy = verify(paths, agent=f"agent-{i}").accuracy
-        state = float(np.asarray(harness.speaker(i).voice.value()))
+        state = float(np.asarray(harness.speaker(i).private.value()))
         assert state == pytest.approx(float(accuracy.weights @ VALUES), abs=1e-9)
     if graph is None:
         assert verdict.result[0] == pytest.approx(float(verdict.accuracy.weights @ VALUES), abs=1e-9)

@@ -18,11 +18,11 @@ from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Finished, Send, Step, Updated
 from tacit.protocol.messages import Feedback, Message, Report
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.protocol.tables import AgentPhase
-from tacit.protocol.voice import Budget
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision

@@ -15,10 +15,10 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.messages import Refusal
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
-from tacit.protocol.voice import Budget
 from tacit.runtime.identity.certificates import Request
 from tacit.runtime.identity.identity import bundle, install, load_authority, provision
 from tacit.runtime.ledger.ledger import Ledger

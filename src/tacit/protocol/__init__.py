@@ -3,7 +3,7 @@
 - `session`: what all agree on, and its id. `canonical`: the bytes the id is a hash of. `roster`: who.
 - `messages`, `codec`: what is said, and the only way to read and write it.
 - `effects`, `records`: what goes into a machine and what comes out.
-- `agent`, `coordinator`, `peer`: the machines. `machine`, `speaker`: what they share. `voice`: the one rule.
+- `agent`, `coordinator`, `peer`: the machines. `machine`: what they share. `private_state`: the one rule.
 - `tables`, `table_agent`, …: their transitions as data. `diagrams`: what the docs show of them.
 
 Nothing here touches a clock, entropy, a disk or a network: all of it is brought by events.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tacit.protocol.effects import Step
     from tacit.protocol.messages import Refusal
     from tacit.protocol.peer import PeerMachine
+    from tacit.protocol.private_state import Budget
     from tacit.protocol.roster import COORDINATOR, Member
     from tacit.protocol.session import Deadlines, Session, SessionPromise
-    from tacit.protocol.voice import Budget
 
 __all__ = [
     "COORDINATOR",
@@ -50,6 +50,6 @@ __getattr__, __dir__ = exports(
         "peer": ("PeerMachine",),
         "roster": ("COORDINATOR", "Member"),
         "session": ("Deadlines", "Session", "SessionPromise"),
-        "voice": ("Budget",),
+        "private_state": ("Budget",),
     },
 )

@@ -36,27 +36,26 @@ from tacit.protocol.messages import (
     Refusal,
     Stop,
 )
+from tacit.protocol.private_state import PrivateMachine, PrivateState
 from tacit.protocol.records import Evidence, Moved, Record
 from tacit.protocol.session import Session
-from tacit.protocol.speaker import Speaker
 from tacit.protocol.table_agent import AGENT
 from tacit.protocol.tables import AgentPhase, On, Table
-from tacit.protocol.voice import Voice
 from tacit.theory.accuracy import weights
 
 
-class AgentMachine(Speaker):
-    """One agent of a session with a coordinator; holds its private state. Parameters: `Speaker`."""
+class AgentMachine(PrivateMachine):
+    """One agent of a session with a coordinator; holds its private state. Parameters: `PrivateMachine`."""
 
     table: ClassVar[Table] = AGENT
     _masks: ClassVar[bool] = False  # whether messages are masked; they carry no noise then
 
-    def _set_up(self, session: Session, number: int, sign: Sign, voice: Voice) -> None:
+    def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
         if session.coordinator is None:
             raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
         if session.keepers and not self._masks:
             raise ParameterError(f"session {session.name} has keepers: its agents are masked.")
-        super()._set_up(session, number, sign, voice)
+        super()._set_up(session, number, sign, private)
         self._parting: bytes | None = None
         self._open = -1  # the newest round known to be open
         self._asked = -BATCH  # the round from which feedback was asked for last
@@ -84,7 +83,7 @@ class AgentMachine(Speaker):
     # ---- what happened? -----------------------------------------------------------------------------
 
     def _sorted_message(self, message: Message) -> tuple[On, Any]:
-        body, u = message.body, self.voice.update
+        body, u = message.body, self.private.update
         match body:
             case Feedback():
                 return self._sorted_feedback(message, body)
@@ -103,12 +102,12 @@ class AgentMachine(Speaker):
         if known is not None:
             first = self._kept[t].frame if t in self._kept else b""
             return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
-        if t == self.voice.update and (forked := self._forked(message)):
+        if t == self.private.update and (forked := self._forked(message)):
             return On.CONTRADICTED, forked
         return On.FEEDBACK, message
 
     def _digest_of(self, t: int) -> bytes | None:
-        if t < self.voice.update:
+        if t < self.private.update:
             return self._applied[t]
         return self._kept[t].digest if t in self._kept else None
 
@@ -125,17 +124,17 @@ class AgentMachine(Speaker):
         return self._applied[-1] if self._applied else NOTHING_HEARD
 
     def _due(self) -> On | None:
-        voice, here = self.voice, self.phase
+        private, here = self.private, self.phase
         if here is AgentPhase.DRAWING:
-            return On.READY if voice.has_draw else None
+            return On.READY if private.has_draw else None
         if here not in (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT):
             return None
-        if voice.update == self.session.rounds:
+        if private.update == self.session.rounds:
             return On.LAST
         if self._is_misnamed():
             return On.MISNAMED
-        if voice.update in self._kept and not voice.lacks_shadow:
-            return On.FORKED if self._forked(self._kept[voice.update]) else On.MOVE
+        if private.update in self._kept and not private.lacks_shadow:
+            return On.FORKED if self._forked(self._kept[private.update]) else On.MOVE
         return self._turn() if here is AgentPhase.WAITING else None
 
     def _is_misnamed(self) -> bool:
@@ -144,9 +143,9 @@ class AgentMachine(Speaker):
         Feedback of a later round counts when its turn comes: it may be of another history. But one-shot noise
         is drawn before that, and must not be drawn if it may have been drawn before.
         """
-        if self.voice.said is not None:
+        if self.private.said is not None:
             return False
-        message = self._claim if self.voice.lacks_shadow else self._kept.get(self.voice.update)
+        message = self._claim if self.private.lacks_shadow else self._kept.get(self.private.update)
         return message is not None and self._names_me(message) and not self._forked_now(message)
 
     def _names_me(self, message: Message) -> bool:
@@ -157,17 +156,17 @@ class AgentMachine(Speaker):
     def _forked_now(self, message: Message) -> bool:
         body = message.body
         assert isinstance(body, Feedback)
-        return body.round == self.voice.update and self._forked(message) is not None
+        return body.round == self.private.update and self._forked(message) is not None
 
     def _turn(self) -> On | None:
-        voice = self.voice
-        if voice.silent:
+        private = self.private
+        if private.silent:
             return On.CAPPED
-        if voice.said is not None:
+        if private.said is not None:
             return On.SAID
         # A shadow is needed to move at all: then it is drawn although the round is over.
-        if self._open == voice.update or (voice.lacks_shadow and self._open > voice.update):
-            return On.TURN if voice.affords_next else On.CAPPED
+        if self._open == private.update or (private.lacks_shadow and self._open > private.update):
+            return On.TURN if private.affords_next else On.CAPPED
         return None
 
     # ---- what is done -------------------------------------------------------------------------------
@@ -179,19 +178,19 @@ class AgentMachine(Speaker):
     def _waiting(self) -> Waiting | None:
         if self.phase in (AgentPhase.FINISHED, AgentPhase.STOPPED, AgentPhase.DECLINED):
             return None
-        return Waiting(self.voice.update, (COORDINATOR,), 1)
+        return Waiting(self.private.update, (COORDINATOR,), 1)
 
     def _keep(self, message: Message) -> None:
         body = message.body
         assert isinstance(body, Feedback)
-        if body.round < self.voice.update + AHEAD:
+        if body.round < self.private.update + AHEAD:
             self._kept[body.round] = message
-        if self._names_me(message) and (body.round > self.voice.update or self.voice.said is None):
+        if self._names_me(message) and (body.round > self.private.update or self.private.said is None):
             self._claim = message
         self._learn(body.round + 1)
 
     def _opened(self, t: int) -> None:
-        if t == self.voice.update:  # asked for the own round: whatever was said before, speak
+        if t == self.private.update:  # asked for the own round: whatever was said before, speak
             self._open = t
         else:
             self._learn(t)
@@ -202,11 +201,11 @@ class AgentMachine(Speaker):
             return
         self._open = t
         if self._ask_for_missed():
-            self._notices.append(Behind(self.voice.update, t))
+            self._notices.append(Behind(self.private.update, t))
 
     def _ask_for_missed(self) -> bool:
         """Ask from the own round on, unless what was asked for may still be on its way."""
-        u = self.voice.update
+        u = self.private.update
         if not u < self._open or u in self._kept or u < self._asked + BATCH:
             return False
         self._asked = u
@@ -219,7 +218,7 @@ class AgentMachine(Speaker):
         self._say_again(None)
 
     def _repeat(self, t: int) -> None:
-        if t > self.voice.update:
+        if t > self.private.update:
             self._learn(t)
         elif self._may_answer(COORDINATOR):
             self._say_again(None)
@@ -230,15 +229,15 @@ class AgentMachine(Speaker):
         self._again(fresh=True)
 
     def _say_once_more(self) -> None:
-        voice = self.voice
-        if voice.said is not None:
-            self._send(COORDINATOR, voice.said)
-        elif voice.update < self._open:
-            self._say(COORDINATOR, Ask(voice.update))
-        elif voice.silent:
-            self._say(COORDINATOR, Stop(voice.update, Reason.CAP))
+        private = self.private
+        if private.said is not None:
+            self._send(COORDINATOR, private.said)
+        elif private.update < self._open:
+            self._say(COORDINATOR, Ask(private.update))
+        elif private.silent:
+            self._say(COORDINATOR, Stop(private.update, Reason.CAP))
         else:
-            self._say(COORDINATOR, Present(voice.update))
+            self._say(COORDINATOR, Present(private.update))
 
     def _repeat_is_due(self) -> None:
         if self.phase in (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT):
@@ -247,11 +246,11 @@ class AgentMachine(Speaker):
             self._again(fresh=False)
 
     def _move(self, _: Any) -> None:
-        t = self.voice.update
+        t = self.private.update
         message = self._kept.pop(t)
         body = message.body
         assert isinstance(body, Feedback)
-        self._records.append(self.voice.move(message.numbers, [message.frame], ()))
+        self._records.append(self.private.move(message.numbers, [message.frame], ()))
         self._apply(message)
         self._notices.append(Updated(t, body.count))
         if t + 1 < self.session.rounds:
@@ -272,7 +271,7 @@ class AgentMachine(Speaker):
         self._refuse(Refused(Refusal.LATE, COORDINATOR))
         if self._newest is not None and self._may_answer(COORDINATOR):
             self._send(COORDINATOR, self._newest)
-            self._notices.append(Forgotten(self.voice.update, asked))
+            self._notices.append(Forgotten(self.private.update, asked))
 
     def _dispute(self, _: Any) -> None:
         """Keep feedback that names a message not made here, and say nothing more.
@@ -280,7 +279,7 @@ class AgentMachine(Speaker):
         The coordinator may lie. Or another process uses the same key, or an old ledger was put back: then
         noise drawn here would be drawn a second time. This agent cannot tell these apart, so it stops.
         """
-        message = self._claim if self.voice.lacks_shadow else self._kept[self.voice.update]
+        message = self._claim if self.private.lacks_shadow else self._kept[self.private.update]
         assert message is not None
         assert isinstance(message.body, Feedback)
         self.disputed, self._stopped = message.body.round, True
@@ -289,14 +288,14 @@ class AgentMachine(Speaker):
         self._rest()
 
     def _drop(self, _: Any) -> None:
-        message = self._kept.pop(self.voice.update)
+        message = self._kept.pop(self.private.update)
         evidence = self._forked(message)
         assert evidence is not None
         self._accuse(evidence)
 
     def _fall_silent(self, _: Any) -> None:
         self._silence()
-        self._say(COORDINATOR, Stop(self.voice.update, Reason.CAP))
+        self._say(COORDINATOR, Stop(self.private.update, Reason.CAP))
         self._again(fresh=True)
 
     def _finish(self, _: Any) -> None:
@@ -317,7 +316,7 @@ class AgentMachine(Speaker):
 
     def _leave(self, _: Any) -> None:
         self._record_stop(Reason.OPERATOR)
-        self._parting = self.codec.seal(self.number, Stop(self.voice.update, Reason.OPERATOR), self._sign)
+        self._parting = self.codec.seal(self.number, Stop(self.private.update, Reason.OPERATOR), self._sign)
         self._send(COORDINATOR, self._parting)
 
     def _say_stopped(self, _: Any) -> None:

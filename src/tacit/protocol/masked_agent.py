@@ -19,11 +19,11 @@ from tacit.protocol.effects import Refused, Updated
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import COORDINATOR, Feedback, Key, Masked, Message, Reason, Refusal, Report
+from tacit.protocol.private_state import Budget, Cover, PrivateState
 from tacit.protocol.records import Erasing, Evidence, Keyed, Moved, Record, Spoke
 from tacit.protocol.session import Session
 from tacit.protocol.table_masked import MASKED_AGENT
 from tacit.protocol.tables import AgentPhase, On, Table
-from tacit.protocol.voice import Budget, Cover, Voice
 
 _LISTENING = (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT)
 
@@ -35,7 +35,7 @@ class MaskedAgentMachine(AgentMachine):
     Parameters
     ----------
     session, number, value, sign, budget
-        As for every agent: `Speaker`.
+        As for every agent: `PrivateMachine`.
     private : bytes, optional
         Its ephemeral X25519 key, which must be on the disk already. None if it was erased.
     """
@@ -72,10 +72,10 @@ class MaskedAgentMachine(AgentMachine):
         agent._begun = agent.keyring.unlock(private, sign)
         return agent
 
-    def _set_up(self, session: Session, number: int, sign: Sign, voice: Voice) -> None:
+    def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
         if not session.keepers:
             raise ParameterError(f"session {session.name} has no keepers: its agents add their own noise.")
-        super()._set_up(session, number, sign, voice)
+        super()._set_up(session, number, sign, private)
         self.keyring = Keyring(self.codec, number)
 
     def _replay(self, record: Record) -> None:
@@ -120,7 +120,7 @@ class MaskedAgentMachine(AgentMachine):
     @property
     def _moves_alone(self) -> bool:
         """Whether no feedback is left to come, though not all updates are made."""
-        made = self.voice.update
+        made = self.private.update
         return self.phase in _LISTENING and self.session.exchanges <= made < self.session.rounds
 
     def _turn(self) -> On | None:
@@ -166,13 +166,13 @@ class MaskedAgentMachine(AgentMachine):
     def _move(self, subject: Any) -> None:
         if not self._moves_alone:
             super()._move(subject)
-            if self.voice.update == self.session.exchanges:
+            if self.private.update == self.session.exchanges:
                 self._erase()
             return
-        t = self.voice.update
-        towards = self.voice.feedback
+        t = self.private.update
+        towards = self.private.feedback
         assert towards is not None
-        self._records.append(self.voice.move(towards, (), ()))
+        self._records.append(self.private.move(towards, (), ()))
         self._notices.append(Updated(t, self._last_count))
 
     def _apply(self, feedback: Message) -> None:
@@ -191,7 +191,7 @@ class MaskedAgentMachine(AgentMachine):
         """Say that the private key is not needed any more, once; whoever drives this machine removes it."""
         if not self.keyring.erased:
             self.keyring.erase()
-            self._records.append(Erasing(self.voice.update))
+            self._records.append(Erasing(self.private.update))
 
     def _silence(self) -> bool:
         self._erase()

@@ -34,17 +34,16 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
+from tacit.protocol.private_state import PrivateMachine, PrivateState
 from tacit.protocol.records import Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
-from tacit.protocol.speaker import Speaker
 from tacit.protocol.table_peer import PEER
 from tacit.protocol.tables import On, PeerPhase, Table
-from tacit.protocol.voice import Voice
 
 
 @final
-class PeerMachine(Speaker):
-    """One agent of a graph; holds its private state. Parameters: `Speaker`.
+class PeerMachine(PrivateMachine):
+    """One agent of a graph; holds its private state. Parameters: `PrivateMachine`.
 
     Attributes
     ----------
@@ -57,10 +56,10 @@ class PeerMachine(Speaker):
 
     table: ClassVar[Table] = PEER
 
-    def _set_up(self, session: Session, number: int, sign: Sign, voice: Voice) -> None:
+    def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
         if session.edges is None:
             raise ParameterError(f"session {session.name} has a coordinator: its agents are not peers.")
-        super()._set_up(session, number, sign, voice)
+        super()._set_up(session, number, sign, private)
         self._neighbours = frozenset(session.neighbours(number))
         self.live: set[int] = set()
         self.done: set[int] = set()
@@ -95,10 +94,10 @@ class PeerMachine(Speaker):
 
     @property
     def _now(self) -> dict[int, Message]:
-        return self._kept.get(self.voice.update, {})
+        return self._kept.get(self.private.update, {})
 
     def _speaks(self, j: int) -> bool:
-        return self.voice.update < self._silent.get(j, self.session.rounds)
+        return self.private.update < self._silent.get(j, self.session.rounds)
 
     # ---- what happened? -----------------------------------------------------------------------------
 
@@ -117,12 +116,12 @@ class PeerMachine(Speaker):
             kept = self._kept.get(body.update, {}).get(message.sender)
             first = b"" if kept is None else kept.frame
             return On.CONTRADICTED, Evidence(message.sender, body.update, known, first, message.frame)
-        if body.update < self.voice.update:
+        if body.update < self.private.update:
             return On.PAST, Refused(Refusal.LATE, message.sender)
         return On.REPORT, message
 
     def _known(self, u: int, sender: int) -> bytes | None:
-        back = self.voice.update - u
+        back = self.private.update - u
         if back <= 0:
             kept = self._kept.get(u, {}).get(sender)
             return None if kept is None else kept.digest
@@ -135,7 +134,7 @@ class PeerMachine(Speaker):
             case PeerPhase.CHOOSING:
                 return self._choice()
             case PeerPhase.DRAWING:
-                return On.READY if self.voice.has_draw else None
+                return On.READY if self.private.has_draw else None
             case PeerPhase.COLLECTING | PeerPhase.FOLLOWING:
                 return On.MOVE if self._complete() else None
             case PeerPhase.SERVING:
@@ -144,7 +143,7 @@ class PeerMachine(Speaker):
 
     def _enough(self) -> bool:
         """Whether round 0 may begin: all are there, or enough at the deadline, or others have begun."""
-        if self.voice.update or self.voice.said is not None:
+        if self.private.update or self.private.said is not None:
             return True
         here = len(self.live)
         enough = here == len(self._neighbours) or (self._expired and here + 1 >= self._least_start)
@@ -162,23 +161,23 @@ class PeerMachine(Speaker):
 
     @property
     def _has_spoken(self) -> bool:
-        return self.voice.said is not None
+        return self.private.said is not None
 
     def _choice(self) -> On:
-        voice = self.voice
-        if voice.update == self.session.rounds:
+        private = self.private
+        if private.update == self.session.rounds:
             return On.LAST
-        if voice.silent:
+        if private.silent:
             return On.CAPPED
-        if voice.said is not None:
+        if private.said is not None:
             return On.SAID
-        if self._all_beyond() and not voice.lacks_shadow:
+        if self._all_beyond() and not private.lacks_shadow:
             return On.SKIP
-        return On.TURN if voice.affords_next else On.CAPPED
+        return On.TURN if private.affords_next else On.CAPPED
 
     def _all_beyond(self) -> bool:
         """Whether all neighbours have moved on from this round, so that none needs our message."""
-        beyond = all(at > self.voice.update for at in self._at.values())
+        beyond = all(at > self.private.update for at in self._at.values())
         return beyond and any(map(self._speaks, self._neighbours))
 
     def _complete(self) -> bool:
@@ -210,22 +209,22 @@ class PeerMachine(Speaker):
         assert isinstance(body, Report)
         behind = self._behind()
         self._see(message.sender, body.update)
-        if body.update < self.voice.update + AHEAD:
+        if body.update < self.private.update + AHEAD:
             self._kept.setdefault(body.update, {})[message.sender] = message
         self._note_behind(behind)
 
     def _behind(self) -> bool:
-        return max(self._at.values()) > self.voice.update
+        return max(self._at.values()) > self.private.update
 
     def _note_behind(self, before: bool) -> None:
         """Ask at once for what is missing where neighbours turn out to be further."""
         if not before and self._behind():
-            self._notices.append(Behind(self.voice.update, max(self._at.values())))
+            self._notices.append(Behind(self.private.update, max(self._at.values())))
             self._ask_for_missed()
 
     def _ask_for_missed(self) -> None:
         """Ask those who must have spoken, unless what they were asked for may still be on its way."""
-        u = self.voice.update
+        u = self.private.update
         for j in sorted(self._neighbours):
             if self._lacks(j) and self._at[j] >= u >= self._asked[j] + BATCH:
                 self._asked[j] = u
@@ -251,10 +250,10 @@ class PeerMachine(Speaker):
             return
         if self.phase in (PeerPhase.SERVING, PeerPhase.FINISHED):
             self._say(who, Done(self.session.rounds, self._heard))
-        elif self.voice.said is not None:
-            self._send(who, self.voice.said)
+        elif self.private.said is not None:
+            self._send(who, self.private.said)
         else:
-            self._say(who, Present(self.voice.update))
+            self._say(who, Present(self.private.update))
 
     def _answer(self, message: Message) -> None:
         """Say again what was said from a round on, and last what was said last."""
@@ -273,9 +272,9 @@ class PeerMachine(Speaker):
         self._note_behind(behind)
 
     def _position(self) -> Present | Stop:
-        if self.voice.silent:
-            return Stop(self.voice.update, Reason.CAP)
-        return Present(self.voice.update)
+        if self.private.silent:
+            return Stop(self.private.update, Reason.CAP)
+        return Present(self.private.update)
 
     def _left(self, who: int) -> None:
         self.live.discard(who)
@@ -308,8 +307,8 @@ class PeerMachine(Speaker):
 
     def _say_again(self, _: Any) -> None:
         """Send the very same bytes to all neighbours, and start to wait for theirs."""
-        assert self.voice.said is not None
-        self._send(None, self.voice.said)
+        assert self.private.said is not None
+        self._send(None, self.private.said)
         self._follow(None)
 
     def _follow(self, _: Any) -> None:
@@ -323,23 +322,23 @@ class PeerMachine(Speaker):
 
     def _fall_silent(self, _: Any) -> None:
         if self._silence():
-            self._say(None, Stop(self.voice.update, Reason.CAP))
+            self._say(None, Stop(self.private.update, Reason.CAP))
         self._follow(None)
 
     def _move(self, _: Any) -> None:
         """Phases (ii) to (iv): the mean of the closed neighbourhood's messages, recorded with whose."""
-        t, missing = self.voice.update, self.missing
+        t, missing = self.private.update, self.missing
         without = tuple(sorted(filter(self._lacks, self._neighbours)))
         used = self._kept.pop(t, {})
-        if self.voice.said is not None:
-            own = self.codec.read(self.voice.said, own=True)
+        if self.private.said is not None:
+            own = self.codec.read(self.private.said, own=True)
             assert isinstance(own, Message)
             used[self.number] = own
         whose = tuple(sorted(used))
         messages = [used[i] for i in whose]
         counts = self.session.counts(self.number, whose)
         y = as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in messages], counts))
-        self._records.append(self.voice.move(y, [m.frame for m in messages], whose))
+        self._records.append(self.private.move(y, [m.frame for m in messages], whose))
         self._heard = history(self._heard, (m.digest for m in messages))
         self._past.append({m.sender: m.digest for m in messages})
         self._last = {(m.sender, t): m.frame for m in messages}
@@ -364,14 +363,14 @@ class PeerMachine(Speaker):
         else:
             return None
         absent = tuple(sorted(j for j in self._neighbours if j not in here and self._speaks(j)))
-        return Waiting(self.voice.update, absent, max(0, needed)) if absent else None
+        return Waiting(self.private.update, absent, max(0, needed)) if absent else None
 
     def _repeat_is_due(self) -> None:
         if self.phase is PeerPhase.GATHERING:
-            self._say(None, Present(self.voice.update))
+            self._say(None, Present(self.private.update))
         elif self.phase in (PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
             for j in sorted(filter(self._lacks, self._neighbours)):
-                self._say(j, Ask(self.voice.update))
+                self._say(j, Ask(self.private.update))
         elif self.phase is PeerPhase.SERVING:
             for j in sorted(self._neighbours - self.done):
                 self._say(j, Done(self.session.rounds, self._heard))
@@ -400,7 +399,7 @@ class PeerMachine(Speaker):
 
     @property
     def _silent_from(self) -> int:
-        return self.voice.update + (self.voice.said is not None)
+        return self.private.update + (self.private.said is not None)
 
     def _say_stopped(self, about: Any) -> None:
         """Tell one who speaks, or at a restart all, that this agent has left."""

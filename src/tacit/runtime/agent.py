@@ -26,8 +26,8 @@ from tacit.protocol.effects import Notice
 from tacit.protocol.exact_loss import up
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.private_state import Budget, start_state
 from tacit.protocol.records import Ended
-from tacit.protocol.voice import Budget, start_state
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
@@ -82,7 +82,7 @@ class AgentResult:
     refused: dict[str, int]
 
 
-class _Speaker(Participant):
+class _Owned(Participant):
     """What agents and peers share: a private value, a cap, and noise."""
 
     _machine: type[AgentMachine] | type[PeerMachine]
@@ -248,8 +248,8 @@ class _Speaker(Participant):
         if self._over_before:
             raise SessionOver(
                 f"session {self.session.name} was over for {self.name} before, after "
-                f"{self.machine.voice.update} of {self.session.rounds} rounds: nothing was computed now, and "
-                "a value that was given now was not used. Ask for a new session.",
+                f"{self.machine.private.update} of {self.session.rounds} rounds: nothing was computed now, "
+                "and a value that was given now was not used. Ask for a new session.",
                 self._result(),
             )
         return self._result()
@@ -259,15 +259,15 @@ class _Speaker(Participant):
         if phase == "declined":
             raise CapExceeded("the whole session would pass the owner's cap: nothing was sent.")
         assert self._ledger is not None
-        voice, balance = self.machine.voice, self._ledger.balance(self._label)
+        private, balance = self.machine.private, self._ledger.balance(self._label)
         return AgentResult(
             agent=self.name,
-            value=voice.value(),
-            clamped=voice.clamped,
-            feedback=None if voice.feedback is None else self._shown(voice.feedback),
+            value=private.value(),
+            clamped=private.clamped,
+            feedback=None if private.feedback is None else self._shown(private.feedback),
             finished=phase == "finished",
-            rounds=voice.update,
-            loss=voice.spent_here,
+            rounds=private.update,
+            loss=private.spent_here,
             spent=balance.spent,
             cap=balance.cap,
             refused={reason.name.lower(): count for reason, count in self.refused.items()},
@@ -275,7 +275,7 @@ class _Speaker(Participant):
 
 
 @final
-class Agent(_Speaker):
+class Agent(_Owned):
     """One agent of the client-server mechanism.
 
     Parameters
@@ -315,7 +315,7 @@ class Agent(_Speaker):
 
 
 @final
-class Peer(_Speaker):
+class Peer(_Owned):
     """One agent of the distributed mechanism. Parameters as for `Agent`.
 
     `listen` is its own endpoint and `connect` those of neighbours: of each edge one end connects.
@@ -324,7 +324,9 @@ class Peer(_Speaker):
     _machine, _topology = PeerMachine, "graph"
 
 
-def _websockets(member: _Speaker, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
+def _websockets(
+    member: _Owned, listen: Ends, connect: Ends, trouble: Callable[[str], None]
+) -> Transport:
     from tacit.runtime.transport.websocket import WebsocketTransport
 
     return WebsocketTransport(

@@ -20,12 +20,11 @@ from tacit.protocol.machine import Machine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.private_state import Budget, PrivateMachine
 from tacit.protocol.records import Erasing, Keyed, Record
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Session
-from tacit.protocol.speaker import Speaker
 from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
-from tacit.protocol.voice import Budget
 from tacit.testing.clock import ManualClock
 from tacit.testing.ledger import ListLedger, SaveFailed
 from tacit.testing.network import Faults, FaultyNetwork
@@ -125,7 +124,7 @@ class Harness:
             return server.resume(session, records, sign=sign)
         if session.keepers:
             return self._made_with_keepers(number, records)
-        kind: type[Speaker] = AgentMachine if session.edges is None else PeerMachine
+        kind: type[PrivateMachine] = AgentMachine if session.edges is None else PeerMachine
         budget = self.budget(number)
         if records:
             return kind.resume(session, number, records, sign=sign, budget=budget)
@@ -167,10 +166,10 @@ class Harness:
             raise StateError(f"node {number} is down.")
         return machine
 
-    def speaker(self, number: int) -> Speaker:
+    def speaker(self, number: int) -> PrivateMachine:
         """Return a running agent or peer."""
         machine = self.machine(number)
-        assert isinstance(machine, Speaker)
+        assert isinstance(machine, PrivateMachine)
         return machine
 
     # ---- what drives them -----------------------------------------------------------------------------
@@ -180,7 +179,9 @@ class Harness:
         try:
             self._process(number, event)
             machine = self.machines[number]
-            while isinstance(machine, Speaker | KeeperMachine) and (u := machine.wants_noise) is not None:
+            while (
+                isinstance(machine, PrivateMachine | KeeperMachine) and (u := machine.wants_noise) is not None
+            ):
                 drawer = number % self.session.n if self.session.keepers else number
                 self._process(number, NoiseReady(u, self.noise.draw(drawer, u)))
         except (Crashed, SaveFailed):

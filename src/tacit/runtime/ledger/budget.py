@@ -22,8 +22,8 @@ import msgspec
 
 from tacit.errors import CapExceeded, InputError
 from tacit.protocol.exact_loss import as_fraction, exact, up, within
+from tacit.protocol.private_state import Budget
 from tacit.protocol.roster import require_name
-from tacit.protocol.voice import Budget
 from tacit.rounding import fraction_up, shown_up
 from tacit.runtime.ledger.schema import Capped, Reserved
 

@@ -7,6 +7,8 @@ without speaking only save: what was not said costs nothing, and later messages 
 
 What an update moves towards must be public: feedback, or messages that were sent. Never anything
 else of the agent's own, or two states would not come together as fast as the account says.
+
+A `PrivateMachine` is what agents and peers share: this state, a cap, and noise that is brought to it.
 """
 
 from __future__ import annotations
@@ -14,16 +16,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 
-from tacit.errors import ParameterError, StateError
+from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.mechanism.whole import as_whole
 from tacit.protocol.codec import Codec, Sign, as_array, as_numbers, digest
+from tacit.protocol.effects import Cost, FellSilent, NoiseReady, OverCap, Refused, Spoken, Stopped
 from tacit.protocol.exact_loss import exact, up, within
-from tacit.protocol.messages import Masked, Message, Refusal, Report
-from tacit.protocol.records import Began, Moved, Record, Silenced, Spoke
+from tacit.protocol.machine import Machine
+from tacit.protocol.messages import Masked, Message, Present, Reason, Refusal, Report
+from tacit.protocol.records import Began, Ended, Evidence, Moved, Record, Silenced, Spoke
+from tacit.protocol.session import Session
+from tacit.protocol.tables import AgentPhase, On, PeerPhase
 
 Cover: TypeAlias = Callable[[tuple[int, ...], Report], Report]
 """Takes the numbers of a message and the message; returns what is signed and sent."""
@@ -64,7 +70,7 @@ class Budget:
 
 
 @final
-class Voice:
+class PrivateState:
     """The private half of an agent: its state, its messages, and what they have cost.
 
     Parameters
@@ -109,7 +115,7 @@ class Voice:
         self._before, self._spent = exact(float(budget.spent)), 0  # exactly: see `exact`
 
     def __repr__(self) -> str:
-        return f"<Voice of agent {self.number}, {self.update} updates>"
+        return f"<PrivateState of agent {self.number}, {self.update} updates>"
 
     # ---- what it costs ----------------------------------------------------------------------------
 
@@ -262,17 +268,162 @@ def start_state(codec: Codec, value: Any) -> tuple[int, ...]:
     return as_numbers(codec.session.lattice.start(value if np.ndim(value) else [value]))
 
 
-def resumed_voice(
+def resumed_state(
     codec: Codec, number: int, sign: Sign, budget: Budget, records: Iterable[Record]
-) -> tuple[Voice, list[Record]]:
-    """Rebuild a voice from its records, which are also returned as a list."""
+) -> tuple[PrivateState, list[Record]]:
+    """Rebuild a private from its records, which are also returned as a list."""
     kept = list(records)
     first = kept[0] if kept else None
     if not isinstance(first, Began):
         raise StateError("an agent's records must start with how it began.")
     if first.session != codec.session.id or first.agent != number:
         raise StateError("these records belong to another session or another agent.")
-    voice = Voice(codec, number, sign, budget, codec.unpack(first.state), clamped=first.clamped)
+    private = PrivateState(codec, number, sign, budget, codec.unpack(first.state), clamped=first.clamped)
     for record in kept[1:]:
-        voice.replay(record)
-    return voice, kept
+        private.replay(record)
+    return private, kept
+
+
+class PrivateMachine(Machine):
+    """A machine that speaks for an owner of a private value.
+
+    Parameters
+    ----------
+    session : Session
+        What all agreed on.
+    number : int
+        Which agent of the roster this is.
+    value : number or vector
+        θ(0), private.
+    sign : callable
+        Signs with the agent's own key.
+    budget : Budget
+        What the owner allows.
+    """
+
+    def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
+        codec = Codec(session)
+        state, clamped = start_state(codec, value), session.lattice.clamps(value)
+        self._set_up(session, number, sign, PrivateState(codec, number, sign, budget, state, clamped=clamped))
+
+    @classmethod
+    def resume(
+        cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, budget: Budget
+    ) -> Self:
+        """Rebuild it from its records. `budget.spent` is what was spent before this session."""
+        private, kept = resumed_state(Codec(session), number, sign, budget, records)
+        speaker = cls.__new__(cls)
+        speaker._set_up(session, number, sign, private)
+        speaker._new = False
+        for record in kept:
+            speaker._replay(record)
+        return speaker
+
+    def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
+        super().__init__(session, number, sign)
+        self.private = private
+        self._new = True
+        self._stopped = False
+
+    def _replay(self, record: Record) -> None:
+        if isinstance(record, Ended):
+            self._ended = True
+            self._stopped = record.reason is not None
+        elif isinstance(record, Evidence):
+            self._evidence[record.sender, record.round] = record.second
+
+    @property
+    def _covers(self) -> tuple[Cover, ...]:
+        """What is put on a message before it is signed, if anything is."""
+        return ()
+
+    @property
+    def update(self) -> int:
+        """How many updates this agent has made."""
+        return self.private.update
+
+    @property
+    def wants_noise(self) -> int | None:
+        """The update a draw is needed for now, if any."""
+        drawing = self.phase in (AgentPhase.DRAWING, PeerPhase.DRAWING)
+        return self.private.update if drawing and not self.private.has_draw else None
+
+    def value(self) -> Any:
+        """Return the agent's own state as the nearest floats: one, or one per component. Private."""
+        return self.private.value()
+
+    def _sorted_start(self) -> On:
+        if self._stopped:
+            return On.ENDED
+        over = self._new and self.private.over_cap and not self.private.budget.partial
+        return On.OVER if over else On.START
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        """Go no further where a message of this agent is about that its records do not have."""
+        body = message.body
+        if isinstance(body, Report) and self.private.digests.get(body.update) != message.digest:
+            raise self._spoken_elsewhere(body.update)
+        return super()._sorted_own(message)
+
+    def _spoken_elsewhere(self, update: int) -> LedgerError:
+        return LedgerError(
+            f"{self.session.member_name(self.number)} has said message {update}, but not from this ledger: "
+            "another process uses the same key, or an old ledger was put back. Noise drawn again would give "
+            "the value away, so nothing more is said here; let the one go on that said it."
+        )
+
+    def _announce(self, to: int | None) -> None:
+        """Say that this agent is here; before its first word, record how it began."""
+        private = self.private
+        if self._new:
+            self._records.append(private.began())
+            self._new = False
+        self._notices.append(Cost(private.planned, private.spent, private.budget.cap))
+        self._say(to, Present(private.update))
+        self._again(fresh=True)
+
+    def _decline(self, _: Any) -> None:
+        private = self.private
+        self._notices.append(OverCap(private.planned, private.spent, private.budget.cap))
+
+    def _take_noise(self, event: NoiseReady) -> None:
+        refusal = self.private.offer(event.update, event.draw)
+        if refusal is not None:
+            self._refuse(Refused(refusal))
+
+    def _make_message(self, heard: bytes) -> Spoke:
+        spoke = self.private.speak(heard, *self._covers)
+        self._records.append(spoke)
+        self._notices.append(Spoken(spoke.update, self.private.spent))
+        return spoke
+
+    def _silence(self) -> bool:
+        """Record that nothing more is said, once; returns whether that is new."""
+        private = self.private
+        if private.silent:
+            return False
+        self._records.append(private.fall_silent(Silenced(private.update, Reason.CAP)))
+        self._notices.append(FellSilent(private.update, private.spent, private.budget.cap))
+        return True
+
+    def _record_end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.session.rounds, None))
+
+    def _record_stop(self, reason: Reason) -> None:
+        self._ended = self._stopped = True
+        self._records.append(Ended(self.private.update, reason))
+        self._notices.append(Stopped(self.private.update, reason))
+        self._rest()
+
+    def _expire(self, _: Any) -> None:
+        """Say nothing more in this session, and tell nobody: what was not said is not lost.
+
+        One that has not begun has nothing to record: it never speaks, because it is over.
+        """
+        if self._new:
+            self._notices.append(Stopped(self.private.update, Reason.EXPIRED))
+            self._rest()
+        elif not self._ended:
+            self._record_stop(Reason.EXPIRED)
