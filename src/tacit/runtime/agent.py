@@ -324,9 +324,7 @@ class Peer(_Owned):
     _machine, _topology = PeerMachine, "graph"
 
 
-def _websockets(
-    member: _Owned, listen: Ends, connect: Ends, trouble: Callable[[str], None]
-) -> Transport:
+def _websockets(member: _Owned, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
     from tacit.runtime.transport.websocket import WebsocketTransport
 
     return WebsocketTransport(
