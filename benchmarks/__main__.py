@@ -27,6 +27,7 @@ SCRIPTS = (
     "noise",
     "network",
     "coordinator",
+    "keepers",
     "ledger",
     "cluster",
     "studio",

@@ -49,7 +49,7 @@ SIZES = {10: (400, 60), 100: (60, 20), 1000: (6, 3)}
 """Number of agents: how many rounds websockets and tacit do in one turn."""
 
 
-def make_session(agents: int, keys: dict[str, Identity], *, graph: bool) -> Session:
+def make_session(agents: int, keys: dict[str, Identity], *, graph: bool, keepers: int = 0) -> Session:
     """Return a session that is not over before the benchmark is."""
     parameters, rounds = Fading(sigma=0.5, c=10.0, q=0.999), TURNS * SIZES[agents][1]
     edges = Graph.from_name(f"regular:{agents}:{DEGREE}:seed=1").edges() if graph else None
@@ -57,6 +57,7 @@ def make_session(agents: int, keys: dict[str, Identity], *, graph: bool) -> Sess
         name="benchmark",
         roster=tuple(Member(f"a{i}", keys[f"a{i}"].public_key) for i in range(agents)),
         coordinator=None if graph else keys["coordinator"].public_key,
+        keepers=tuple(Member(f"k{j}", keys[f"k{j}"].public_key) for j in range(keepers)),
         edges=None if edges is None else tuple((int(i), int(j)) for i, j in edges),
         mixing=0.5,
         noise=10.0,
@@ -69,12 +70,12 @@ def make_session(agents: int, keys: dict[str, Identity], *, graph: bool) -> Sess
     )
 
 
-def make_plan(folder: Path, agents: int, *, graph: bool) -> Path:
-    """Make keys, a session and addresses; write for each process what it needs."""
-    names = [f"a{i}" for i in range(agents)]
+def make_plan(folder: Path, agents: int, *, graph: bool, keepers: int = 0) -> Path:
+    """Make keys, a session and addresses; write for each process what it needs. Keepers follow agents."""
+    names = [f"a{i}" for i in range(agents)] + [f"k{j}" for j in range(keepers)]
     everyone = names if graph else ["coordinator", *names]
     keys = provision(folder / "keys", everyone, listening=names if graph else ["coordinator"])
-    session = make_session(agents, keys, graph=graph)
+    session = make_session(agents, keys, graph=graph, keepers=keepers)
     ends = dict(
         zip([*range(agents)] if graph else [COORDINATOR], free_ends(agents if graph else 1), strict=True)
     )

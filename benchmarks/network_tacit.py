@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, final
 
 from benchmarks.network_turns import take_turns
-from tacit.protocol.effects import Notice, RoundClosed, Updated
+from tacit.protocol.effects import Answered, Notice, RoundClosed, Updated
 from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import TlsFiles
+from tacit.runtime.keeper import Keeper
 from tacit.runtime.participant import Participant
 from tacit.runtime.transport.base import Arrival, Network
 from tacit.runtime.transport.websocket import WebsocketTransport
@@ -60,8 +61,8 @@ class Held:
 
     def notice(self, notice: Notice) -> None:
         """Count rounds, and hold when they are done."""
-        if isinstance(notice, RoundClosed | Updated):
-            self._made = notice.round + 1
+        if isinstance(notice, RoundClosed | Updated | Answered):
+            self._made = (notice.update if isinstance(notice, Answered) else notice.round) + 1
             if self._made >= self._until:
                 self._going = False
                 self._done.set()
@@ -89,8 +90,11 @@ def _member(plan: dict[str, Any], session: Session, who: int) -> tuple[Participa
     }
     if who < 0:
         return Coordinator(session, **common), held
+    if who in session.keeper_numbers:
+        return Keeper(session, **common), held
     kind = Agent if session.topology == "server" else Peer
-    return kind(session, 0.5, cap=float("inf"), **common), held
+    trust = {keeper.name: keeper.key for keeper in session.keepers}
+    return kind(session, 0.5, cap=float("inf"), trust=trust, **common), held
 
 
 def _give_up(watching: asyncio.Future[Any]) -> None:
