@@ -27,7 +27,9 @@ def describe_size(mechanism: Mechanism) -> str:
     """Name how many agents there are, and around what."""
     people = f"{mechanism.n:,} agent{'s' * (mechanism.n != 1)}"
     if isinstance(mechanism, Distributed):
-        return f"{people} on a graph with {mechanism.graph.n_edges:,} edges"
+        rule = mechanism.topology.name
+        weighed = "" if rule == "closed" else f", {rule} weights"
+        return f"{people} on a graph with {mechanism.graph.n_edges:,} edges{weighed}"
     if mechanism.keepers:
         return f"{people} around a server, trusting {trusted(mechanism.keepers)}"
     return f"{people} around a server"
