@@ -3,7 +3,7 @@
 A tile is a stack of sheets (agents, width), flat. A pass reads θ_i, gathers the messages of the closed
 neighbourhood, moves θ_i, and writes the next message, noise included; messages are double-buffered.
 Parameters are arrays of one number, or of one per agent. Where all messages of a neighbourhood count the
-same, `own` and `heard` are empty and no weight is read; else they are W_ii and W_ij (see `Weights`).
+same, `own` and `heard` are None and no weight is read; else they are W_ii and W_ij (see `Weights`).
 """
 
 # ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
@@ -96,8 +96,8 @@ def take_out(
 def move(
     indptr: IntArray,
     indices: Any,
-    own: FloatArray,
-    heard: FloatArray,
+    own: FloatArray | None,
+    heard: FloatArray | None,
     sigma: FloatArray,
     scale: FloatArray,
     keys: Words,
@@ -132,7 +132,7 @@ def move(
             first, last = indptr[i], indptr[i + 1]
             keep = 1.0 - sigma[i * _stride(sigma)]
             share = sigma[i * _stride(sigma)]
-            if len(own):
+            if own is not None:  # decided when compiled: without weights no row looks for them
                 weighted_closed_sum(x, indices, heard, first, last, i, own[i], total, i - b, lanes)  # y_i
             else:
                 share /= np.float64(last - first + 1)
@@ -163,8 +163,8 @@ def block_sums(
 def move_on(
     indptr: IntArray,
     indices: Any,
-    own: FloatArray,
-    heard: FloatArray,
+    own: FloatArray | None,
+    heard: FloatArray | None,
     sigma: FloatArray,
     scales: FloatArray,
     keys: Words,

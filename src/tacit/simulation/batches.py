@@ -133,8 +133,9 @@ class DistributedTile(Tile):
         assert isinstance(setup.mechanism, Distributed)
         self._graph = setup.mechanism.graph
         rows = own_weights(setup.mechanism)
-        none = np.empty(0)
-        self._rows = (none, none) if rows is None else (np.array(rows.own), np.array(rows.heard))
+        self._rows: tuple[FloatArray | None, FloatArray | None] = (None, None)
+        if rows is not None:
+            self._rows = np.array(rows.own), np.array(rows.heard)
         self._lanes = (0,) * min(width, WIDEST)
         assert width % len(self._lanes) == 0
         self._theta, self._x, self._x_next = (_aligned(self.n * width) for _ in range(3))

@@ -152,7 +152,7 @@ def step(part: Part, state: PartState, t: int, tile: Tile, heard: list[FloatArra
     x = np.concatenate([state.x, *(messages.reshape(-1) for messages in heard)])
     theta, following = np.array(state.theta), np.empty_like(state.x)
     _graph_kernels.move(
-        part.indptr, part.indices, np.empty(0), np.empty(0), job.sigma, job.scale(t + 1), keys, theta, x,
+        part.indptr, part.indices, None, None, job.sigma, job.scale(t + 1), keys, theta, x,
         following, t, t + 1 < job.rounds, job.law.shadowed, (0,) * tile[1], part.lo, 0, part.n,
     )  # fmt: skip
     return PartState(theta, following)
