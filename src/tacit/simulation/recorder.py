@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LONG_NAMES = {
     "theta": "state",
-    "average": "weighted average of the states, weights (|N(i)| + 1)/mixing",
+    "average": "average of the states, weighted as in the target",
     "eta": "noise",
     "x": "message",
     "y": "feedback",
