@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tacit.runtime.coordinator import Coordinator
     from tacit.runtime.identity.identity import Identity, provision
     from tacit.runtime.identity.roster import Roster, read_roster
+    from tacit.runtime.keeper import Keeper
     from tacit.runtime.ledger.budget import Balance, Reservation
     from tacit.runtime.ledger.ledger import Ledger
     from tacit.runtime.session.check import Explanation, explain
@@ -30,6 +31,7 @@ __all__ = [
     "Coordinator",
     "Explanation",
     "Identity",
+    "Keeper",
     "Ledger",
     "Peer",
     "Reservation",
@@ -48,6 +50,7 @@ __getattr__, __dir__ = exports(
         "agent": ("Agent", "Peer"),
         "ledger.budget": ("Balance", "Reservation"),
         "coordinator": ("Coordinator",),
+        "keeper": ("Keeper",),
         "session.design": ("draft",),
         "identity.identity": ("Identity", "provision"),
         "ledger.ledger": ("Ledger",),
