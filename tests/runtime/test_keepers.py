@@ -221,3 +221,24 @@ def test_rounds_are_told(about, keys, tmp_path):
     asyncio.run(live.all())
     closed = [n for n in live.notices["coordinator"] if isinstance(n, RoundClosed)]
     assert [notice.round for notice in closed] == list(range(about.rounds))
+
+
+def test_a_keepers_ledger_that_was_put_back_is_refused(about, keys, tmp_path):
+    """It would open updates a second time; the directory of keys knows better."""
+    live = Live(about, keys, tmp_path)
+
+    async def begin():
+        async with live.member("north") as keeper:
+            while len(keeper.machine.keyring.frames) < 1 or not live.ledger("north").exists():
+                await asyncio.sleep(0)
+
+    asyncio.run(begin())
+    old = {path: path.read_bytes() for path in tmp_path.glob("north.ledger*")}
+    asyncio.run(live.all())
+    for path in tmp_path.glob("north.ledger*"):
+        path.unlink()
+    for path, data in old.items():
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+    with pytest.raises(LedgerError):
+        asyncio.run(live.run("north"))
