@@ -462,6 +462,16 @@ def test_at_the_end_it_does_not_serve_for_ever(middle):
     assert Finished(6) in middle.tick(61).notices
 
 
+def test_a_finished_peer_answers_a_late_neighbour_as_often_as_it_asks(middle):
+    """Its first answer may be lost, and the late one would wait for ever."""
+    all_rounds(middle)
+    middle.tick(61)
+    assert middle.peer.phase is P.FINISHED
+    for _ in range(3):
+        ((to, body),) = middle.says(middle.hear(0, Present(0)))
+        assert (to, type(body)) == (0, Done)
+
+
 def test_who_leaves_for_good_says_so(middle):
     middle.begin()
     step = middle(Halt())

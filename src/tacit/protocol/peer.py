@@ -240,7 +240,8 @@ class PeerMachine(PrivateMachine):
         self._see(message.sender, body.update)
         if body.update == self.session.rounds:
             self.done.add(message.sender)
-        elif new:
+        elif new or self.phase is PeerPhase.FINISHED:
+            # A finished peer repeats nothing by itself: if its first answer was lost, this one is needed.
             self._greet(message.sender)
         self._note_behind(behind)
 
