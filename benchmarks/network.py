@@ -33,10 +33,11 @@ from benchmarks.harness import Answer, Contestant, Goal, Question, race, save, s
 from benchmarks.network_turns import Troupe
 from tacit import Fading, Graph
 from tacit.mechanism.lattice import Lattice
-from tacit.protocol.codec import SIGNATURE_BYTES, Codec
+from tacit.protocol.codec import Codec
 from tacit.protocol.messages import NOTHING_HEARD, Feedback, Report
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.signatures import SIGNATURE_BYTES
 from tacit.runtime.identity.identity import Identity, provision
 from tacit.runtime.transport.websocket import to_dial
 

@@ -13,8 +13,6 @@ from typing import Annotated, Any, TypeAlias, assert_never, cast
 
 import msgspec
 import numpy as np
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import Meta
 
 from tacit.mechanism.whole import Whole
@@ -41,8 +39,8 @@ from tacit.protocol.messages import (
     Stop,
 )
 from tacit.protocol.session import Session
+from tacit.protocol.signatures import SIGNATURE_BYTES, is_signed
 
-SIGNATURE_BYTES = 64
 DOMAIN = b"tacit message v1\0"
 """Signed before every head, so that no signature made for something else fits a message."""
 _REPORTS_DOMAIN = b"tacit reports v1\0"
@@ -51,7 +49,7 @@ MOST_REMEMBERED = _RECENT // 2
 """So many frames can be opened beforehand, and are still remembered when they are opened again."""
 
 Sign: TypeAlias = Callable[[bytes], bytes]
-"""Ed25519 signing with the owner's key, as of `cryptography`'s private key: ``key.sign``."""
+"""Ed25519 signing with the owner's key: `Identity.sign`."""
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -122,7 +120,6 @@ class Codec:
         self._width = session.number_bytes
         self._length = session.number_bytes * session.components
         self._bitmap = -(-session.n // 8)
-        self._keys: dict[int, Ed25519PublicKey] = {}
         self._hash = hash(session.id)
         self.most_bytes = self._most_bytes()
         """No frame of this session is longer."""
@@ -248,14 +245,8 @@ class Codec:
         return None if own or self._signed(head.sender, frame) else Refusal.BAD_SIGNATURE
 
     def _signed(self, sender: int, frame: bytes) -> bool:
-        key = self._keys.get(sender)
-        if key is None:
-            key = self._keys[sender] = Ed25519PublicKey.from_public_bytes(self.session.key(sender))
-        try:
-            key.verify(frame[-SIGNATURE_BYTES:], DOMAIN + frame[:-SIGNATURE_BYTES])
-        except InvalidSignature:
-            return False
-        return True
+        signed, signature = frame[:-SIGNATURE_BYTES], frame[-SIGNATURE_BYTES:]
+        return is_signed(self.session.key(sender), DOMAIN + signed, signature)
 
     def _wrong(self, sender: int, body: Body) -> Refusal | None:
         """Return what is wrong with a message's content, whatever was said before."""

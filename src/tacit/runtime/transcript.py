@@ -40,7 +40,7 @@ from tacit.errors import FileError, LedgerError, TacitError
 from tacit.files import open_own, sync_directory
 from tacit.history.file import Content, Line, LineReader, LineWriter, declare, decoded, encoded
 from tacit.mechanism import ClientServer
-from tacit.protocol.codec import SIGNATURE_BYTES, Codec, Sign, digest, history
+from tacit.protocol.codec import Codec, Sign, digest, history
 from tacit.protocol.effects import Send
 from tacit.protocol.messages import (
     BODIES,
@@ -71,6 +71,7 @@ from tacit.protocol.records import (
     Unopened,
 )
 from tacit.protocol.session import Session
+from tacit.protocol.signatures import SIGNATURE_BYTES
 
 
 def header(session: Session, by: int) -> Content:

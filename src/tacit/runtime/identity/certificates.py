@@ -26,12 +26,13 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePrivateKey,
     EllipticCurvePublicKey,
 )
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tacit.errors import FileError, InputError
 from tacit.protocol.roster import require_name
+from tacit.protocol.signatures import is_signed, signer
 from tacit.runtime.identity.keys import key_bytes, key_text, public_der, refuse, tls_key
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -220,11 +221,11 @@ class Request:
             .add_extension(subject.alternatives(), critical=False)
             .sign(tls, hashes.SHA256())
         )
-        proof = signing.sign(_PROOF_OF + request.public_bytes(Encoding.DER))
+        proof = signer(signing)(_PROOF_OF + request.public_bytes(Encoding.DER))
         data = request.public_bytes(Encoding.PEM) + _armoured(b"PROOF", proof)
         if old is not None:
             before = old.public_key().public_bytes_raw()
-            data += _armoured(b"ROTATION", before + old.sign(_rotation(subject, before)))
+            data += _armoured(b"ROTATION", before + signer(old)(_rotation(subject, before)))
         return data
 
     @classmethod
@@ -263,8 +264,9 @@ def _replaced(subject: CertificateSubject, data: bytes, what: str) -> bytes | No
     try:
         signed = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
         old, signature = signed[:32], signed[32:]
-        Ed25519PublicKey.from_public_bytes(old).verify(signature, _rotation(subject, old))
-    except (ValueError, InvalidSignature):
+    except ValueError:
+        old = signature = b""
+    if not is_signed(old, _rotation(subject, old), signature):
         refuse(what, "does not prove that the old key agrees to be replaced")
     return old
 
@@ -275,11 +277,9 @@ def _proved(subject: CertificateSubject, request: x509.CertificateSigningRequest
         return False
     try:
         proof = base64.b64decode(b"".join(found[1].split()), validate=True)
-        signed = _PROOF_OF + request.public_bytes(Encoding.DER)
-        Ed25519PublicKey.from_public_bytes(subject.public_key).verify(proof, signed)
-    except (ValueError, InvalidSignature):
+    except ValueError:
         return False
-    return True
+    return is_signed(subject.public_key, _PROOF_OF + request.public_bytes(Encoding.DER), proof)
 
 
 @final

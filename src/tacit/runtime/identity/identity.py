@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tacit.errors import FileError, InputError
 from tacit.files import PUBLIC, private_directory, read_private, read_public, write_whole
+from tacit.protocol.signatures import signer
 from tacit.runtime.identity.certificates import (
     LOOPBACK,
     Authority,
@@ -71,13 +72,13 @@ class Identity:
     The private key can sign and cannot be seen. Make one with `load`.
     """
 
-    __slots__ = ("_list", "_signing", "_stamp", "authority", "certificate", "directory", "name", "public_key")
+    __slots__ = ("_list", "_sign", "_stamp", "authority", "certificate", "directory", "name", "public_key")
 
     def __init__(
         self, directory: Path, signing: Ed25519PrivateKey, certificate: Certificate, authority: Certificate
     ) -> None:
         self.directory = directory
-        self._signing = signing
+        self._sign = signer(signing)
         self.certificate = certificate
         self.authority = authority
         self.name = certificate.name
@@ -126,7 +127,7 @@ class Identity:
 
     def sign(self, data: bytes) -> bytes:
         """Sign with the agent's Ed25519 key, 64 bytes."""
-        return self._signing.sign(data)
+        return self._sign(data)
 
     @property
     def revocations(self) -> Revocations | None:

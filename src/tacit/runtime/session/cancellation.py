@@ -12,15 +12,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from tacit.errors import FileError, InputError
 from tacit.files import private_directory, read_public, write_whole
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
-    from tacit.runtime.identity.identity import Identity
+    from tacit.protocol.signatures import is_signed
+from tacit.runtime.identity.identity import Identity
 
 FOLDER = "cancelled"
 _SAYS = b"tacit session cancelled 1\0"
@@ -69,12 +67,13 @@ def require_cancelled(session: Session, path: Path) -> None:
     found = _TEXT.fullmatch(read_public(path))
     try:
         signature = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
-        Ed25519PublicKey.from_public_bytes(session.coordinator or b"").verify(signature, _SAYS + session.id)
-    except (ValueError, InvalidSignature):
+    except ValueError:
+        signature = b""
+    if not is_signed(session.coordinator or b"", _SAYS + session.id, signature):
         raise FileError(
             f"{path} must be the cancellation of session {session.name}, signed by its coordinator, and is "
             "not: ask the coordinator, or give the session up on your own word, without the file."
-        ) from None
+        )
 
 
 def _place(session: Session, identity: Identity) -> Path:
