@@ -175,7 +175,7 @@ def test_the_site(tmp_path):
     for page in PAGES:
         if page.startswith("docs/"):
             assert (site / page.removeprefix("docs/")).with_suffix(".html").exists(), page
-    assert (site / "explanation/protocol.html").read_text().count('<svg class="states"') == 3
+    assert (site / "explanation/protocol.html").read_text().count('<svg class="states"') == 6
     assert not list(foreign(site))
     assert not undescribed(site)
 

@@ -120,8 +120,8 @@ class Pipes:
     def network(self):
         return Network(connected=tuple(one for one in self.near if one in self.ends[self.session.id]))
 
-    async def open(self):
-        self.inbox = Inbox(1 << 20)
+    async def open(self, arrived):
+        self.inbox = Inbox(1 << 20, arrived=arrived)
         self.ends[self.session.id][self.who] = self
         for one in self.network.connected:
             self.inbox.seen(one, True)
@@ -132,8 +132,8 @@ class Pipes:
             if (end := self.ends[self.session.id].get(one)) is not None:
                 end.inbox.put(frame, self.who)
 
-    async def receive(self):
-        return await self.inbox.take()
+    def take(self):
+        return self.inbox.take()
 
     async def close(self):
         self.ends[self.session.id].pop(self.who, None)

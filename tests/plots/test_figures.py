@@ -252,7 +252,7 @@ def test_numbers_need_no_matplotlib_and_drawing_no_pyplot_nor_a_word_on_a_new_ma
 import sys, threading
 ordinary = threading.Timer
 threading.Timer = lambda _, warn: ordinary(0, warn)  # every machine is slow: matplotlib warns at once
-from tacit.plots import curves, fan
+from tacit.plots import curves, fans
 curves.tradeoff(q=[0.5])
 assert "matplotlib" not in sys.modules
 from tacit.plots.tradeoff import draw_tradeoff

@@ -271,6 +271,7 @@ def test_the_dataset_says_what_was_run():
         "mechanism": "distributed",
         "noise_kind": "fading",
         "agents": n,
+        "keepers": 0,
         "rounds": 4,
         "seed": 17,
         "interrupted": 0,

@@ -110,7 +110,7 @@ def test_everything_is_reached_by_tab_with_a_visible_focus(visit):
     page = visit("/")
     see(page, "Privacy loss")
     order = []
-    for _ in range(20):
+    for _ in range(24):
         page.keyboard.press("Tab")
         order.append(page.evaluate(FOCUSED))
     tags = [tag for _, tag, _ in order]

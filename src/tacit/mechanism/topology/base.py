@@ -115,7 +115,7 @@ class Weights(ABC):
 
         graph = self.graph
         off = sp.csr_array((self.heard, graph.indices, graph.indptr), shape=(graph.n, graph.n))
-        return sp.csr_array(off + sp.diags_array(self.own))
+        return sp.csr_array(off + sp.diags_array(self.own.astype(np.float64)))
 
     def aggregate(self, x: FloatArray) -> FloatArray:
         """Phase (ii): y_i(t) = Σ_j W_ij x_j(t), over the first axis of x."""

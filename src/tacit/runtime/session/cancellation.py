@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from tacit.errors import FileError, InputError
 from tacit.files import private_directory, read_public, write_whole
+from tacit.protocol.signatures import is_signed
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
-    from tacit.protocol.signatures import is_signed
-from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.identity.identity import Identity
 
 FOLDER = "cancelled"
 _SAYS = b"tacit session cancelled 1\0"
