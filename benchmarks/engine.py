@@ -34,7 +34,7 @@ from benchmarks.network_turns import Troupe
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.arrays import FloatArray
 from tacit.simulation import simulate
-from tacit.simulation.simd import closed_sum
+from tacit.simulation._simd import closed_sum
 from tacit.simulation.threads import ThreadTeam, even_work
 
 PARAMETERS = Fading(sigma=0.8, c=10.0, q=0.6)

@@ -15,7 +15,7 @@ Everything here is free of branches and of calls, so that loops over it run on v
 Only IEEE operations and explicit fused ones are used: any machine gives the same bits.
 
 numba keeps compiled code until the file that *calls* it changes: after a change here or in
-simulation/simd.py, touch the files in simulation/ whose names end in kernels.py.
+simulation/_simd.py, touch the files in simulation/ whose names end in kernels.py.
 """
 
 # ruff: noqa: ARG001 - the arguments of an intrinsic are types, and their count is its signature

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.noise._kernels import Words, compiled, inlined, laplace, mix64, prefer_wide, stream
 from tacit.simulation._kernels import AGENTS, DRAWS, sum_of_blocks
-from tacit.simulation.simd import closed_sum, combine, weighted_closed_sum, weighted_sum
+from tacit.simulation._simd import closed_sum, combine, weighted_closed_sum, weighted_sum
 
 
 @inlined
