@@ -24,7 +24,7 @@ def assert_deviates_as_promised(ends):
 
 
 def test_simulated_runs_end_at_the_true_average_with_the_deviation_of_the_formula():
-    ends = simulate(CLUB, VALUES, ROUNDS, runs=20_000, seed=5)
+    ends = simulate(CLUB, VALUES, ROUNDS, runs=4_000, seed=5)
     # The plain mean of all states never moves but by noise, and that has faded.
     assert_deviates_as_promised(ends.theta.values[:, -1].mean(axis=1))
     assert_deviates_as_promised(sample_outcome(CLUB, 20_000, seed=5) + VALUES.mean())

@@ -41,7 +41,7 @@ def require_share(outside, runs, probability):
 @pytest.mark.parametrize("name", CASES)
 def test_the_engine_ends_where_theory_says(name):
     mechanism = CASES[name]
-    runs, rounds = 4000, 60
+    runs, rounds = 1500, 40
     values = np.random.default_rng(0).random(mechanism.n)
     record = Record(states=False, average=True)
     result = simulate(mechanism, values, rounds, runs=runs, seed=11, record=record)
