@@ -10,7 +10,7 @@ import pytest
 from tacit.errors import InputError, LedgerError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.effects import Answered, RoundClosed
-from tacit.protocol.records import Closed, Disclosed, Spoke
+from tacit.protocol.records import Closed, Disclosed, Erasing, Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
@@ -18,10 +18,12 @@ from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.keeper import Keeper
+from tacit.runtime.ledger.ephemeral_key import EphemeralKey
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.check import explain
 from tacit.runtime.session.file import parse_session, session_text
 from tacit.runtime.session.trust import parse_trust, read_trust, require_trusted_keeper
+from tacit.testing import known_session
 
 AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120
 VALUES = dict(zip(AGENTS, [1.0, 4.0, 7.0], strict=True))
@@ -242,3 +244,15 @@ def test_a_keepers_ledger_that_was_put_back_is_refused(about, keys, tmp_path):
         path.write_bytes(data)
     with pytest.raises(LedgerError):
         asyncio.run(live.run("north"))
+
+
+def test_a_half_written_copy_of_the_key_goes_with_it(tmp_path):
+    """Killed while the key is written, a member leaves a part of the file beside it."""
+    key = EphemeralKey(tmp_path / "north.ledger", known_session(2, 2, keepers=1), 2)
+    assert key.private([]) is not None
+    left, others = tmp_path / f".{key.path.name}.00ff.part", tmp_path / ".north.ledger.00ff.part"
+    for path in (left, others):
+        path.write_bytes(bytes(32))
+    key.take([Erasing(2)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [others.name]
+    assert key.private([Erasing(2)]) is None

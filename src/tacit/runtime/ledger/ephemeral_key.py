@@ -11,6 +11,7 @@ backups may keep copies. Keep this file out of backups.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -55,6 +56,11 @@ class EphemeralKey:
             self._remove()
 
     def _remove(self) -> None:
-        if self.path.exists():
-            self.path.unlink()
-            sync_directory(self.path.absolute().parent)
+        """Remove the file, and what a crash while it was being written may have left beside it."""
+        folder = self.path.absolute().parent
+        copies = [*folder.glob(f".{escape(self.path.name)}.*.part"), self.path]
+        found = [path for path in copies if path.exists()]
+        for path in found:
+            path.unlink()
+        if found:
+            sync_directory(folder)
