@@ -32,14 +32,10 @@ from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, On, PeerPhase
 
 Cover: TypeAlias = Callable[[tuple[int, ...], Report], Report]
-"""Takes the numbers of a message and the message; returns what is signed and sent."""
+"""Takes the numbers of a message, and the message without them; returns what is signed and sent."""
 
 DRAWS_AHEAD = 4
 """A draw is kept for at most this many updates ahead."""
-
-
-def _as_it_is(_: tuple[int, ...], report: Report) -> Report:
-    return report
 
 
 @final
@@ -180,7 +176,7 @@ class PrivateState:
         """Whether noise that is drawn once must still be drawn before the agent can move and speak."""
         return self._shadowed and self._shadow is None and not self.silent
 
-    def speak(self, heard: bytes, cover: Cover = _as_it_is) -> Spoke:
+    def speak(self, heard: bytes, cover: Cover | None = None) -> Spoke:
         """Make message `update`. Once: whoever needs it again has `said`. `cover` puts masks on it."""
         if self.said is not None or self.silent or not self.affords_next:
             raise StateError("one message is made for each update, and none beyond the cap.")
@@ -188,7 +184,12 @@ class PrivateState:
         draw = self._draws.pop(u) if self.draws_for else (0,) * len(self._state)
         basis = self._state if self._shadow is None else self._shadow
         x = as_numbers(self._agent.report(as_array(basis), u, as_array(draw)))
-        body = cover(x, Report(u, self._codec.session.exponent(self.number, u), self._codec.pack(x), heard))
+        exponent = self._codec.session.exponent(self.number, u)
+        if cover is not None:
+            # Without noise of its own x is as private as the state, so it is in no message without masks.
+            body = cover(x, Report(u, exponent, b"", heard))
+        else:
+            body = Report(u, exponent, self._codec.pack(x), heard)
         if self._codec.session.keepers and not isinstance(body, Masked):
             raise StateError("a message to keepers must be masked: it carries no noise of its own.")
         self.said = self._codec.seal(self.number, body, self._sign)
@@ -271,7 +272,7 @@ def start_state(codec: Codec, value: Any) -> tuple[int, ...]:
 def resumed_state(
     codec: Codec, number: int, sign: Sign, budget: Budget, records: Iterable[Record]
 ) -> tuple[PrivateState, list[Record]]:
-    """Rebuild a private from its records, which are also returned as a list."""
+    """Rebuild a private state from its records, which are also returned as a list."""
     kept = list(records)
     first = kept[0] if kept else None
     if not isinstance(first, Began):
