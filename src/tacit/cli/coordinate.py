@@ -59,10 +59,6 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
         ),
         identity.sign,
     )
-    if result is None:
-        running.leave(
-            "The session did not end in time; run the same command again to go on.", running.UNFINISHED
-        )
     if as_json:
         inside = None if result.feedback is None else session.clamp(result.feedback)
         output.print_json({**dataclasses.asdict(result), "feedback_in_range": inside})

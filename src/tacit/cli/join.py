@@ -168,15 +168,11 @@ def take_part(
         )
 
     try:
-        result: AgentResult | None = running.drive(session, number, common, make, identity.sign)
+        result: AgentResult = running.drive(session, number, common, make, identity.sign)
     except SessionOver as over:
         if state_file is not None and over.result is not None:
             states.write(state_file, session, over.result, over_before=True)
         raise
-    if result is None:
-        running.leave(
-            "The session did not end in time; run the same command again to go on.", running.UNFINISHED
-        )
     if state_file is not None:
         states.write(state_file, session, result)
     if as_json:

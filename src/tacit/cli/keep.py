@@ -58,10 +58,6 @@ def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json
         ),
         identity.sign,
     )
-    if result is None:
-        running.leave(
-            "The session did not end in time; run the same command again to go on.", running.UNFINISHED
-        )
     if as_json:
         output.print_json(dataclasses.asdict(result))
     else:

@@ -245,6 +245,7 @@ def drive(
 ) -> Any:
     """Run a member to its end with its log, transcript and status; return its result.
 
+    Leaves with one sentence if the session did not end within `--timeout`.
     With the member's `sign` its transcript has what it must say itself: see `TranscriptWriter`.
     """
     from tacit.runtime.limits import leave_no_core
@@ -262,7 +263,10 @@ def drive(
             # Not durable: the ledger is, and brings back at a restart what a crash may lose here.
             writer = TranscriptWriter(given.transcript, session, who, durable=False, sign=sign)
             takers.append(stack.enter_context(writer))
-        return run(lambda: _driven(Status(session, who), given, make, takers, log))
+        result = run(lambda: _driven(Status(session, who), given, make, takers, log))
+    if result is None:
+        leave("The session did not end in time; run the same command again to go on.", UNFINISHED)
+    return result
 
 
 def _preload(given: Options) -> None:
