@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import click
 import pytest
 
 from tacit.cli import running
@@ -172,13 +173,16 @@ def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path):
     assert [finding.name for finding in verify([tmp_path / "t.jsonl"]).findings] == ["no-rounds"]
 
 
-def test_out_of_time_is_no_result_and_the_same_command_goes_on(session, keys, tmp_path):
+def test_out_of_time_is_one_sentence_and_the_same_command_goes_on(session, keys, tmp_path, capsys):
     given = running.Options(tmp_path / "c.ledger", None, tmp_path / "log", None, 0.0, 0.2)
 
     def make(takers, watch, _log):
         return coordinator(session, keys, tmp_path, MemoryNetwork(session), takers=takers, watch=watch)
 
-    assert running.drive(session, COORDINATOR, given, make) is None
+    with pytest.raises(click.exceptions.Exit) as left:
+        running.drive(session, COORDINATOR, given, make)
+    assert left.value.exit_code == running.UNFINISHED
+    assert capsys.readouterr().err.startswith("The session did not end in time; run the same command")
     server, *agents = limited(play(session, keys, tmp_path))
     assert server.finished
     assert all(found.finished for found in agents)
