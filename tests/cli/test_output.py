@@ -76,7 +76,6 @@ def test_tables_in_a_pipe_have_no_colours_and_no_trailing_blanks(capsys):
         "Title", {"Part": [("name", "1", "meaning"), ("other", "2", "[bold]not markup")]}, ["Note."]
     )
     output.print_table(("a", "b"), [("1", "2")])
-    output.print_bars(("a", "b"), [("1", "2", "###")])
     text = capsys.readouterr().out
     assert "[bold]not markup" in text
     assert "\x1b" not in text

@@ -11,6 +11,7 @@ from tacit.cli import main
 from tacit.runtime.status.server import StatusServer
 from tacit.runtime.status.status import Status
 from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.verify.verdict import verify
 
 PATH = ((0, 1), (1, 2), (2, 3))
 
@@ -35,6 +36,7 @@ def test_a_sound_session_exits_with_0_and_is_explained(game):
     assert text.startswith("SOUND: session played")
     assert "4 of 4" in text
     assert "radius" in text
+    assert "recomputed, right to the last bit" in verify("t.jsonl")._repr_html_()
     answer = json.loads(run("t.jsonl", "--json", "--failure-probability", "0.1", "--agent", "agent1"))
     assert answer["sound"] is True
     assert answer["used"][1] == ["agent0", "agent1", "agent3"]

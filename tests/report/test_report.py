@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import ClientServer, Fading, analyze, design
+from tacit import ClientServer, Fading, Graph, analyze, design, simulate
 from tacit.cli import output
-from tacit.report import Grid, Row, Summary, down, each, html, json_text, latex, near, typed, up
+from tacit.report import Grid, Row, Summary, down, each, html, json_text, latex, near, result_row, typed, up
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.ledger.overview import overview_of
+from tacit.simulation import measure
+from tacit.theory.graph_facts import graph_facts_of
 
 SUMMARY = Summary(
     "50% & <more>", {"Part": [Row("a_1", "2", "x^2 {y}", "kW")], "Other": [Row("b", "3")]}, ("so: $5 #1",)
@@ -130,3 +134,42 @@ def test_a_grid_renders_everywhere(capsys):
 def test_rows_need_no_numpy():
     code = "import sys, tacit.report; assert not {'numpy', 'rich'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+RESULTS = {
+    "simulated": lambda _: measured(),
+    "graph": lambda _: graph_facts_of(Graph.load("karate"), name="karate"),
+    "ledger": lambda folder: kept(folder / "a.ledger"),
+}
+
+
+def measured():
+    mechanism, values = ClientServer(Fading(0.8, 10, 0.6), agents=5), np.arange(5.0)
+    made = analyze(mechanism, rounds=6, spread=1.0)
+    runs = simulate(mechanism, values, 6, runs=3, seed=1)
+    return measure(runs, mechanism, values, made)
+
+
+def kept(path):
+    with Ledger(path) as ledger:
+        ledger.reserve(b"s" * 32, "meter-7", planned=0.5, adjacency=2.0, diameter=2.0, cap=1.0)
+        return overview_of(ledger, path)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_what_a_verb_prints_shows_itself_in_a_notebook(name, tmp_path):
+    found = RESULTS[name](tmp_path)
+    said = Cells(found._repr_html_()).said
+    for row in rows(found.summary()):
+        assert row.name in said
+        assert row.shown in said
+    assert set(found.summary().notes) <= set(said)
+    assert json.loads(json_text(found.as_dict()))
+
+
+def test_a_result_says_when_it_was_clamped():
+    assert result_row("result", [1.0, 7.0], [1.0, 5.0], "mean") == (
+        "result", "1, 5", "mean; clamped to the range", "",
+    )  # fmt: skip
+    assert result_row("result", [1.0] * 5, np.ones(5), "mean").value == "1, 1, 1, 1, …"
+    assert result_row("result", [1.0], [1.0], "mean").meaning == "mean"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import output, running
-from tacit.report import each
+from tacit.report import each, result_row
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -75,7 +75,7 @@ def _report(result: CoordinatorResult, session: Session) -> None:
         rows.append(("messages used", each([float(k) for k in counts]), f"per round, of {session.n} agents"))
     if result.feedback is not None:
         meaning = "the last feedback, which everyone heard; public"
-        rows.append(("result", *output.in_range(session, result.feedback, meaning)))
+        rows.append(result_row("result", result.feedback, session.clamp(result.feedback), meaning))
     if result.refused:
         refused = ", ".join(f"{count} {reason}" for reason, count in sorted(result.refused.items()))
         rows.append(("refused", str(sum(result.refused.values())), refused))

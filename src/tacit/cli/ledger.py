@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tacit.cli import options, output
-from tacit.report import near, up
 
 if TYPE_CHECKING:
     from tacit.runtime.ledger.ledger import Ledger
@@ -184,71 +180,10 @@ def _over(ledger: Ledger) -> list[bytes]:
 
 
 def _tell(ledger: Ledger, path: Path, as_json: bool, *, private: bool = False) -> None:
-    values = [vars(ledger.balance(value)) for value in ledger.values()]
-    sessions = [_session(ledger, session, private) for session in ledger.sessions()]
+    from tacit.runtime.ledger.overview import overview_of
+
+    found = overview_of(ledger, path, private=private)
     if as_json:
-        output.print_json({"file": path, "values": values, "sessions": sessions})
-        return
-    sections: dict[str, list[output.Line]] = {}
-    for value in values:
-        sections[value["value"]] = [
-            ("spent", up(value["spent"]), _about(value["adjacency"])),
-            ("cap", near(value["cap"]), f"{near(value['remaining'])} remain"),
-        ]
-    for session in sessions:
-        sections[session["id"][:16]] = _rows(session)
-    output.print_report(f"{path}: {_count(values, 'value')}, {_count(sessions, 'session')}", sections)
-
-
-def _about(adjacency: float) -> str:
-    """Say what a cap and what was spent are about."""
-    if math.isinf(adjacency):
-        return "for any two values in a session's range"
-    return f"for values up to {near(adjacency)} apart"
-
-
-def _session(ledger: Ledger, session: bytes, private: bool) -> dict[str, Any]:
-    from tacit.protocol.records import Began
-
-    set_aside = ledger.reservation(session)
-    facts = (
-        {}
-        if set_aside is None
-        else {name: v for name, v in vars(set_aside).items() if name not in ("others", "cap")}
-    )
-    kept: dict[str, Any] = {"records": ledger.size(session), "forgotten": ledger.forgotten(session)}
-    if private and set_aside is not None:
-        records = [] if kept["forgotten"] else ledger.records(session)
-        kept["clamped"] = records[0].clamped if records and isinstance(records[0], Began) else None
-    return {"id": session.hex(), **kept, **facts}
-
-
-def _rows(session: dict[str, Any]) -> list[output.Line]:
-    if "value" not in session:
-        return [("records", f"{session['records']:,}", "as coordinator")]
-    state = "settled: nothing more will be said" if session["settled"] else _until(session["expires"])
-    times = f", counted {session['steps']} times" if session["steps"] > 1 else ""
-    held = "and messages; only what they cost is left" if session["forgotten"] else "until you forget them"
-    rows: list[output.Line] = [
-        ("said", up(session["said"]), f"of {session['value']}{times}"),
-        ("planned", up(session["planned"]), state),
-        ("states", "forgotten" if session["forgotten"] else "kept", held),
-    ]
-    if "clamped" in session:
-        word = {True: "yes", False: "no", None: "unknown"}[session["clamped"]]
-        rows.append(("clamped", word, "whether your value was off the range; private"))
-    return rows
-
-
-def _until(expires: int | None) -> str:
-    """Say how long a session may go on, and so how long it holds what is planned for it."""
-    if expires is None:
-        return "may go on; `tacit ledger settle` gives it up"
-    end = f"{datetime.fromtimestamp(expires, UTC):%Y-%m-%d %H:%M} UTC"
-    if expires <= time.time():
-        return f"expired on {end}; settled when the next session begins"
-    return f"may go on until {end}; `tacit ledger settle` gives it up"
-
-
-def _count(things: list[Any], what: str) -> str:
-    return f"{len(things)} {what}{'s' * (len(things) != 1)}"
+        output.print_json(found.as_dict())
+    else:
+        output.print_summary(found.summary())

@@ -10,25 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from tacit.errors import FileError
-from tacit.report import Grid, Row, Summary, json_text, near, text
+from tacit.report import Grid, Row, Summary, json_text, text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-    from tacit.protocol.session import Session
 
 Line: TypeAlias = tuple[str, str, str] | Row
 """Name, value and meaning of one quantity."""
 
 _PLAIN_WIDTH = 110  # of tables that go to a file or a pipe
-
-
-def in_range(session: Session, values: float | Sequence[float], meaning: str) -> tuple[str, str]:
-    """Show a result, clamped to the session's range, and say so where it was outside."""
-    listed = [values] if isinstance(values, float) else list(values)
-    inside = [session.clamp(value) for value in listed]
-    shown = ", ".join(near(value) for value in inside[:4]) + (", …" if len(inside) > 4 else "")
-    return shown, meaning + ("; clamped to the range" if inside != listed else "")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -67,21 +57,6 @@ def print_report(title: str, sections: Mapping[str, Sequence[Line]], notes: Sequ
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print numbers in right-aligned columns."""
     emit(text(Grid(title, columns, rows, right=tuple(range(len(columns)))), spaced=False))
-
-
-def print_bars(columns: tuple[str, str], rows: Sequence[tuple[str, str, str]]) -> None:
-    """Print two columns and a bar for each row."""
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for column in columns:
-        table.add_column(Text(column), justify="right", no_wrap=True)
-    table.add_column()
-    for name, value, bar in rows:
-        table.add_row(Text(name), Text(value), Text(bar, style="cyan"))
-    emit(Padding(table, (1, 0, 0, 0), expand=False))
 
 
 def print_json(answer: Any) -> None:

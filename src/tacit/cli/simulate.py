@@ -12,7 +12,6 @@ from tacit.cli import options, output
 from tacit.cli.progress_bar import progress
 from tacit.cli.values import made_up_spread, read_values, values_option
 from tacit.errors import ParameterError
-from tacit.report import near, up
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -122,7 +121,7 @@ def command(
     if question.spread is None:
         question = replace(question, spread=made_up_spread(source) or 1.0)
     made = _promise(mechanism, question)
-    from tacit.simulation import save
+    from tacit.simulation import measure, save
 
     with progress("simulate", "rounds") as tell:
         how = {"runs": runs, "seed": seed, "record": parse_record(record), "progress": tell}
@@ -131,9 +130,9 @@ def command(
         save(found, out)
     measured = measure(found, mechanism, values, made)
     if as_json:
-        output.print_json(made.as_dict() | {"runs": runs, "seed": seed, "measured": measured, "file": out})
+        output.print_json(measured.as_dict() | {"seed": seed, "file": out})
         return
-    _print(made, measured, runs)
+    output.print_summary(measured.summary())
     if out is not None:
         click.echo(f"Kept: {out}")
 
@@ -162,83 +161,3 @@ def _promise(mechanism: Mechanism, question: Question) -> Promise:
     if question.rounds is not None:
         return made
     return analyze(mechanism, **question.promised() | {"rounds": made.rounds})
-
-
-def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: Promise) -> dict[str, Any]:
-    """Return how far the runs ended from the target, and from each other, beside the promise.
-
-    The error of a run is that of the agent furthest off, which the radius is about. Where not all agents
-    were recorded it is that of the average, beside the average's own radius. For vectors the largest
-    error of any component counts, and the radius that covers them all.
-    """
-    import numpy as np
-
-    from tacit.theory import accuracy
-    from tacit.theory.endings import ending
-
-    b, runs = made.failure_probability, found.sizes["run"]
-    whole = "theta" in found and found.sizes["agent"] == mechanism.n
-    last = (found["theta"] if whole else found["average"]).isel(round=-1).values
-    errors = np.abs(last - accuracy.target(mechanism, values)).reshape(runs, -1).max(axis=1)
-    components = 1 if np.ndim(values) == 1 else np.shape(values)[1]
-    if whole:
-        radius = ending(mechanism, b, made.horizon, made.spread, components=components).radius
-    else:
-        radius = accuracy.radius(mechanism, b, made.horizon, components=components)
-    return {
-        "of": "agents" if whole else "average",
-        "components": components,
-        "radius": radius,
-        "error_median": float(np.median(errors)),
-        "error_quantile": float(np.quantile(errors, 1 - b)),
-        "error_max": float(errors.max()),
-        "outside_radius": float(np.mean(errors > radius)),
-        "disagreement": _apart(last) if whole else None,
-        "within_spread": bool(np.max(np.ptp(values, axis=0)) <= made.spread * (1 + 1e-12)),
-    }
-
-
-def _apart(states: FloatArray) -> float:
-    """Largest difference between two agents at the end of any run."""
-    return float((states.max(axis=1) - states.min(axis=1)).max())
-
-
-def _print(made: Promise, measured: dict[str, Any], runs: int) -> None:
-    from tacit.theory.promise_rows import describe, privacy_rows, target_notes
-
-    b = made.failure_probability
-    every = f", for all {measured['components']} components at once" if measured["components"] > 1 else ""
-    apart = measured["disagreement"]
-    whose = "of every agent's state" if measured["of"] == "agents" else "of the average of all states"
-    furthest = "the agent furthest from" if measured["of"] == "agents" else "distance of the average from"
-    sections: dict[str, list[output.Line]] = {
-        "Promised": [
-            *privacy_rows(made),
-            ("radius", up(measured["radius"]), f"{whose}, missed with probability {near(b)}{every}"),
-        ],
-        "Measured": [
-            ("median error", near(measured["error_median"]), f"{furthest} the {made.target} target"),
-            (f"{near(1 - b)}-quantile", near(measured["error_quantile"]), "beside the radius"),
-            ("largest error", near(measured["error_max"]), ""),
-            (
-                "outside radius",
-                near(measured["outside_radius"]),
-                f"share of {runs:,} runs, promised {near(b)}",
-            ),
-            ("disagreement", "not recorded" if apart is None else near(apart, 3), _agreed(made, apart)),
-        ],
-    }
-    ran = f"{runs:,} run{'s' * (runs != 1)} of {made.rounds:,} rounds"
-    notes = target_notes(made)
-    if not measured["within_spread"]:
-        notes.append(
-            f"The values spread over more than {near(made.spread)}, which the promise is for: give --spread."
-        )
-    output.print_report(f"{describe(made.mechanism)}; {ran}", sections, notes)
-
-
-def _agreed(made: Promise, apart: float | None) -> str:
-    if apart is None:
-        return "record final to see it"
-    verdict = "within" if apart <= made.tolerance else "not within"
-    return f"largest difference between two agents at the end: {verdict} {near(made.tolerance)}"

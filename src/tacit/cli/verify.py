@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.cli import options, output
 from tacit.files import whole_file
-from tacit.report import each, near, up
-
-if TYPE_CHECKING:
-    from tacit.runtime.verify.verdict import Accuracy, Verdict
 
 EXIT_CODES = {"sound": 0, "unsound": 1, "unchecked": 7}
 """One for each verdict."""
-
-_SHOWN = 20  # findings, and agents, for people
 
 EPILOG = """\b
 Examples:
@@ -79,9 +71,9 @@ def command(
     if merge is not None:
         _merge(transcripts, merge)
     if as_json:
-        output.print_json({**_answer(verdict), "file": merge})
+        output.print_json({**verdict.as_dict(), "file": merge})
     else:
-        _print(verdict)
+        output.print_summary(verdict.summary())
         if merge is not None:
             click.echo(f"Written: {merge}")
     ctx.exit(EXIT_CODES[verdict.word])
@@ -92,167 +84,3 @@ def _merge(transcripts: tuple[Path, ...], out: Path) -> None:
 
     with whole_file(out) as part:
         merge(transcripts, part)
-
-
-def _answer(verdict: Verdict) -> dict[str, Any]:
-    session = verdict.session
-    names = [member.name for member in session.roster]
-    accuracy = verdict.accuracy
-    from tacit.theory.advice import SELECTION
-
-    return {
-        "verdict": verdict.word,
-        "sound": verdict.sound,
-        "session": session.name,
-        "id": session.id.hex(),
-        "topology": session.topology,
-        "rounds": verdict.rounds,
-        "rounds_declared": session.rounds,
-        "means_recomputed": verdict.means,
-        "result": verdict.result,
-        "last_feedback": verdict.claimed,
-        "result_in_range": None if verdict.result is None else session.clamp(verdict.result),
-        "equivocated": list(verdict.equivocators),
-        "findings": [
-            {
-                "name": finding.name,
-                "wrong": finding.wrong,
-                "gap": finding.gap,
-                "sentence": finding.sentence,
-                "file": finding.file,
-                "line": finding.line,
-                "round": finding.round,
-                "sender": finding.sender,
-            }
-            for finding in verdict.findings
-        ],
-        "agents": {
-            name: {
-                "messages": verdict.messages[i],
-                "loss": verdict.losses and verdict.losses[i],
-                "loss_declared": verdict.declared and verdict.declared[i],
-            }
-            for i, name in enumerate(names)
-        },
-        "used": [_named(verdict, row, names) for row in verdict.used],
-        "accuracy": accuracy
-        and {
-            "of": accuracy.what,
-            **_numbers(accuracy),
-            "assumption": SELECTION,
-            "weights": dict(zip(names, accuracy.weights.tolist(), strict=True)),
-        },
-    }
-
-
-def _numbers(accuracy: Accuracy) -> dict[str, Any]:
-    return {
-        field.name: getattr(accuracy, field.name)
-        for field in dataclasses.fields(accuracy)
-        if field.name not in ("what", "weights")
-    }
-
-
-def _named(verdict: Verdict, row: tuple[Any, ...], names: list[str]) -> Any:
-    """Whose messages a round used; on a graph, by whom."""
-    if verdict.session.topology == "server":
-        return [names[i] for i in row]
-    by: dict[str, list[str]] = {}
-    for i, j in row:
-        by.setdefault(names[i], []).append(names[j])
-    return by
-
-
-_SAYS = {
-    "unchecked": "Not everything could be checked, so nothing is said about accuracy. What is missing:",
-    "unsound": "Something is wrong, so nothing is said about accuracy:",
-}
-
-
-def _print(verdict: Verdict) -> None:
-    session = verdict.session
-    title = f"{verdict.word.upper()}: session {session.name}, {session.id.hex()[:16]}"
-    sections = {
-        "Session": _session_rows(verdict),
-        "Accuracy": _accuracy_rows(verdict),
-        "Loss": _loss_rows(verdict),
-    }
-    notes = [_SAYS[verdict.word]] if verdict.word in _SAYS else []
-    notes += [str(finding) for finding in verdict.findings[:_SHOWN]]
-    if len(verdict.findings) > _SHOWN:
-        notes.append(f"and {len(verdict.findings) - _SHOWN} more findings: see --json.")
-    output.print_report(title, {name: rows for name, rows in sections.items() if rows}, notes)
-
-
-def _session_rows(verdict: Verdict) -> list[output.Line]:
-    session = verdict.session
-    kind = "a coordinator" if session.topology == "server" else f"{len(session.edges or ()):,} edges"
-    rows: list[output.Line] = [
-        ("agents", f"{session.n:,}", f"on the roster, with {kind}"),
-        ("rounds", f"{verdict.rounds:,} of {session.rounds:,}", "over"),
-        ("means", f"{verdict.means:,}", "computed anew, right to the last bit"),
-    ]
-    if session.topology == "server" and verdict.used:
-        sizes = [len(row) for row in verdict.used]
-        full = sum(size == session.n for size in sizes)
-        rows.append(("used", f"{each(sizes)}", f"messages in a round; all {session.n:,} in {full:,} rounds"))
-    if verdict.claimed is not None:
-        name = "result" if verdict.sound else "claimed"
-        meaning = "the last feedback" + ("" if verdict.sound else ", not checked")
-        rows.append((name, *output.in_range(session, verdict.claimed, meaning)))
-    if verdict.equivocators:
-        rows.append(
-            ("equivocated", ", ".join(verdict.equivocators[:4]), "signed two different messages for one")
-        )
-    return rows
-
-
-def _accuracy_rows(verdict: Verdict) -> list[output.Line]:
-    accuracy = verdict.accuracy
-    if accuracy is None:
-        return []
-    from tacit.report import component_rows
-    from tacit.theory.advice import SELECTION
-
-    low, high, k = accuracy.weights.min(), accuracy.weights.max(), accuracy.components
-    misses = f"missed with probability {near(accuracy.failure_probability)}"
-    return [
-        *component_rows(
-            "radius",
-            accuracy.radius,
-            accuracy.radius_all_components,
-            k,
-            f"of {accuracy.what} around the declared target, {misses}, {SELECTION}",
-        ),
-        *component_rows(
-            "any selection",
-            accuracy.radius_any_selection,
-            accuracy.radius_any_selection_all_components,
-            k,
-            "the radius without that assumption: whoever chose which messages are used",
-        ),
-        *component_rows(
-            "around what was met",
-            accuracy.radius_met,
-            accuracy.radius_met_all_components,
-            k,
-            "the radius around the average with the weights below",
-        ),
-        ("weights", f"{near(low, 4)} to {near(high, 4)}", "of the agents' values in it"),
-        ("shift", up(accuracy.shift), "at most, between the two targets"),
-    ]
-
-
-def _loss_rows(verdict: Verdict) -> list[output.Line]:
-    session = verdict.session
-    if not any(verdict.messages):
-        return []
-    apart = f"for values {near(session.adjacency)} apart"
-    rows: list[output.Line] = [
-        ("messages", each(list(verdict.messages)), "of each agent in these transcripts")
-    ]
-    if verdict.losses is not None:
-        rows.append(("loss", up(max(verdict.losses)), f"at most, of any agent by them, {apart}"))
-    if verdict.declared is not None:
-        rows.append(("declared", up(max(verdict.declared)), "if it speaks in every round"))
-    return rows

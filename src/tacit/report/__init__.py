@@ -6,7 +6,7 @@ nowhere else. Programs read the exact numbers from ``as_dict`` instead, printed 
 
 from tacit.report.numbers import down, each, near, typed, up
 from tacit.report.rendering import html, json_text, jsonable, latex, text
-from tacit.report.rows import Grid, Row, Summary, component_rows
+from tacit.report.rows import Grid, Row, Summary, component_rows, result_row
 from tacit.report.shown import Shown
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "jsonable",
     "latex",
     "near",
+    "result_row",
     "text",
     "typed",
     "up",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from tacit.report.numbers import up
+from tacit.report.numbers import near, up
+
+_SHOWN = 4  # components of a result
 
 
 class Row(NamedTuple):
@@ -60,3 +62,12 @@ def component_rows(
         Row(name, up(one), f"{meaning}; for any one component", unit),
         Row("all components", up(every), together, unit),
     ]
+
+
+def result_row(
+    name: str, values: float | Iterable[float], inside: float | Iterable[float], meaning: str
+) -> Row:
+    """Return a result as it is shown, clamped to the range, and say so if that changed it."""
+    listed, shown = ([v] if isinstance(v, float) else list(v) for v in (values, inside))
+    text = ", ".join(near(value) for value in shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")
+    return Row(name, text, meaning + ("" if listed == shown else "; clamped to the range"))

@@ -11,6 +11,7 @@ from tacit.lazy import exports
 if TYPE_CHECKING:
     from tacit.simulation.engine import simulate
     from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
+    from tacit.simulation.measured import Measured, measure
     from tacit.simulation.oracle import reference
     from tacit.simulation.outcome import sample_agent, sample_average, sample_outcome
     from tacit.simulation.partition import simulate_partitioned
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from tacit.simulation.sweeps import load_sweep, sweep
 
 __all__ = [
+    "Measured",
     "Record",
     "SimulatedWholeNoise",
     "history_of",
     "load",
     "load_sweep",
+    "measure",
     "reference",
     "rounding_bound",
     "sample_agent",
@@ -43,6 +46,7 @@ __getattr__, __dir__ = exports(
         "recorder": ("history_of",),
         "engine": ("simulate",),
         "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
+        "measured": ("Measured", "measure"),
         "outcome": ("sample_agent", "sample_average", "sample_outcome"),
         "partition": ("simulate_partitioned",),
         "record": ("Record",),

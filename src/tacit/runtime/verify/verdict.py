@@ -28,10 +28,12 @@ from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array
 from tacit.protocol.messages import Kind
 from tacit.protocol.session import Session
+from tacit.report import Shown, Summary
 from tacit.rounding import fraction_up
 from tacit.runtime.transcript import Reading
 from tacit.runtime.verify.findings import Finding
 from tacit.runtime.verify.transcript_checker import Checker
+from tacit.runtime.verify.verdict_rows import verdict_dict, verdict_summary
 from tacit.theory import influence, selection
 from tacit.theory.influence import Happened, Value
 
@@ -83,7 +85,7 @@ class Accuracy:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(Shown):
     """What transcripts of one session prove.
 
     Attributes
@@ -142,6 +144,14 @@ class Verdict:
         """Who is proved to have said two things at once."""
         names = {f.sender for f in self.findings if f.name == "equivocation" and f.sender is not None}
         return tuple(sorted(names))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return verdict_dict(self)
+
+    def summary(self) -> Summary:
+        """Return the verdict for people."""
+        return verdict_summary(self)
 
 
 def verify(
