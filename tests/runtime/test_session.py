@@ -169,6 +169,7 @@ def test_nothing_private_is_in_it():
 
 # ---- mistakes -----------------------------------------------------------------------------------------
 
+LATTICE = "\n[lattice]" + session_text(session()).partition("[lattice]")[2].partition("\n[")[0]
 WRONG = [
     ("format = 2", "format = 1", "s.toml, format: must be 2, got 1: the file is from an older tacit"),
     ("format = 2", "format = 3", "s.toml, format: must be 2, got 3: the file is from a newer tacit"),
@@ -182,7 +183,7 @@ WRONG = [
     ('name = "meters"', "name = 7", "s.toml, name: must be text in quotes"),
     ('name = "meters"', 'name = "a/b"', "s.toml: a session's name must be"),
     ('topology = "server"', 'topology = "star"', "s.toml, topology: must be 'server' or 'graph', got 'star'"),
-    ('topology = "server"', 'topology = "graph"', "s.toml, edges: must be given"),
+    ('topology = "server"', 'topology = "graph"', "s.toml, coordinator: is not known here"),
     ("mixing = 0.8", "mixing = 1.5", "s.toml: mixing .* must be in"),
     ("mixing = 0.8", "mixing = true", "s.toml, mechanism.mixing: must be a finite number"),
     ("mixing = 0.8", "mixing = [0.1, 0.2]", "s.toml: mixing must be one number, or one for each of 4"),
@@ -199,13 +200,15 @@ WRONG = [
     ("rounds = 20", "rounds = 2000", "s.toml: noise must stay at least as wide as the state step"),
     ("low = 0.0", "low = 99.0", "s.toml: the range must be finite with low < high"),
     ("low = 0.0", "", "s.toml, values.low: must be given"),
-    ("components = 1", 'components = 1\noutside = "refuse"', "s.toml, values.outside: is no option any more"),
+    ("components = 1", 'components = 1\noutside = "refuse"', "s.toml, values.outside: is not known here"),
     ("adjacency = 50.0", "adjacency = 0", "s.toml: adjacency must be"),
     ("components = 1", "components = 1.0", "s.toml, values.components: must be a whole number"),
     ("bits = 40", "bits = 99", "s.toml: bits must be from 8 to 51"),
     ("bits = 40", "bits = 40\nbats = 1", "s.toml, lattice.bats: is not known here"),
     ("state_exponent = -90", "", "s.toml, lattice.state_exponent: must be given"),
-    ("[lattice]", "[latice]", "s.toml, lattice: must be given"),
+    ("[lattice]", "[latice]", "s.toml, latice: is not known here"),
+    (LATTICE, "", "s.toml, lattice: must be given"),
+    (f'coordinator = "{key_text(key(200))}"', "", "s.toml, coordinator: must be given"),
     ("repeat = 1.0", 'repeat = "soon"', "s.toml, deadlines.repeat: must be a finite number"),
     ("repeat = 1.0", "repeat = 0", "s.toml: the repeat deadline must be"),
     ("repeat = 1.0", "repeat = 1.0\nlunch = 2", "s.toml, deadlines.lunch: is not known here"),
@@ -213,7 +216,7 @@ WRONG = [
     ("start = 4", "start = 5", "s.toml: start must be a whole number from 1 to 4"),
     ("start = 4", "start = 4\nstop = 4", "s.toml, quorum.stop: is not known here"),
     ('name = "agent-1"', 'name = "agent-0"', "s.toml: names must differ"),
-    ('name = "agent-1"', 'name = "all"', r"s.toml, roster\[1\].name: an agent cannot be called 'all'"),
+    ('name = "agent-1"', 'name = "all"', r"s.toml, roster\[1\]: an agent cannot be called 'all'"),
     ('name = "agent-1", ', "", r"s.toml, roster\[1\].name: must be given"),
     (key_text(key(1)), key_text(key(0)), "s.toml: each member must have its own key"),
     (key_text(key(1)), key_text(key(200)), "s.toml: each member must have its own key"),
@@ -223,6 +226,7 @@ WRONG = [
     ("roster = [", "roster = 3\nfoo = [", "s.toml, roster: must be a list"),
     ("roster = [", "roster = [ 3,", r"s.toml, roster\[0\]: must be a table"),
     ("format = 2", "format = 2\nsecret = 3", "s.toml, secret: is not known here"),
+    ("format = 2", 'format = 2\n"a\\nb" = 3', r"s.toml, a\?b: is not known here"),
     (
         "format = 2",
         'format = 2\ncoordinator_address = "here"',
@@ -251,8 +255,8 @@ def test_mistakes(old, new, sentence, tmp_path, monkeypatch):
     ("old", "new", "sentence"),
     [
         ('["agent-0", "agent-1"]', '["agent-0", "agent-9"]', r"s.toml, edges\[0\]: must name agents of the"),
-        ('["agent-0", "agent-1"]', '["agent-0"]', r"s.toml, edges\[0\]: must be a pair of names"),
-        ('["agent-0", "agent-1"]', "[0, 1]", r"s.toml, edges\[0\]: must be a pair of names"),
+        ('["agent-0", "agent-1"]', '["agent-0"]', r"s.toml, edges\[0\]: must be a list of 2 entries"),
+        ('["agent-0", "agent-1"]', "[0, 1]", r"s.toml, edges\[0\]\[0\]: must be text in quotes"),
         ('["agent-0", "agent-1"]', '["agent-0", "agent-0"]', "s.toml: an edge must join two agents"),
         ('["agent-0", "agent-1"]', '["agent-3", "agent-0"]', "s.toml: every edge must be given once"),
         ('  ["agent-1", "agent-2"],\n  ["agent-2", "agent-3"],\n', "", "s.toml: the graph must be connected"),
@@ -261,7 +265,19 @@ def test_mistakes(old, new, sentence, tmp_path, monkeypatch):
             f'topology = "graph"\ncoordinator = "{key_text(key(9))}"',
             "s.toml, coordinator: is",
         ),
-        ('topology = "graph"', 'topology = "server"', "s.toml, coordinator: must be given"),
+        ('topology = "graph"', 'topology = "server"', "s.toml, edges: is not known here"),
+        ("edges = [", "weights = 3\nedges = [", "s.toml, weights: must be text in quotes or a list"),
+        (
+            "edges = [",
+            'weights = [["agent-0", "agent-0", 1.5]]\nedges = [',
+            r"s.toml, weights\[0\]\[2\]: must be a whole",
+        ),
+        (
+            "edges = [",
+            'weights = [["agent-0", "x", 1]]\nedges = [',
+            r"s.toml, weights\[0\]: must name agents",
+        ),
+        ("edges = [", 'weights = "heavy"\nedges = [', "s.toml: .*heavy"),
     ],
 )
 def test_mistakes_on_graphs(old, new, sentence):

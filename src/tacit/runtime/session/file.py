@@ -13,19 +13,21 @@ import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec.structs import asdict
 
 from tacit.errors import FileError, InputError
 from tacit.files import PUBLIC, read_public, write_whole
 from tacit.law import named, names
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines, PerMember, Session
+from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.identity.keys import key_bytes, key_text
 from tacit.runtime.transport.connection_diagnosis import ENDPOINT
 
 FORMAT = 2
-_NEEDED = object()
 _MOST_PARTS = 64
 # A key of n parts takes tomllib n² steps: one of 16,000 parts takes it many seconds.
 _DEEP = re.compile(rf"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+){{{_MOST_PARTS}}}""")
@@ -38,11 +40,12 @@ def read_session(path: str | Path) -> Session:
 
 def read_addresses(path: str | Path) -> dict[str, str]:
     """Return where members listen, as far as the file says: by name, and `coordinator`."""
-    top = _Table(str(path), "", _toml(_text(path), str(path)))
-    found = {"coordinator": top.address("coordinator_address")}
-    found |= {name: entry.address("address") for name, entry in _entries(top)}
-    found |= {name: entry.address("address") for name, entry in _entries(top, "keepers")}
-    return {name: address for name, address in found.items() if address is not None}
+    written = _parsed(_text(path), str(path))
+    found = {entry.name: entry.address for entry in written.roster}
+    if isinstance(written, _ServerFile):
+        found |= {entry.name: entry.address for entry in written.keepers}
+        found["coordinator"] = written.coordinator_address
+    return {name: str(address) for name, address in found.items() if address is not None}
 
 
 def write_session(
@@ -123,45 +126,127 @@ def _written(value: object) -> str:
 
 # ---- reading --------------------------------------------------------------------------------------
 
+_LARGEST = sys.float_info.max
+_Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]  # neither infinite nor NaN
+_Numbers = _Number | tuple[_Number, ...]
+
+
+class _Key(bytes):
+    """A public key, written in 43 letters."""
+
+
+class _Address(str):
+    """Where a member listens."""
+
+
+class _Time(int):
+    """A date and time with its zone, in seconds since 1970-01-01 00:00 UTC."""
+
+
+class _Table(msgspec.Struct, forbid_unknown_fields=True):
+    """A table of the file: what it may hold, and of which type."""
+
+
+class _Listed(_Table):
+    name: str
+    key: _Key
+    address: _Address | None = None
+
+    def __post_init__(self) -> None:
+        self.member()  # refuses a name that cannot be used, and msgspec says which one
+
+    def member(self) -> Member:
+        return Member(self.name, bytes(self.key))
+
+
+class _Values(_Table):
+    low: _Number
+    high: _Number
+    adjacency: _Number
+    components: int = 1
+
+
+class _Steps(_Table):
+    state_exponent: int
+    bits: int
+    reach_exponent: int
+
+
+class _Waits(_Table):
+    round: _Number = Deadlines.round
+    start: _Number = Deadlines.start
+    repeat: _Number = Deadlines.repeat
+
+
+class _Least(_Table):
+    round: int | None = None
+    start: int | None = None
+
+
+class _File(_Table, kw_only=True):
+    format: int
+    name: str
+    expires: _Time
+    topology: str
+    roster: tuple[_Listed, ...]
+    mechanism: dict[str, Any]  # what else is in it depends on the law
+    values: _Values
+    lattice: _Steps
+    deadlines: _Waits = msgspec.field(default_factory=_Waits)
+    quorum: _Least = msgspec.field(default_factory=_Least)
+
+
+class _ServerFile(_File, kw_only=True):
+    coordinator: _Key
+    coordinator_address: _Address | None = None
+    keepers: tuple[_Listed, ...] = ()
+    mask_bytes: int | None = None
+
+
+class _GraphFile(_File, kw_only=True):
+    edges: tuple[tuple[str, str], ...]
+    weights: str | tuple[tuple[str, str, int], ...] | None = None
+
+
+class _Head(msgspec.Struct):
+    format: int
+    topology: str | None = None
+
 
 def parse_session(text: str, what: str) -> Session:
     """Read the text of a session file; `what` names it in what is said of mistakes."""
-    top = _Table(what, "", _toml(text, what))
-    if (written := top.whole("format")) != FORMAT:
-        top.refuse("format", _other_format(written))
-    topology = top.word("topology", ("server", "graph"))
-    members = tuple(_member(name, entry) for name, entry in _entries(top))
-    mechanism, values = top.table("mechanism"), top.table("values")
-    kind = mechanism.word("noise_kind", names())
-    server = topology == "server"
+    written = _parsed(text, what)
     try:
-        session = Session(
-            name=top.string("name"),
-            roster=members,
-            coordinator=top.key("coordinator") if server else None,
-            edges=None if server else _edges(top, members),
-            weights=None if server else _weights(top, members),
-            noise_kind=kind,
-            mixing=mechanism.numbers("mixing"),
-            noise=mechanism.numbers("noise"),
-            decay=mechanism.numbers("decay") if "decay" in named(kind).words() else None,
-            rounds=mechanism.whole("rounds"),
-            lattice=_lattice(top.table("lattice"), values),
-            adjacency=values.number("adjacency"),
-            components=values.whole("components", 1),
-            deadlines=_deadlines(top.table("deadlines", {})),
-            expires=top.time("expires"),
-            **_quorum(top.table("quorum", {})),
-            **_keepers(top),
+        low, high, steps = written.values.low, written.values.high, written.lattice
+        return Session(
+            name=written.name,
+            roster=tuple(entry.member() for entry in written.roster),
+            lattice=Lattice(low, high, steps.state_exponent, steps.bits, steps.reach_exponent),
+            adjacency=written.values.adjacency,
+            components=written.values.components,
+            deadlines=Deadlines(**asdict(written.deadlines)),
+            quorum=written.quorum.round,
+            start=written.quorum.start,
+            expires=int(written.expires),
+            **_mechanism(written.mechanism, what),
+            **_topology(written, what),
         )
     except FileError:
         raise
     except (InputError, OverflowError) as error:
         raise FileError(f"{what}: {error}") from None
-    top.address("coordinator_address")
-    for table in (top, mechanism, values):
-        table.require_no_more()
-    return session
+
+
+def _parsed(text: str, what: str) -> _ServerFile | _GraphFile:
+    entries = _toml(text, what)
+    head = _converted(entries, _Head, what)
+    if head.format != FORMAT:
+        raise _refused(what, "format", _other_format(head.format))
+    if head.topology == "graph":
+        return _converted(entries, _GraphFile, what)
+    if head.topology not in ("server", None):
+        raise _refused(what, "topology", f"must be 'server' or 'graph', got {head.topology!r}")
+    return _converted(entries, _ServerFile, what)
 
 
 def _other_format(written: int) -> str:
@@ -174,183 +259,91 @@ def _other_format(written: int) -> str:
     return f"must be {FORMAT}, got {written}: the file is from a newer tacit. Install that version"
 
 
-def _keepers(top: _Table) -> dict[str, Any]:
-    members = tuple(_member(name, entry) for name, entry in _entries(top, "keepers"))
-    return {"keepers": members, "mask_bytes": top.whole("mask_bytes")} if members else {}
+def _mechanism(entries: dict[str, Any], what: str) -> dict[str, Any]:
+    kind = entries.get("noise_kind")
+    if kind not in names():
+        raise _refused(what, "mechanism.noise_kind", f"must be one of {', '.join(names())}, got {kind!r}")
+    fields: list[Any] = [("noise_kind", str), ("rounds", int)]
+    fields += [(word, _Numbers) for word in named(kind).words()]
+    table = msgspec.defstruct("_Mechanism", fields, bases=(_Table,))
+    return asdict(_converted(entries, table, what, "mechanism"))
 
 
-def _entries(top: _Table, key: str = "roster") -> list[tuple[str, _Table]]:
-    if key == "keepers" and not top.has(key):
-        return []
-    rows = [_Table(top.file, f"{key}[{i}].", row) for i, row in enumerate(top.items(key))]
-    return [(row.string("name"), row) for row in rows]
+def _topology(written: _ServerFile | _GraphFile, what: str) -> dict[str, Any]:
+    if isinstance(written, _ServerFile):
+        keepers = tuple(entry.member() for entry in written.keepers)
+        return {
+            "coordinator": bytes(written.coordinator),
+            "keepers": keepers,
+            "mask_bytes": written.mask_bytes,
+        }
+    number = {entry.name: i for i, entry in enumerate(written.roster)}
 
+    def numbered(key: str, rows: tuple[tuple[Any, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        for k, row in enumerate(rows):
+            if (stranger := next((name for name in row[:2] if name not in number), None)) is not None:
+                why = f"must name agents of the roster, and {stranger!r} is none"
+                raise _refused(what, f"{key}[{k}]", why)
+        return tuple((number[i], number[j], *count) for i, j, *count in rows)
 
-def _member(name: str, entry: _Table) -> Member:
-    try:
-        member = Member(name, entry.key("key"))
-    except FileError:
-        raise
-    except InputError as error:
-        raise FileError(f"{entry.file}, {entry.place}name: {error}") from None
-    entry.address("address")
-    entry.require_no_more()
-    return member
-
-
-def _edges(top: _Table, members: tuple[Member, ...]) -> tuple[tuple[int, int], ...]:
-    number = {member.name: i for i, member in enumerate(members)}
-    edges = []
-    for k, edge in enumerate(top.items("edges")):
-        if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(name, str) for name in edge)):
-            top.refuse(f"edges[{k}]", "must be a pair of names")
-        stranger = next((name for name in edge if name not in number), None)
-        if stranger is not None:
-            top.refuse(f"edges[{k}]", f"must name agents of the roster, and {stranger!r} is none")
-        edges.append((number[edge[0]], number[edge[1]]))
-    return tuple(edges)
-
-
-def _weights(top: _Table, members: tuple[Member, ...]) -> str | tuple[tuple[int, int, int], ...] | None:
-    """Read the name of a rule, or how many times the first agent counts the second one's message."""
-    if not top.has("weights"):
-        return None
-    given = top.items("weights", words=True)
-    if isinstance(given, str):
-        return given
-    number = {member.name: i for i, member in enumerate(members)}
-    rows = []
-    for k, row in enumerate(given):
-        if not (isinstance(row, list) and len(row) == 3 and type(row[2]) is int):
-            top.refuse(f"weights[{k}]", "must be two names and a whole number")
-        if not all(isinstance(name, str) and name in number for name in row[:2]):
-            top.refuse(f"weights[{k}]", "must name agents of the roster")
-        rows.append((number[row[0]], number[row[1]], row[2]))
-    return tuple(sorted(rows))
-
-
-def _lattice(table: _Table, values: _Table) -> Lattice:
-    if values.has("outside"):
-        values.refuse(
-            "outside",
-            "is no option any more, because an agent that stays away tells others about its value: every "
-            "value off the range counts as the nearest end. Remove the line; the session gets a new id",
-        )
-    lattice = Lattice(
-        values.number("low"),
-        values.number("high"),
-        table.whole("state_exponent"),
-        table.whole("bits"),
-        table.whole("reach_exponent"),
-    )
-    table.require_no_more()
-    return lattice
-
-
-def _deadlines(table: _Table) -> Deadlines:
-    usual = Deadlines()
-    names = ("round", "start", "repeat")
-    made = Deadlines(**{name: table.number(name, getattr(usual, name)) for name in names})
-    table.require_no_more()
-    return made
-
-
-def _quorum(table: _Table) -> dict[str, Any]:
-    found = {"quorum": table.whole("round", None), "start": table.whole("start", None)}
-    table.require_no_more()
+    found: dict[str, Any] = {"edges": numbered("edges", written.edges), "weights": written.weights}
+    if isinstance(written.weights, tuple):
+        found["weights"] = tuple(sorted(numbered("weights", written.weights)))
     return found
 
 
-class _Table:
-    """One table of the file, which remembers where it is and what was not asked for."""
+# ---- mistakes -------------------------------------------------------------------------------------
 
-    def __init__(self, file: str, place: str, entries: Any) -> None:
-        self.file, self.place = file, place
-        if not isinstance(entries, dict):
-            raise FileError(f"{file}, {place.rstrip('.')}: must be a table.")
-        self._entries, self._asked = entries, set[str]()
-
-    def refuse(self, key: str, why: str) -> NoReturn:
-        raise FileError(f"{self.file}, {self.place}{key}: {why}.")
-
-    def has(self, key: str) -> bool:
-        return key in self._entries
-
-    def _take(self, key: str, default: Any = _NEEDED) -> Any:
-        self._asked.add(key)
-        if key not in self._entries and default is _NEEDED:
-            self.refuse(key, "must be given")
-        return self._entries.get(key, default)
-
-    def require_no_more(self) -> None:
-        for key in self._entries:
-            if key not in self._asked:
-                self.refuse(key, "is not known here: remove it, or see that it is spelled right")
-
-    def string(self, key: str, default: Any = _NEEDED) -> Any:
-        value = self._take(key, default)
-        if value is not default and not isinstance(value, str):
-            self.refuse(key, "must be text in quotes")
-        return value
-
-    def address(self, key: str) -> str | None:
-        value: str | None = self.string(key, None)
-        if value is not None and not ENDPOINT.fullmatch(value):
-            self.refuse(key, f"must be like wss://192.0.2.1:7447, got {value!r}")
-        return value
-
-    def word(self, key: str, words: tuple[str, ...]) -> str:
-        value = self.string(key)
-        if value not in words:
-            self.refuse(key, f"must be {' or '.join(map(repr, words))}, got {value!r}")
-        return str(value)
-
-    def whole(self, key: str, default: Any = _NEEDED) -> Any:
-        value = self._take(key, default)
-        if value is not default and type(value) is not int:
-            self.refuse(key, "must be a whole number")
-        return value
-
-    def time(self, key: str) -> int:
-        value = self._take(key)
-        if not isinstance(value, datetime) or value.tzinfo is None or value.microsecond:
-            self.refuse(key, "must be a date and time in whole seconds with its zone: 2030-01-31T12:00:00Z")
-        return int(value.timestamp())
-
-    def number(self, key: str, default: Any = _NEEDED) -> float:
-        value = self._take(key, default)
-        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
-            self.refuse(key, "must be a finite number")
-        return float(value)
-
-    def numbers(self, key: str) -> PerMember:
-        value = self._take(key)
-        if not isinstance(value, list):
-            return self.number(key)
-        entries = {f"[{i}]": number for i, number in enumerate(value)}
-        each = _Table(self.file, f"{self.place}{key}", entries)
-        return tuple(each.number(place) for place in entries)
-
-    def key(self, key: str) -> bytes:
-        return key_bytes_at(self.string(key), f"{self.file}, {self.place}{key}")
-
-    def items(self, key: str, *, words: bool = False) -> Any:
-        """Return a list or, if `words`, a text."""
-        value = self._take(key)
-        if not isinstance(value, list) and not (words and isinstance(value, str)):
-            self.refuse(key, "must be a list")
-        return value
-
-    def table(self, key: str, default: Any = _NEEDED) -> _Table:
-        return _Table(self.file, f"{self.place}{key}.", self._take(key, default))
+_MUST_BE = {
+    "int": "a whole number",
+    "float": "a finite number",
+    "str": "text in quotes",
+    "array": "a list",
+    "object": "a table",
+}
+_PLACED = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)  # what msgspec says
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISTYPED = re.compile(r"Expected `([a-z |]*)`(?: of length (\d+)|).*|Number out of range")
+_T = TypeVar("_T")
 
 
-def key_bytes_at(text: str, place: str) -> bytes:
-    """Read a public key that stands at a place in a file."""
+def _converted(entries: Any, table: type[_T], what: str, place: str = "") -> _T:
+    """Read a table of the file, or say in one sentence which entry is wrong."""
     try:
-        return key_bytes(text, "it")
-    except InputError as error:
-        raise FileError(f"{place}: {error}") from None
+        return msgspec.convert(entries, table, dec_hook=_own_type, builtin_types=(datetime,))
+    except msgspec.ValidationError as error:
+        said = _PLACED.fullmatch(str(error))
+        assert said is not None
+        why, where = said[1], [place, said[2]]
+    if found := _MISSING.fullmatch(why):
+        why, where = "must be given", [*where, found[1]]
+    elif found := _UNKNOWN.fullmatch(why):
+        why, where = "is not known here: remove it, or see that it is spelled right", [*where, found[1]]
+    elif found := _MISTYPED.fullmatch(why):
+        kinds = [_MUST_BE[kind] for kind in (found[1] or "float").split(" | ") if kind != "null"]
+        why = f"must be {' or '.join(kinds)}" + (f" of {found[2]} entries" if found[2] else "")
+    raise _refused(what, ".".join(filter(None, where)), why)
+
+
+def _refused(what: str, place: str, why: str) -> FileError:
+    plain = "".join(letter if letter.isprintable() else "?" for letter in place)  # keys may be any text
+    return FileError(f"{what}, {plain}: {why.removesuffix('.')}.")
+
+
+def _own_type(kind: type[Any], value: Any) -> Any:
+    """Read what has a type of its own; msgspec adds the place to what is said of a mistake."""
+    if kind is _Time:
+        if not isinstance(value, datetime) or value.tzinfo is None or value.microsecond:
+            raise InputError("must be a date and time in whole seconds with its zone: 2030-01-31T12:00:00Z")
+        return _Time(value.timestamp())
+    if not isinstance(value, str):
+        raise InputError("must be text in quotes")
+    if kind is _Key:
+        return _Key(key_bytes(value, "it"))
+    if not ENDPOINT.fullmatch(value):
+        raise InputError(f"must be like wss://192.0.2.1:7447, got {value!r}")
+    return _Address(value)
 
 
 def _text(path: str | Path) -> str:
