@@ -2,11 +2,13 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import log_ndtr
 
 from tacit.errors import Infeasible, ParameterError
 from tacit.theory import series
@@ -56,6 +58,18 @@ def test_gaussian_privacy_there_and_back():
         mu = series.mu_of(epsilon, delta)
         assert series.delta_of(mu, epsilon) <= delta
         assert series.epsilon_of(mu, delta) == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_the_normal_distribution_function_without_scipy():
+    """An agent's machine may not have scipy."""
+    assert "scipy" not in Path(series.__file__).read_text()
+    for x in (-400.0, -40.0, -30.1, -29.9, -5.0, 0.0, 3.0, 50.0):
+        assert series._log_phi(x) == pytest.approx(log_ndtr(x), rel=2e-13, abs=1e-300)
+
+
+def test_too_little_loss_for_the_grid_is_refused():
+    with pytest.raises(Infeasible):
+        design_series(10_000_000, "step:2", agents=1000, low=0, high=10, keepers=1, loss=1e-7)
 
 
 TABLE = {

@@ -102,7 +102,7 @@ def print_series(made: SeriesDesign) -> None:
     }
     if costs := made.costs():
         sections["Other changes"] = [
-            (name, f"{up(cost)} ×", "NOT hidden" if cost > 2 else "of what a step costs")
+            (name, up(made.loss_of(cost)), f"moves {up(cost)} × as far as a step{_hidden(cost)}")
             for name, cost in costs.items()
             if name != "step"
         ]
@@ -110,12 +110,16 @@ def print_series(made: SeriesDesign) -> None:
     output.print_report(title, sections, _notes(made))
 
 
+def _hidden(cost: float) -> str:
+    return ": NOT hidden" if cost > 2 else ""
+
+
 def _notes(made: SeriesDesign) -> list[str]:
     notes = []
     if made.hides.kind == "step":
         notes.append(
             f"A change of up to {made.hides.size:g} from some slot on, for good, is hidden. Other changes of "
-            "that height move the messages so many times as far, and cost about as many times the loss."
+            "that height have the loss shown, for a day of 96 slots."
         )
     if not made.keepers:
         notes.append("Every agent adds noise of its own; with --keepers 1 or 2 the means are far closer.")

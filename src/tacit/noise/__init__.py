@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tacit.noise.ahead import DrawnAhead
     from tacit.noise.approximate import delta_for_epsilon, epsilon_delta
     from tacit.noise.base import NoiseSource
+    from tacit.noise.gaussian import SafeGaussian
     from tacit.noise.safe import SafeNoise, WholeNoise
     from tacit.noise.simulated import SimulatedNoise
 
@@ -20,6 +21,7 @@ __all__ = [
     "Account",
     "DrawnAhead",
     "NoiseSource",
+    "SafeGaussian",
     "SafeNoise",
     "SimulatedNoise",
     "WholeNoise",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = exports(
         "ahead": ("DrawnAhead",),
         "approximate": ("delta_for_epsilon", "epsilon_delta"),
         "base": ("NoiseSource",),
+        "gaussian": ("SafeGaussian",),
         "safe": ("SafeNoise", "WholeNoise"),
         "simulated": ("SimulatedNoise",),
     },

@@ -78,17 +78,20 @@ class SafeNoise:
         exp(−2^11).
         """
         sample = measurement(scale)
-        if size is None:
-            return int(sample([0])[0])
-        if size < 0:
-            raise ParameterError(f"size must be at least 0, got {size}.")
-        threads = min(self._threads, size // _CHUNK)
-        if threads <= 1:
-            return np.array(sample(np.zeros(size, dtype=np.int64)), dtype=np.int64)
-        # OpenDP runs outside the interpreter's lock, so threads draw at the same time.
-        parts = [np.zeros(len(part), dtype=np.int64) for part in np.array_split(np.empty(size), threads)]
-        with ThreadPoolExecutor(threads) as pool:
-            return np.concatenate([np.array(part, dtype=np.int64) for part in pool.map(sample, parts)])
+        return int(sample([0])[0]) if size is None else drawn(sample, size, self._threads)
+
+
+def drawn(sample: Any, size: int, threads: int) -> IntArray:
+    """Return so many draws of an OpenDP measurement, by several threads if they are many."""
+    if size < 0:
+        raise ParameterError(f"size must be at least 0, got {size}.")
+    threads = min(threads, size // _CHUNK)
+    if threads <= 1:
+        return np.array(sample(np.zeros(size, dtype=np.int64)), dtype=np.int64)
+    # OpenDP runs outside the interpreter's lock, so threads draw at the same time.
+    parts = [np.zeros(len(part), dtype=np.int64) for part in np.array_split(np.empty(size), threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate([np.array(part, dtype=np.int64) for part in pool.map(sample, parts)])
 
 
 def message_loss(scale: float, sensitivity: int) -> float:
@@ -133,16 +136,14 @@ def _mapped(measured: Any, scale: float, d: int) -> Fraction:
     """Return OpenDP's privacy map at d. If it is not d/scale, rounded up, this is not the noise we want."""
     exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(int(d)))
     if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
-        _refuse("its privacy map is not the one of the discrete Laplace distribution")
+        refuse("its privacy map is not the one of the discrete Laplace distribution")
     return claimed
 
 
 @cache
 def _maker() -> Callable[[float], Any]:
-    """Import OpenDP only when noise is needed, and only a version without known bias."""
-    found = version("opendp")
-    if tuple(int(part) for part in found.split(".")[:2]) < (0, 16):
-        _refuse(f"version {found} is older than 0.16 and may draw biased whole numbers")
+    """Import OpenDP only when noise is needed."""
+    require_unbiased()
     # Not its prelude, which takes twice as long to load.
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_laplace
@@ -154,5 +155,13 @@ def _maker() -> Callable[[float], Any]:
     return lambda scale: make_laplace(*space, scale=scale)
 
 
-def _refuse(why: str) -> NoReturn:
+def require_unbiased() -> None:
+    """Refuse a version of OpenDP with a known bias."""
+    found = version("opendp")
+    if tuple(int(part) for part in found.split(".")[:2]) < (0, 16):
+        refuse(f"version {found} is older than 0.16 and may draw biased whole numbers")
+
+
+def refuse(why: str) -> NoReturn:
+    """Say why OpenDP is not used."""
     raise TacitError(f"OpenDP cannot be trusted with private values here: {why}. Install opendp>=0.16.")

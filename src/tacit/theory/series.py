@@ -11,50 +11,57 @@ Everything is proved in docs/proofs/series.md. Losses and deviations are rounded
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 
-from tacit.arrays import FloatArray
 from tacit.errors import Infeasible, ParameterError
+from tacit.mechanism.series import (
+    GRID_BITS,
+    MOST_SLOTS,
+    BinaryTree,
+    Plain,
+    SeriesCode,
+    SeriesGrid,
+    SquareRoot,
+    decoding_filter,
+    encoding_filter,
+    energy,
+    require_slots,
+)
 
-MOST_SLOTS = 10_000_000
-"""A series longer than this would overflow the proof's rounding allowance."""
-GRID_BITS: Final = 32
-"""The grid of the messages is this many bits finer than the noise."""
-_DISCRETE = 12.0
+__all__ = [
+    "MOST_SLOTS",
+    "Hides",
+    "SeriesDesign",
+    "candidates",
+    "decoding_filter",
+    "delta_of",
+    "design_series",
+    "encoding_filter",
+    "energy",
+    "epsilon_of",
+    "loss_with",
+    "mu_of",
+    "noise_for",
+    "pattern_costs",
+]
+
+_DISCRETE: Final = 12.0
 """What discrete Gaussian noise costs beyond the continuous one, over slots/(τ/h)² (docs/proofs/series.md)."""
 _SLACK = 1 + 2.0**-30  # covers float64 rounding of sums over MOST_SLOTS terms
 
 Kind = Literal["square-root", "tree", "pure tree", "independent", "independent laplace"]
-
-
-# ---- filters ----------------------------------------------------------------------------------------
-
-
-def decoding_filter(slots: int) -> FloatArray:
-    """f(0), …, f(slots−1) with f(k) = binom(2k, k)/4^k; convolved with itself it is all ones."""
-    k = np.arange(1, _slots(slots), dtype=np.float64)
-    return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
-
-
-def encoding_filter(slots: int) -> FloatArray:
-    """g(0) = 1, g(k) = −f(k)/(2k−1): the filter that agents run. Its running sums are f."""
-    found = decoding_filter(slots)
-    found[1:] /= 1 - 2 * np.arange(1, slots)
-    return found
-
-
-def energy(slots: int) -> float:
-    """F(T) = Σ_{k<T} f(k)², which grows like (ln T + γ + 4 ln 2)/π."""
-    return float(math.fsum(np.square(decoding_filter(slots)).tolist()))
-
-
-def _slots(slots: int) -> int:
-    if not 1 <= slots <= MOST_SLOTS:
-        raise ParameterError(f"a series must have from 1 to {MOST_SLOTS:,} slots, got {slots}.")
-    return int(slots)
+_PURE: Final = ("pure tree", "independent laplace")
+_CODES: Final[dict[Kind, type[SeriesCode]]] = {
+    "square-root": SquareRoot,
+    "tree": BinaryTree,
+    "pure tree": BinaryTree,
+    "independent": Plain,
+    "independent laplace": Plain,
+}
 
 
 # ---- what is hidden ---------------------------------------------------------------------------------
@@ -104,10 +111,17 @@ class Hides:
 
 def delta_of(mu: float, epsilon: float) -> float:
     """δ(ε) of μ-Gaussian differential privacy: Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2)."""
-    from scipy.special import log_ndtr
+    first, second = _log_phi(-epsilon / mu + mu / 2), epsilon + _log_phi(-epsilon / mu - mu / 2)
+    return -math.exp(first) * math.expm1(min(second - first, 0.0))
 
-    first, second = log_ndtr(-epsilon / mu + mu / 2), epsilon + log_ndtr(-epsilon / mu - mu / 2)
-    return float(-np.exp(first) * np.expm1(second - first))
+
+def _log_phi(x: float) -> float:
+    """Return log Φ(x), the normal distribution function; far out by its asymptotic series, to 1e-13."""
+    if x > -30:
+        return math.log(math.erfc(-x / math.sqrt(2)) / 2)
+    y = 1 / (x * x)
+    tail = -y * (1 - y * (3 - y * (15 - y * (105 - 945 * y))))
+    return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(tail)
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -118,30 +132,33 @@ def mu_of(epsilon: float, delta: float) -> float:
     >>> round(mu_of(1.0, 1e-6), 10)
     0.2367043807
     """
-    from scipy.optimize import brentq
-
     if not (epsilon > 0 and 0 < delta < 1):
         raise ParameterError(
             f"the loss must be positive and its failure probability in (0, 1), got {epsilon} and {delta}."
         )
-    low, high = 1e-12, 1.0
+    high = 1.0
     while delta_of(high, epsilon) < delta:
         high *= 2
-    found = float(brentq(lambda mu: delta_of(mu, epsilon) - delta, low, high, xtol=1e-15, rtol=1e-14))
-    return found * (1 - 1e-12)
+    low, _ = _bisected(lambda mu: delta_of(mu, epsilon) > delta, 1e-12, high)
+    return low * (1 - 1e-12)
 
 
 def epsilon_of(mu: float, delta: float) -> float:
     """Return the least ε that μ-Gaussian differential privacy gives with this δ, rounded up."""
-    from scipy.optimize import brentq
-
     if delta_of(mu, 0.0) <= delta:
         return 0.0
     high = 1.0
     while delta_of(mu, high) > delta:
         high *= 2
-    found = float(brentq(lambda epsilon: delta_of(mu, epsilon) - delta, 0.0, high, xtol=1e-15, rtol=1e-14))
+    _, found = _bisected(lambda epsilon: delta_of(mu, epsilon) <= delta, 0.0, high)
     return found * (1 + 1e-12)
+
+
+def _bisected(beyond: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return the two neighbouring floats between which a condition becomes true."""
+    while low < (middle := low + (high - low) / 2) < high:
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return low, high
 
 
 # ---- mechanisms -----------------------------------------------------------------------------------------
@@ -166,36 +183,70 @@ def _levels(slots: int) -> tuple[int, int]:
     return levels, ones
 
 
-def noise_for(
-    kind: Kind, slots: int, hides: Hides, *, span: float, epsilon: float, delta: float
-) -> DrawnNoise:
-    """Return the least noise with which a mechanism keeps (ε, δ) for the whole series."""
+class _Reach(NamedTuple):
+    """How far one agent's change moves the messages, how many of them, and what of a draw is in a mean."""
+
+    moved: float
+    messages: int
+    times: float
+
+
+def _reach(kind: Kind, slots: int, hides: Hides, span: float) -> _Reach:
     if kind == "square-root":
         _require(hides, "step", kind)
         whole = energy(slots) * _SLACK
-        # Rounding w to the grid h moves it by up to h/2 in each world: h√T in all.
-        mu = mu_of(epsilon - _discreteness(slots), delta)
-        moved = hides.size * math.sqrt(whole)
-        draw = moved / (mu - math.sqrt(slots) * 2.0**-GRID_BITS)
-        return DrawnNoise(draw, math.sqrt(whole), moved)
+        return _Reach(hides.size * math.sqrt(whole), slots, math.sqrt(whole))
     if kind in ("tree", "pure tree"):
         _require(hides, "step", kind)
         levels, ones = _levels(slots)
-        if kind == "pure tree":
-            scale = hides.size * levels / epsilon
-            return DrawnNoise(math.sqrt(2) * scale, math.sqrt(ones), hides.size * levels)
-        moved = hides.size * math.sqrt(levels)
-        return DrawnNoise(moved / mu_of(epsilon, delta), math.sqrt(ones), moved)
+        norm = levels if kind == "pure tree" else math.sqrt(levels)
+        return _Reach(hides.size * norm, 2 * slots, math.sqrt(ones))
     count, size = _moved(slots, hides, span)
-    if kind == "independent laplace":
-        return DrawnNoise(math.sqrt(2) * size * count / epsilon, 1.0, size * count)
-    moved = size * math.sqrt(count)
-    return DrawnNoise(moved / mu_of(epsilon, delta), 1.0, moved)
+    return _Reach(size * (count if kind in _PURE else math.sqrt(count)), count, 1.0)
 
 
-def _discreteness(slots: int) -> float:
-    """What discrete Gaussian noise on the grid costs beyond the continuous one."""
-    return _DISCRETE * slots / 4.0**GRID_BITS
+def noise_for(
+    kind: Kind, slots: int, hides: Hides, *, span: float, epsilon: float, delta: float
+) -> DrawnNoise:
+    """Return the least noise with which a mechanism keeps (ε, δ) for the whole series, on its grid."""
+    moved, messages, times = _reach(kind, slots, hides, span)
+    if kind in _PURE:
+        left = epsilon - messages * 2.0 ** -_bits(kind)  # rounding takes the rest
+        scale = moved * (1 + 1e-11) / left if left > 0 else math.inf
+        return DrawnNoise(math.sqrt(2) * scale, times, moved)
+    mu = mu_of(epsilon - _discreteness(messages, 2.0 ** (GRID_BITS + 1)), delta)
+    mu -= math.sqrt(messages) * 2.0**-GRID_BITS
+    return DrawnNoise(moved / mu if mu > 0 else math.inf, times, moved)
+
+
+def loss_with(kind: Kind, slots: int, hides: Hides, *, grid: SeriesGrid, steps: float, delta: float) -> float:
+    """Return what a whole series costs on its grid, rounded up: the account of what is really drawn.
+
+    Parameters
+    ----------
+    grid : SeriesGrid
+        With it come the range and what rounding may move.
+    steps : float
+        The parameter of each draw in grid steps: τ/h for Gaussian noise, the scale for Laplace noise.
+    delta : float
+        The failure probability; pure mechanisms need none.
+    """
+    moved, messages, _ = _reach(kind, slots, hides, grid.high - grid.low)
+    noise = steps * grid.step
+    if kind in _PURE:
+        return (moved + messages * grid.moved) / noise * (1 + 1e-12)
+    mu = (moved + math.sqrt(messages) * grid.moved) / noise
+    return (epsilon_of(mu, delta) + _discreteness(messages, steps)) * (1 + 1e-12)
+
+
+def _bits(kind: Kind) -> int:
+    """How many bits rounding is finer than the noise: Laplace noise pays for every message, not for √T."""
+    return GRID_BITS + 8 if kind in _PURE else GRID_BITS
+
+
+def _discreteness(messages: int, steps: float) -> float:
+    """What discrete Gaussian noise of so many grid steps costs beyond the continuous one."""
+    return _DISCRETE * messages / steps**2
 
 
 def _moved(slots: int, hides: Hides, span: float) -> tuple[int, float]:
@@ -244,11 +295,40 @@ class SeriesDesign:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
-        return {**vars(self), "hides": str(self.hides), "costs": self.costs()}
+        costs = self.costs()
+        losses = {name: self.loss_of(times) for name, times in costs.items()}
+        return {**vars(self), "hides": str(self.hides), "costs": costs, "losses": losses}
 
     def costs(self, slots_per_day: int = 96) -> dict[str, float]:
         """What other changes of the same size cost, as multiples of the step's loss scale (of Δ₂)."""
         return pattern_costs(self.slots, slots_per_day) if self.mechanism == "square-root" else {}
+
+    def loss_of(self, times: float) -> float:
+        """Return what a change costs that moves the messages so many times as far as the hidden one."""
+        if self.pure:
+            return self.loss * times
+        return epsilon_of(mu_of(self.loss, self.delta) * (1 + 1e-9) * times, self.delta)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the promise is pure: Laplace noise, and no failure probability."""
+        return self.mechanism in _PURE
+
+    @property
+    def code(self) -> SeriesCode:
+        """How readings become messages, and sums of messages become means."""
+        return _CODES[self.mechanism](self.slots)
+
+    @property
+    def grid(self) -> SeriesGrid:
+        """The grid that messages are rounded to."""
+        noise = self.noise_deviation / (math.sqrt(2) if self.pure else 1.0)
+        return SeriesGrid.fitting(noise, self.low, self.high, _bits(self.mechanism))
+
+    @property
+    def steps(self) -> float:
+        """The parameter of a draw in grid steps: a standard deviation, or a Laplace scale where pure."""
+        return self.noise_deviation / (math.sqrt(2) if self.pure else 1.0) / self.grid.step
 
 
 def candidates(
@@ -312,14 +392,12 @@ def design_series(
             f"by more than {span / 2:g}. Hide less (reading, or a step), allow a larger loss, or use keepers."
         )
     noise = noise_for(kind, slots, what, span=span, epsilon=loss, delta=delta)
-    pure = kind in ("pure tree", "independent laplace")
-    return SeriesDesign(
-        slots, what, agents, low, high, keepers, kind, noise.draw, found[kind], loss, 0.0 if pure else delta
-    )
+    delta = 0.0 if kind in _PURE else delta
+    return SeriesDesign(slots, what, agents, low, high, keepers, kind, noise.draw, found[kind], loss, delta)
 
 
 def _check(slots: int, agents: int, low: float, high: float, keepers: int) -> None:
-    _slots(slots)
+    require_slots(slots)
     if agents < 1 or keepers < 0:
         raise ParameterError(
             f"there must be at least 1 agent and 0 or more keepers, got {agents} and {keepers}."

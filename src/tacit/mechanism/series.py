@@ -1,0 +1,291 @@
+"""A mean in every slot: what agents send, and what is published from it. Pure, on a grid.
+
+A code says how readings become messages and how sums of messages become sums of readings again:
+
+- `SquareRoot`: w(t) = Σ_s g(t−s)·x(s), and back with f. One message per slot, for all time.
+- `BinaryTree`: the change of the reading over 1, 2, 4, … slots, whenever such a block of slots is full.
+- `Plain`: the reading itself.
+
+Noise is added to the sums of messages, once per message. Readings are never rounded; messages are rounded to
+a grid that is far finer than the noise (`SeriesGrid`). Proofs: docs/proofs/series.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from tacit.arrays import FloatArray, IntArray
+from tacit.errors import ParameterError, StateError
+
+MOST_SLOTS: Final = 10_000_000
+"""A series longer than this would overflow the proof's rounding allowance."""
+GRID_BITS: Final = 32
+"""What rounding may move a message by, in all, is this many bits finer than the noise."""
+_COMPUTED: Final = 51
+"""Messages are computed within 2^−51 of the range, before they are rounded."""
+
+
+def decoding_filter(slots: int) -> FloatArray:
+    """f(0), …, f(slots−1) with f(k) = binom(2k, k)/4^k; convolved with itself it is all ones."""
+    k = np.arange(1, require_slots(slots), dtype=np.float64)
+    return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
+
+
+def encoding_filter(slots: int) -> FloatArray:
+    """g(0) = 1, g(k) = −f(k)/(2k−1): the filter that agents run. Its running sums are f."""
+    found = decoding_filter(slots)
+    found[1:] /= 1 - 2 * np.arange(1, slots)
+    return found
+
+
+def energy(slots: int) -> float:
+    """F(T) = Σ_{k<T} f(k)², which grows like (ln T + γ + 4 ln 2)/π."""
+    return float(math.fsum(np.square(decoding_filter(slots)).tolist()))
+
+
+def require_slots(slots: int) -> int:
+    """Return a number of slots that a series can have."""
+    if not 1 <= slots <= MOST_SLOTS:
+        raise ParameterError(f"a series must have from 1 to {MOST_SLOTS:,} slots, got {slots}.")
+    return int(slots)
+
+
+# ---- codes ------------------------------------------------------------------------------------------
+
+
+class SeriesCode(ABC):
+    """How the readings of all slots become messages, and sums of messages become sums of readings.
+
+    Parameters
+    ----------
+    slots : int
+        How many slots the series has (T).
+
+    Attributes
+    ----------
+    sent_in : array of int
+        The slot in which each message is sent.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self.slots = require_slots(slots)
+        self.sent_in: IntArray = np.arange(self.slots)
+
+    @abstractmethod
+    def encode(self, readings: FloatArray) -> FloatArray:
+        """Return the messages of readings of shape (…, slots): the fast way, for simulations."""
+
+    @abstractmethod
+    def messages(self, readings: Sequence[float]) -> tuple[float, ...]:
+        """Return the messages of the slot that was read last, from all readings so far."""
+
+    @abstractmethod
+    def decode(self, sums: FloatArray) -> FloatArray:
+        """Return sums of readings, of shape (…, slots), from sums of messages."""
+
+
+@final
+class SquareRoot(SeriesCode):
+    """The square root of summation: agents filter with g, whoever publishes filters with f."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(slots)
+        self._f, self._g = decoding_filter(slots), encoding_filter(slots)
+
+    def encode(self, readings: FloatArray) -> FloatArray:
+        """Convolve with g."""
+        return _convolved(self._g, readings)
+
+    def messages(self, readings: Sequence[float]) -> tuple[float, ...]:
+        """w(t), summed without rounding but for the products: within 2^−51 of the largest reading."""
+        last = self._g[: len(readings)][::-1] * np.asarray(readings, dtype=np.float64)
+        return (math.fsum(last.tolist()),)
+
+    def decode(self, sums: FloatArray) -> FloatArray:
+        """Convolve with f."""
+        return _convolved(self._f, sums)
+
+
+@final
+class BinaryTree(SeriesCode):
+    """A binary tree over the changes: node m of level j is x(m·2^j − 1) − x((m−1)·2^j − 1).
+
+    It is sent when its last slot was read. The reading of slot t is the sum of at most one node per level:
+    those of the one bits of t + 1. Messages are listed level by level.
+    """
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(slots)
+        self.levels = self.slots.bit_length()
+        counts = [self.slots >> j for j in range(self.levels)]
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+        self.sent_in = np.concatenate([(np.arange(1, c + 1) << j) - 1 for j, c in enumerate(counts)])
+
+    def encode(self, readings: FloatArray) -> FloatArray:
+        """Take differences of readings that are 2^j slots apart."""
+        before = np.concatenate([np.zeros((*readings.shape[:-1], 1)), readings], axis=-1)
+        return np.concatenate([np.diff(before[..., :: 1 << j]) for j in range(self.levels)], axis=-1)
+
+    def messages(self, readings: Sequence[float]) -> tuple[float, ...]:
+        """One message per node that ends in this slot, from the lowest level on."""
+        t = len(readings)
+        widths = (1 << j for j in range(self.levels) if t % (1 << j) == 0)
+        return tuple(readings[t - 1] - (readings[t - width - 1] if t > width else 0.0) for width in widths)
+
+    def decode(self, sums: FloatArray) -> FloatArray:
+        """Add up the nodes of each slot."""
+        t = np.arange(1, self.slots + 1)
+        found = np.zeros((*sums.shape[:-1], self.slots))
+        for j in range(self.levels):
+            uses = (t >> j) & 1 == 1
+            found[..., uses] += sums[..., self._starts[j] + (t[uses] >> j) - 1]
+        return found
+
+
+@final
+class Plain(SeriesCode):
+    """The readings themselves, with independent noise."""
+
+    def encode(self, readings: FloatArray) -> FloatArray:
+        """Return the readings."""
+        return readings
+
+    def messages(self, readings: Sequence[float]) -> tuple[float, ...]:
+        """Return the last reading."""
+        return (float(readings[-1]),)
+
+    def decode(self, sums: FloatArray) -> FloatArray:
+        """Return the sums."""
+        return sums
+
+
+def _convolved(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Convolve along the last axis, as far as the first slots go, by Fourier transforms.
+
+    The error is about 10^−15 of the largest reading, in simulations only: agents use `messages`.
+    """
+    slots = first.shape[-1]
+    size = 1 << (2 * slots - 1).bit_length()
+    product = np.fft.rfft(first, size) * np.fft.rfft(second, size)
+    return np.asarray(np.fft.irfft(product, size)[..., :slots])
+
+
+# ---- the grid ---------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class SeriesGrid:
+    """Messages are whole numbers of steps h = 2^exponent; readings count from `low`, clamped to the range.
+
+    Attributes
+    ----------
+    exponent : int
+    low, high : float
+    """
+
+    exponent: int
+    low: float
+    high: float
+
+    @classmethod
+    def fitting(cls, noise: float, low: float, high: float, bits: int = GRID_BITS) -> SeriesGrid:
+        """Return the grid for noise of this deviation (Gaussian) or scale (Laplace).
+
+        A message is computed within e = 2^−51 of the range and rounded to the nearest step, so rounding moves
+        two streams' messages apart by at most h + 2e. The grid is so fine that this is at most 2^−bits of the
+        noise: h is at most half of that, and a range that is too wide for 2e is refused.
+        """
+        widest = _COMPUTED - 2 - bits
+        if not (0 < noise < math.inf and high - low <= noise * 2.0**widest):
+            raise ParameterError(
+                f"the noise of a series must be at least the range over 2^{widest}, got {noise:g} for a "
+                f"range of {high - low:g}: messages could not be rounded finely enough. Take less "
+                "loss, or hide a larger change."
+            )
+        return cls(math.frexp(noise)[1] - 2 - bits, low, high)
+
+    @property
+    def step(self) -> float:
+        """The grid step h."""
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def moved(self) -> float:
+        """How much further apart than exact messages two rounded ones can be: h + 2e."""
+        return self.step + 2 * (self.high - self.low) * 2.0**-_COMPUTED
+
+    def clamp(self, reading: float) -> float:
+        """Return a reading clamped to the range, counted from its low end."""
+        if math.isnan(reading):
+            raise StateError("a reading must be a number.")
+        return min(max(float(reading), self.low), self.high) - self.low
+
+    def rounded(self, messages: Iterable[float]) -> tuple[int, ...]:
+        """Round messages to whole grid steps. Scaling by a power of two is exact."""
+        return tuple(round(math.ldexp(message, -self.exponent)) for message in messages)
+
+
+# ---- one agent, one sum -----------------------------------------------------------------------------
+
+
+@final
+class SeriesAgent:
+    """One agent of a series: it reads once per slot and says whole numbers, whatever became of the last.
+
+    Readings and messages are private. What was sent never depends on whether earlier messages were used:
+    a message that was not used is lost.
+    """
+
+    def __init__(self, code: SeriesCode, grid: SeriesGrid) -> None:
+        self._code, self._grid = code, grid
+        self._readings: list[float] = []
+
+    def __repr__(self) -> str:
+        return f"<SeriesAgent, {len(self._readings)} of {self._code.slots} slots read>"
+
+    @property
+    def slot(self) -> int:
+        """The slot that is read next."""
+        return len(self._readings)
+
+    def read(self, reading: float | None) -> tuple[int, ...]:
+        """Take the reading of the next slot; None if there was none, then the last one is held.
+
+        Before its first reading an agent counts as being at the low end of the range.
+        """
+        if self.slot >= self._code.slots:
+            raise StateError(f"the series has {self._code.slots} slots, and all of them were read.")
+        if reading is None:
+            self._readings.append(self._readings[-1] if self._readings else 0.0)
+        else:
+            self._readings.append(self._grid.clamp(reading))
+        return self._grid.rounded(self._code.messages(self._readings))
+
+
+def published(
+    code: SeriesCode,
+    grid: SeriesGrid,
+    sums: FloatArray,
+    members: FloatArray | float,
+    used: FloatArray | float,
+) -> FloatArray:
+    """Return the published mean of every slot.
+
+    Parameters
+    ----------
+    sums : array, shape (…, messages)
+        Sums over the used agents' messages with their noise, in the units of the readings.
+    members, used : number or array, shape (slots,)
+        N_s and |U_s| of each slot. N_s/|U_s| stands in for those whose message was not used.
+    """
+    n, u = (np.broadcast_to(np.asarray(each, dtype=np.float64), code.slots) for each in (members, used))
+    if not (np.all(u >= 1) and np.all(n >= u)):
+        raise ParameterError("in every slot at least one member must be used, and no more than there are.")
+    return code.decode(sums * (n / u)[code.sent_in]) / n + grid.low

@@ -1,0 +1,92 @@
+"""Gaussian noise that protects: exact, discrete, cryptographic, and not seedable.
+
+Whole numbers with P(k) ∝ exp(−k²/(2s²)) from OpenDP's exact sampler, for series of means. What is checked
+before it is trusted is the same as for Laplace noise: docs/decisions/0008-exact-noise.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import Any, final, overload
+
+from tacit.arrays import IntArray
+from tacit.errors import ParameterError
+from tacit.noise.safe import LEAST_SCALE, drawn, refuse, require_unbiased
+
+LARGEST_DEVIATION = 2.0**52
+"""Above, draws might not fit 64 bits."""
+
+
+@final
+class SafeGaussian:
+    """Exact discrete Gaussian noise from a cryptographic source. Cannot be seeded.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many cores a long vector may use; all by default.
+
+    Examples
+    --------
+    >>> from tacit.noise import SafeGaussian
+    >>> SafeGaussian().draw(2.0**33, size=3).dtype
+    dtype('int64')
+    """
+
+    __slots__ = ("_threads",)
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise ParameterError(f"threads must be at least 1, got {threads}.")
+        self._threads = threads or os.cpu_count() or 1
+        gaussian(2.0**33)  # an OpenDP that cannot be trusted is refused before it is needed
+
+    def __repr__(self) -> str:
+        return "SafeGaussian()"
+
+    @overload
+    def draw(self, deviation: float) -> int: ...
+    @overload
+    def draw(self, deviation: float, size: int) -> IntArray: ...
+    def draw(self, deviation: float, size: int | None = None) -> int | IntArray:
+        """Return one draw, or `size` independent draws, of exactly this parameter, from 1 to 2^52.
+
+        A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below exp(−2^20).
+        """
+        sample = gaussian(deviation)
+        return int(sample([0])[0]) if size is None else drawn(sample, size, self._threads)
+
+
+@lru_cache(maxsize=64)
+def gaussian(deviation: float) -> Any:
+    """Return OpenDP's measurement for vectors of 64-bit whole numbers, after checking its privacy map.
+
+    If the map is not d²/(2s²), rounded up, this is not the noise we want.
+    """
+    if not LEAST_SCALE <= deviation <= LARGEST_DEVIATION:  # also refuses NaN
+        raise ParameterError(
+            f"the deviation of whole-number noise must be from 1 to 2^52, got {deviation}: with less there "
+            "is hardly any noise. Take a finer grid."
+        )
+    measured = _maker()(float(deviation))
+    for d in (1, 3, 2**40 + 1):
+        exact, claimed = Fraction(d) ** 2 / (2 * Fraction(deviation) ** 2), Fraction(measured.map(d))
+        if not exact <= claimed <= exact * (1 + Fraction(1, 2**48)):
+            refuse("its privacy map is not the one of the discrete Gaussian distribution")
+    return measured
+
+
+@cache
+def _maker() -> Callable[[float], Any]:
+    require_unbiased()
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T="i64")
+    return lambda deviation: make_gaussian(*space, scale=deviation)
