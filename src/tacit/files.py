@@ -1,24 +1,28 @@
 """Files: written whole or not at all, and closed to others from the first byte where they hold secrets.
 
-The only place that replaces a file. A crash, a full disk or a second writer leaves either the old file or the
-new one, never a part of it.
+The only place that replaces a file, and the only journal of lines. A crash, a full disk or a second writer
+leaves either the old file or the new one, never a part of it. Of a journal it leaves whole lines, and at most
+a piece of a last one, which does not count.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, final
 
 from tacit.errors import FileError
 
 PRIVATE, PUBLIC, CLOSED = 0o600, 0o644, 0o700
 LARGEST = 1 << 26
-"""Nothing that is read whole is longer than this many bytes."""
+"""Nothing that is read whole is longer than this many bytes, and no line."""
 
 
 def private_directory(path: Path) -> Path:
@@ -130,6 +134,81 @@ def open_own(path: Path) -> int:
 def begins_as(descriptor: int, first: bytes) -> bool:
     """Whether a file begins with these bytes; one that is empty or was cut short in them does, too."""
     return first.startswith(os.pread(descriptor, len(first), 0))
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file; what a crash left of a last line comes without a line feed.
+
+    That is a line without its end, or one with zeros in it: a power cut can leave the length of a line on the
+    disk and not its bytes. A line that is too long comes empty.
+    """
+    while line := file.readline(LARGEST):
+        while not line.endswith(b"\n") and (rest := file.readline(LARGEST)):
+            line = rest[-1:]
+        if b"\0" in line and not file.peek(1):  # type: ignore[attr-defined]
+            line = line.removesuffix(b"\n")
+        yield line
+
+
+@final
+class LineJournal:
+    """A file that grows by whole lines and survives being stopped at any moment; one process writes it.
+
+    Parameters
+    ----------
+    path : path
+        Its name.
+    descriptor : int
+        The file, open to read and write. Whoever opened it closes it.
+    durable : bool
+        Whether every `append` waits for the disk.
+    """
+
+    def __init__(self, path: Path, descriptor: int, *, durable: bool = True) -> None:
+        self.path, self.durable, self._descriptor = path, durable, descriptor
+        self._length: int | None = None  # bytes of whole lines
+        try:
+            # flock, not lockf: that one lets go when anything in this process closes the file
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FileError(
+                f"{path} is being written by another process: let it end first, or choose another file."
+            ) from None
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield what `read_lines` does."""
+        with open(self._descriptor, "rb", closefd=False) as file:
+            file.seek(0)
+            self._length = 0
+            for line in read_lines(file):
+                if line.endswith(b"\n"):
+                    self._length = file.tell()
+                yield line
+
+    def begin(self, first: bytes) -> bool:
+        """Write the first line if there is none; False, and nothing is changed, if there is another."""
+        if not begins_as(self._descriptor, first):
+            return False
+        if os.fstat(self._descriptor).st_size < len(first):
+            self._length = 0
+            self.append([first])
+            if self.durable:
+                sync_directory(self.path.absolute().parent)
+        return True
+
+    def append(self, lines: Iterable[bytes]) -> None:
+        """Write lines after the last whole one; raises what the system raises."""
+        if self._length is None:
+            deque(self, maxlen=0)
+        data, start = memoryview(b"".join(lines)), self._length or 0
+        if os.fstat(self._descriptor).st_size > start:
+            os.ftruncate(self._descriptor, start)  # what a crash or a full disk left of a last line
+        written = 0
+        while written < len(data):
+            written += os.pwrite(self._descriptor, data[written:], start + written)
+        if self.durable:
+            os.fsync(self._descriptor)
+        self._length = start + written
 
 
 def sync_directory(path: Path) -> None:

@@ -142,12 +142,12 @@ def test_what_is_no_transcript_is_refused(tmp_path, text):
 
 def test_a_line_longer_than_any_is_passed_over(game, tmp_path, monkeypatch):
     """Memory is bounded, whatever is in the file."""
-    from tacit.history import file
+    from tacit import files
 
     path = tmp_path / "t.jsonl"
     whole = write(path, game.session, game.kept[-1]).splitlines(keepends=True)
     most = len(whole[0]) + 1
-    monkeypatch.setattr(file, "_MOST_BYTES", most)
+    monkeypatch.setattr(files, "LARGEST", most)
     path.write_bytes(b"".join([*whole[:3], b'"' + b"x" * (3 * most) + b'"\n', *whole[3:]]))
     lines = list(Reading(path))
     assert [line.number for line in lines if line.content is None] == [4]

@@ -13,7 +13,7 @@ import xarray as xr
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import FileError, GraphError, InputError, ParameterError, StateError, TacitError
-from tacit.simulation import journal, load_sweep, sample_outcome, simulate, sweep
+from tacit.simulation import load_sweep, sample_outcome, simulate, sweep, sweep_file
 from tacit.simulation.sweep_plan import SweepPlan
 from tacit.theory import accuracy, privacy
 
@@ -301,7 +301,7 @@ def test_every_cell_has_a_seed_of_its_own():
 
 
 def test_a_cell_is_never_written_twice(tmp_path):
-    with journal.writing(tmp_path / "s") as book:
+    with sweep_file.writing(tmp_path / "s") as book:
         book.start({}, "digest")
         book.append(0, {"a": 1})
         book.append(0, {"a": 1})
@@ -315,11 +315,11 @@ def test_two_writers_are_refused_and_a_reader_is_not(whole, tmp_path):
     def meanwhile(done, total):
         if done == 2:
             seen.append(load_sweep(path).attrs["finished"])  # must not drop the lock
-            with pytest.raises(FileError, match="being written by another sweep"):
+            with pytest.raises(FileError, match="being written by another process"):
                 sweep(GRID, path=path, **CALL)
             command = [sys.executable, "-c", FULL, path, json.dumps(GRID), json.dumps(CALL)]
             other = subprocess.run(command, check=False, capture_output=True, text=True)
-            seen.append("being written by another sweep" in other.stdout)
+            seen.append("being written by another process" in other.stdout)
 
     sweep(GRID, path=path, progress=meanwhile, **CALL)
     assert seen == [2, True]

@@ -36,8 +36,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +47,7 @@ import numpy.typing as npt
 
 from tacit.arrays import BoolArray, IntArray
 from tacit.errors import FileError, TacitError
-from tacit.files import begins_as, refused, whole_file
+from tacit.files import LineJournal, read_lines, refused, whole_file
 from tacit.graph import Graph
 from tacit.history.value import History, Wholes
 from tacit.law import named
@@ -58,7 +57,6 @@ from tacit.mechanism.topology import read_weights, written_weights
 
 VERSION = 2
 MARK = "tacit_transcript"
-_MOST_BYTES = 1 << 26  # of one line
 _MOST_ROUNDS = 10**6
 _LATTICE = ("low", "high", "state_exponent", "bits", "reach_exponent")
 _MISSING = (KeyError, TypeError, ValueError, OverflowError)
@@ -132,16 +130,10 @@ class LineReader:
         self.torn = False
         try:
             with self.path.open("rb") as file:
-                number = 0
-                while text := file.readline(_MOST_BYTES):
-                    number += 1
+                for number, text in enumerate(read_lines(file), start=1):
                     if not text.endswith(b"\n"):
-                        if not (rest := file.readline(_MOST_BYTES)):
-                            self.torn = True
-                            return
-                        while rest and not rest.endswith(b"\n"):  # too long for any line
-                            rest = file.readline(_MOST_BYTES)
-                        text = b""
+                        self.torn = True
+                        return
                     yield Line(number, _parsed(text))
         except OSError as error:
             raise refused(self.path, error) from None
@@ -163,54 +155,8 @@ def _parsed(text: bytes) -> Content | None:
     return content if isinstance(content, dict) else None
 
 
-@final
-class LineWriter:
-    """The one writer of the file: appends whole lines to an open file, and begins it where it is empty.
-
-    Parameters
-    ----------
-    file : int
-        A file descriptor that can be read and appended to. Whoever opened it closes it.
-    first : dict
-        The first line. A file that begins otherwise is refused before anything in it is changed.
-    durable : bool
-        Whether every `append` waits for the disk.
-    """
-
-    def __init__(self, path: Path, file: int, first: Content, *, durable: bool = False) -> None:
-        self.path, self._file, self.durable = path, file, durable
-        head = _written(first)
-        if not begins_as(file, head):
-            raise FileError(f"{path} is not this session's and member's transcript: choose another file.")
-        self._cut_tail()
-        self.began = os.fstat(file).st_size == 0
-        """Whether the first line was written just now."""
-        if self.began:
-            self.append([first])
-
-    def _cut_tail(self) -> None:
-        """Cut off what a crash left of a last line."""
-        size = end = os.fstat(self._file).st_size
-        while end > 0:
-            start = max(0, end - 65536)
-            place = os.pread(self._file, end - start, start).rfind(b"\n")
-            if place >= 0:
-                end = start + place + 1
-                break
-            end = start
-        if end < size:
-            os.ftruncate(self._file, end)
-
-    def append(self, lines: Iterable[Content]) -> None:
-        """Write lines to the end; raises what the system raises."""
-        data = memoryview(b"".join(map(_written, lines)))
-        while data:
-            data = data[os.write(self._file, data) :]
-        if self.durable:
-            os.fsync(self._file)
-
-
-def _written(line: Content) -> bytes:
+def written(line: Content) -> bytes:
+    """Write a line."""
     return json.dumps(line).encode() + b"\n"
 
 
@@ -294,7 +240,7 @@ def write_history(path: Path | str, history: History) -> None:
     lattice = None if history.wholes is None else history.wholes.lattice
     first = declare(history.mechanism, lattice)
     with whole_file(Path(path)) as part, part.open("xb+") as file:
-        LineWriter(part, file.fileno(), first).append(_events(history))
+        LineJournal(part, file.fileno(), durable=False).append(map(written, [first, *_events(history)]))
 
 
 def read_history(path: Path | str, declared: Declared | None = None) -> History:

@@ -27,7 +27,6 @@ cut off when writing goes on, and told when reading.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -37,8 +36,8 @@ from typing import Self, final
 import msgspec
 
 from tacit.errors import FileError, LedgerError, TacitError
-from tacit.files import open_own, sync_directory
-from tacit.history.file import Content, Line, LineReader, LineWriter, declare, decoded, encoded
+from tacit.files import LineJournal, open_own
+from tacit.history.file import Content, Line, LineReader, declare, decoded, encoded, written
 from tacit.mechanism import ClientServer
 from tacit.protocol.codec import Codec, Sign, digest, history
 from tacit.protocol.effects import Send
@@ -185,13 +184,11 @@ class TranscriptWriter:
             raise
 
     def _resume(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FileError(f"{self.path} is being written by another process: let it end first.") from None
-        self._writer = LineWriter(self.path, self._file, header(self.session, self.by), durable=self.durable)
-        if self._writer.began:
-            sync_directory(self.path.absolute().parent)
+        self._journal = LineJournal(self.path, self._file, durable=self.durable)
+        if not self._journal.begin(written(header(self.session, self.by))):
+            raise FileError(
+                f"{self.path} is not this session's and member's transcript: choose another file."
+            )
         for line in Reading(self.path):
             self._seen(line)
 
@@ -302,7 +299,7 @@ class TranscriptWriter:
 
     def _append(self, lines: Iterable[Content]) -> None:
         try:
-            self._writer.append(lines)
+            self._journal.append(map(written, lines))
         except OSError as error:
             raise LedgerError(
                 f"{self.path} cannot be written ({error.strerror}), so nothing more is said; the ledger has "
@@ -380,5 +377,6 @@ def merge(paths: Iterable[str | Path], out: str | Path) -> Path:
     target = Path(out)
     first = header(readings[0].session, readings[0].by)
     with target.open("xb+") as file:
-        LineWriter(target, file.fileno(), first).append(sorted(lines.values(), key=place))
+        every = [first, *sorted(lines.values(), key=place)]
+        LineJournal(target, file.fileno(), durable=False).append(map(written, every))
     return target

@@ -22,7 +22,7 @@ from tacit import __version__
 from tacit.arrays import FloatArray
 from tacit.errors import FileError, InputError, ParameterError
 from tacit.mechanism import ClientServer, Mechanism
-from tacit.simulation import journal
+from tacit.simulation import sweep_file
 from tacit.simulation.cluster import connected
 from tacit.simulation.outcome import sample_outcome
 from tacit.simulation.sweep_plan import Grid, SweepPlan, derived_seed
@@ -111,7 +111,7 @@ def sweep(
         if cluster is not None:
             with connected(cluster):  # or no file is made
                 pass
-    with journal.writing(path) as book:
+    with sweep_file.writing(path) as book:
         if book.is_new:
             book.start(plan.document(), plan.digest)
         elif book.digest != plan.digest:
@@ -130,7 +130,7 @@ def load_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
         quantity does not exist. Per run: ``deviation`` and ``disagreement``. Per cell: the noise and
         decay used, ``epsilon_rounds``, ``epsilon_endless``, ``variance``, ``chebyshev_radius``, ``radius``.
     """
-    return _dataset(journal.read(path))
+    return _dataset(sweep_file.read(path))
 
 
 def run_cell(plan: SweepPlan, cell: int) -> Cell:
@@ -152,7 +152,7 @@ def run_cell(plan: SweepPlan, cell: int) -> Cell:
 
 
 def _run(
-    plan: SweepPlan, book: journal.Journal, cluster: Any, progress: Callable[[int, int], object] | None
+    plan: SweepPlan, book: sweep_file.SweepFile, cluster: Any, progress: Callable[[int, int], object] | None
 ) -> None:
     pending = [cell for cell in range(plan.cells) if cell not in book.finished]
 
@@ -249,7 +249,7 @@ def _told(sample: FloatArray) -> list[float] | None:
     return None if np.isnan(sample).any() else sample.tolist()
 
 
-def _other_plan(book: journal.Journal, plan: SweepPlan) -> FileError:
+def _other_plan(book: sweep_file.SweepFile, plan: SweepPlan) -> FileError:
     asked = plan.document()
     differ = [name for name in asked if book.plan.get(name) != asked[name]]
     return FileError(
@@ -258,7 +258,7 @@ def _other_plan(book: journal.Journal, plan: SweepPlan) -> FileError:
     )
 
 
-def _dataset(book: journal.Journal) -> xr.Dataset:
+def _dataset(book: sweep_file.SweepFile) -> xr.Dataset:
     try:
         return _tabulated(book.plan, book.finished)
     except (IndexError, KeyError, TypeError, ValueError) as error:

@@ -183,7 +183,7 @@ class _Least(_Table):
     start: int | None = None
 
 
-class _File(_Table, kw_only=True):
+class _SessionFile(_Table, kw_only=True):
     format: int
     name: str
     expires: _Time
@@ -196,19 +196,19 @@ class _File(_Table, kw_only=True):
     quorum: _Least = msgspec.field(default_factory=_Least)
 
 
-class _ServerFile(_File, kw_only=True):
+class _ServerFile(_SessionFile, kw_only=True):
     coordinator: _Key
     coordinator_address: _Address | None = None
     keepers: tuple[_Listed, ...] = ()
     mask_bytes: int | None = None
 
 
-class _GraphFile(_File, kw_only=True):
+class _GraphFile(_SessionFile, kw_only=True):
     edges: tuple[tuple[str, str], ...]
     weights: str | tuple[tuple[str, str, int], ...] | None = None
 
 
-class _Head(msgspec.Struct):
+class _SessionHead(msgspec.Struct):
     format: int
     topology: str | None = None
 
@@ -239,7 +239,7 @@ def parse_session(text: str, what: str) -> Session:
 
 def _parsed(text: str, what: str) -> _ServerFile | _GraphFile:
     entries = _toml(text, what)
-    head = _converted(entries, _Head, what)
+    head = _converted(entries, _SessionHead, what)
     if head.format != FORMAT:
         raise _refused(what, "format", _other_format(head.format))
     if head.topology == "graph":
