@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism.series import (
     BinaryTree,
-    Plain,
+    Independent,
     SeriesAgent,
     SeriesGrid,
     SquareRoot,
@@ -21,7 +21,7 @@ from tacit.mechanism.series import (
 )
 from tacit.theory.series import Hides, delta_of, design_series, loss_with
 
-CODES = [SquareRoot, BinaryTree, Plain]
+CODES = [SquareRoot, BinaryTree, Independent]
 YEAR = 35_040
 
 
@@ -74,7 +74,7 @@ def test_messages_are_computed_as_exactly_as_the_account_says(slots):
 
 
 def test_a_slot_without_a_reading_holds_the_last_one_and_clamps():
-    code, grid = Plain(4), SeriesGrid(-3, 1.0, 3.0)
+    code, grid = Independent(4), SeriesGrid(-3, 1.0, 3.0)
     agent = SeriesAgent(code, grid)
     assert [agent.read(x)[0] / 8 for x in (None, 2.0, None, 99.0)] == [0, 1, 1, 2]
     assert "2.0" not in repr(agent)
@@ -154,7 +154,7 @@ def test_joining_starts_from_nothing_and_leaving_stays_in_the_count():
 @pytest.mark.parametrize("used", [0, 5])
 def test_a_slot_needs_somebody_and_no_strangers(used):
     with pytest.raises(ParameterError):
-        published(Plain(2), SeriesGrid(-3, 0, 1), np.zeros(2), 4, used)
+        published(Independent(2), SeriesGrid(-3, 0, 1), np.zeros(2), 4, used)
 
 
 @pytest.mark.parametrize("noise", [0.0, -1.0, math.nan, math.inf, 1e-6])

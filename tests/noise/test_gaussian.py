@@ -50,8 +50,8 @@ def test_another_privacy_map_is_refused(monkeypatch):
         def map(self, d):
             return d**2 / 8.0
 
-    module.gaussian.cache_clear()
+    module.gaussian_measurement.cache_clear()
     monkeypatch.setattr(module, "_maker", lambda: lambda _: Wrong())
     with pytest.raises(TacitError, match="privacy map"):
         SafeGaussian()
-    module.gaussian.cache_clear()
+    module.gaussian_measurement.cache_clear()

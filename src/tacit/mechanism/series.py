@@ -4,7 +4,7 @@ A code says how readings become messages and how sums of messages become sums of
 
 - `SquareRoot`: w(t) = Σ_s g(t−s)·x(s), and back with f. One message per slot, for all time.
 - `BinaryTree`: the change of the reading over 1, 2, 4, … slots, whenever such a block of slots is full.
-- `Plain`: the reading itself.
+- `Independent`: the reading itself.
 
 Noise is added to the sums of messages, once per message. Readings are never rounded; messages are rounded to
 a grid that is far finer than the noise (`SeriesGrid`). Proofs: docs/proofs/series.md.
@@ -149,7 +149,7 @@ class BinaryTree(SeriesCode):
 
 
 @final
-class Plain(SeriesCode):
+class Independent(SeriesCode):
     """The readings themselves, with independent noise."""
 
     def encode(self, readings: FloatArray) -> FloatArray:

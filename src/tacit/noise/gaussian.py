@@ -42,7 +42,7 @@ class SafeGaussian:
         if threads is not None and threads < 1:
             raise ParameterError(f"threads must be at least 1, got {threads}.")
         self._threads = threads or os.cpu_count() or 1
-        gaussian(2.0**33)  # an OpenDP that cannot be trusted is refused before it is needed
+        gaussian_measurement(2.0**33)  # an OpenDP that cannot be trusted is refused before it is needed
 
     def __repr__(self) -> str:
         return "SafeGaussian()"
@@ -56,12 +56,12 @@ class SafeGaussian:
 
         A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below exp(−2^20).
         """
-        sample = gaussian(deviation)
+        sample = gaussian_measurement(deviation)
         return int(sample([0])[0]) if size is None else drawn(sample, size, self._threads)
 
 
 @lru_cache(maxsize=64)
-def gaussian(deviation: float) -> Any:
+def gaussian_measurement(deviation: float) -> Any:
     """Return OpenDP's measurement for vectors of 64-bit whole numbers, after checking its privacy map.
 
     If the map is not d²/(2s²), rounded up, this is not the noise we want.

@@ -22,7 +22,7 @@ from tacit.mechanism.series import (
     GRID_BITS,
     MOST_SLOTS,
     BinaryTree,
-    Plain,
+    Independent,
     SeriesCode,
     SeriesGrid,
     SquareRoot,
@@ -59,8 +59,8 @@ _CODES: Final[dict[Kind, type[SeriesCode]]] = {
     "square-root": SquareRoot,
     "tree": BinaryTree,
     "pure tree": BinaryTree,
-    "independent": Plain,
-    "independent laplace": Plain,
+    "independent": Independent,
+    "independent laplace": Independent,
 }
 
 
