@@ -12,7 +12,7 @@ def told(capsys, feedback, components=1):
 
 
 def test_a_result_is_clamped_to_the_range(capsys):
-    assert "result 0 the last feedback, which everyone heard; public; clamped to the range" in told(
+    assert "result 0 the last feedback, which everyone received; public; clamped to the range" in told(
         capsys, -24.6
     )
     inside = told(capsys, 0.25)

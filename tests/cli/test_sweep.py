@@ -101,7 +101,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     stdout, stderr = process.communicate()
     assert process.returncode == 130
     assert stdout == ""
-    assert stderr.startswith("Stopped. What is finished is kept in ")
+    assert stderr.startswith("Stopped. Finished cells are in ")
     assert len(stderr.splitlines()) == 1
     assert load_sweep(out).attrs["finished"] == len(out.read_text().splitlines()) - 1 > 0
 
@@ -112,7 +112,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         ((), "either agents (with a server) or graph"),
         (("--agents", "10,x"), "'x' is not a whole number"),
         (("--agents", "10,"), "'' is not a whole number"),
-        (("--graph", "ring:5,"), "there is an empty name in it"),
+        (("--graph", "ring:5,"), "the list contains an empty name"),
         (("--agents", 10, "--mixing", 2), "mixing (sigma) must be in (0, 1), got 2.0"),
         (("--agents", 10, "--noise", 2), "either noise or epsilon"),
         (

@@ -95,11 +95,11 @@ def test_stopped_by_a_key_by_a_signal_and_by_the_clock_it_goes_on_each_time(sess
     for seconds in ("0.01", "0.03"):  # while the connection is being made, too
         three = Terminal(command(session, "--timeout", seconds))
         assert three.ended(session.wait) == 5, three.text
-        assert three.text.endswith("The session did not end in time; run the same command again to go on.")
+        assert three.text.endswith("The session did not end in time; run the same command again to continue.")
 
     last = Terminal(command(session))
     assert last.ended(session.wait) == 0
-    assert "agent-0: what came of it" in last.text
+    assert "agent-0: result" in last.text
     assert "rounds 8 all" in last.text
     for shown in (one, two, three, last):
         assert "Traceback" not in shown.text

@@ -21,19 +21,19 @@ VERBS = {
     "design": "Parameters for a promise, beside one-shot noise.",
     "simulate": "Run the mechanism many times and compare with the promise.",
     "compare": "Other methods for the same job, on the same graph.",
-    "sweep": "Simulate a grid of parameters; a stopped sweep resumes.",
+    "sweep": "Simulate a grid of parameters; a stopped sweep can resume.",
     "graph": "Shape, degrees, spectrum and target weights of a graph.",
     "figure": "Draw the paper's figure and others, or print their numbers.",
     "audit": "Try to break the promise: loss, noise and low bits.",
     "keys": "Keys and certificates of agents and of their authority.",
     "session": "Write a session file from a promise, or explain one.",
-    "ledger": "What a ledger says was lost of each value, and its caps.",
-    "coordinate": "Be the coordinator of a session.",
-    "keep": "Be a keeper of a session: hold masks and add noise.",
+    "ledger": "Privacy loss and cap of each value in an agent's ledger.",
+    "coordinate": "Run the coordinator of a session.",
+    "keep": "Run a keeper of a session: hold masks and add noise.",
     "join": "Take part in a session with a private value.",
     "peer": "Take part in a session without a coordinator.",
-    "verify": "Judge a session from what everyone could see of it.",
-    "status": "Where a running coordinator, agent or peer is.",
+    "verify": "Check a session from its public transcripts.",
+    "status": "Show the progress of a running coordinator, agent or peer.",
     "studio": "Plan, watch and compare in a browser; follow a session.",
     "demo": "Keys, a session and real agents over TLS, killed and resumed.",
 }
@@ -95,9 +95,9 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="tacit %(version)s")
 def main() -> None:
-    """Agree on the average of private numbers, with differential privacy for each of them.
+    """Agree on the average of private numbers, with differential privacy for each number.
 
-    Exit codes: 0 done, 1 what was judged is wrong, 2 the input cannot be used, 3 no parameters meet
-    the request or the cap would be passed, 4 the ledger failed, 5 the session ended early or the
-    time is up, 130 stopped with Ctrl-C.
+    Exit codes: 0 done, 1 a check failed, 2 the input cannot be used, 3 no parameters meet the request
+    or the cap would be exceeded, 4 the ledger failed, 5 the session ended early or timed out,
+    130 stopped with Ctrl-C.
     """

@@ -29,7 +29,7 @@ def command(*, as_json: bool, **asked: Any) -> None:
     """Say what given parameters promise: privacy, accuracy, agreement.
 
     Epsilon is per unit of adjacency; the loss is epsilon × adjacency. Every number printed is
-    rounded up, so no promise is too small.
+    rounded up, so the true value is never larger.
     """
     question = options.read_question(asked)
     mechanism = question.mechanism()
@@ -44,7 +44,7 @@ def command(*, as_json: bool, **asked: Any) -> None:
 
 
 def _assumption(mechanism: Mechanism) -> dict[str, Any] | None:
-    """Return the paper's Assumption on a graph, in both readings; it is sufficient, never necessary."""
+    """Return whether the paper's Assumption 1 holds, as printed and as its proof needs it."""
     from tacit.mechanism import Distributed
     from tacit.theory import convergence
 

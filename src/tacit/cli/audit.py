@@ -1,4 +1,4 @@
-"""`tacit audit`: try to break the promise, and say what came out."""
+"""`tacit audit`: try to break the promise, and report the result."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tacit.mechanism import Mechanism
 
 ALARM = 1
-"""Exit code where a test found something."""
+"""Exit code if a test found something."""
 
-# The names of tacit.audit.BROKEN: help must not load it. A test holds the two together.
+# The names of tacit.audit.BROKEN, repeated because --help must not load it; a test compares the two.
 BUGS = (
     "redraw", "fades-by-round", "low-scale", "gaussian", "floating-point", "reused-noise", "raw-state",
     "larger-mixing", "smaller-mixing", "guessable-seed", "coarse-lattice", "marked-bit", "single-precision",
@@ -56,14 +56,22 @@ Examples:
     metavar="BUG",
     help=f"Audit a mechanism with a known bug, to see it caught: {', '.join(BUGS)}.",
 )
-@click.option("--simulated", is_flag=True, help="Take noise from --seed instead of exact noise: repeatable.")
+@click.option(
+    "--simulated", is_flag=True, help="Use noise that follows from --seed, to repeat an audit exactly."
+)
 @click.option(
     "--sessions", type=options.Whole(200), default=20_000, show_default=True, help="Sessions to run."
 )
-@click.option("--rounds", type=options.Whole(), help="Rounds of a session (T).  [default: enough]")
-@click.option("--agent", type=options.Whole(0), help="Whose start is varied.  [default: largest epsilon]")
+@click.option("--rounds", type=options.Whole(), help="Rounds of a session (T).  [default: chosen]")
 @click.option(
-    "--distance", type=options.NUMBER, help="How far apart the two starts are.  [default: the best]"
+    "--agent",
+    type=options.Whole(0),
+    help="The agent whose value is varied.  [default: the one with the largest epsilon]",
+)
+@click.option(
+    "--distance",
+    type=options.NUMBER,
+    help="Distance between its two values.  [default: the easiest to tell apart]",
 )
 @options.one_adjacency_option
 @click.option(
@@ -71,7 +79,7 @@ Examples:
     type=options.NUMBER,
     default=1e-6,
     show_default=True,
-    help="How likely any alarm may be if all is as declared, in (0, 1).",
+    help="Probability of a false alarm, over all tests together, in (0, 1).",
 )
 @options.seed_option
 @click.option("--out", type=options.OUT_FILE, help="Draw the result: .svg, .png or .pdf.")
@@ -90,9 +98,9 @@ def command(
 ) -> None:
     """Try to break the promise: tests of the loss, of the noise and of its lowest bits.
 
-    Parameters are audited as they are deployed, on the lattice with exact noise. The same start is
-    run many times, and another one at a distance; every test then tries to tell them apart, or the
-    noise from what it should be. Exit codes: 0 no alarm, 1 alarm, 2 the input cannot be used.
+    Parameters are audited as they are deployed, on the lattice with exact noise. Two values of one
+    agent are each run many times. Every test tries to tell the two apart, or to tell the noise from
+    what it should be. Exit codes: 0 no alarm, 1 alarm, 2 the input cannot be used.
     """
     if out is not None:
         output.require_writable(out, force)
@@ -112,7 +120,7 @@ def command(
 
 @contextmanager
 def _told() -> Iterator[Progress | None]:
-    """Turn shares of work into a bar."""
+    """Show the finished share of the work as a bar."""
     with progress("audit", "% done") as tell:
         yield None if tell is None else lambda share, _what: tell(round(100 * share), 100)
 
@@ -122,7 +130,7 @@ def _from_folder(folder: Path, asked: dict[str, Any], tell: Progress | None) -> 
 
     clash = [f"--{name.replace('_', '-')}" for name in _running_options() if asked[name] not in (None, False)]
     if clash:
-        raise click.UsageError(f"--transcripts says all of the sessions: leave {', '.join(clash)} out.")
+        raise click.UsageError(f"the transcripts already say this: leave {', '.join(clash)} out.")
     return examine_folder(
         folder,
         adjacency=asked["adjacency"],
@@ -158,7 +166,7 @@ def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
 
 
 def _subject(asked: dict[str, Any]) -> tuple[Mechanism | Subject, int | None, tuple[str, ...]]:
-    """What to run, whose start to vary in it, and what to say of it."""
+    """Return what to run, the agent whose value is varied, and notes for the report."""
     mechanism, agent = _mechanism(asked), asked["agent"]
     if asked["broken"] is None and not asked["simulated"]:
         return mechanism, agent, ()
@@ -183,7 +191,7 @@ def _mechanism(asked: dict[str, Any]) -> Mechanism:
 
 
 def _likely_seeds() -> tuple[int, ...]:
-    """Seeds that people use, and the seconds of the last hour."""
+    """Seeds to try: common ones, and the times of the last hour."""
     from tacit.audit.seeds import COMMON
 
     now = int(time.time())

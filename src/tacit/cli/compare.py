@@ -17,7 +17,7 @@ from tacit.files import whole_file
 if TYPE_CHECKING:
     from tacit.comparison import Comparison
 
-# The names of tacit.comparison.METHODS: help must not load it. A test holds the two together.
+# The names of tacit.comparison.METHODS, repeated because --help must not load it; a test compares the two.
 NAMES = (
     "plain", "server", "server-one-shot", "graph", "constant", "laplacian", "one-shot", "zero-sum", "gossip",
     "keepers",
@@ -39,7 +39,7 @@ class Methods(click.ParamType[tuple[str, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """Refuse a name that is no method before any work is done."""
+        """Refuse an unknown name before any work is done."""
         names = value if isinstance(value, tuple) else tuple(part.strip() for part in value.split(","))
         for name in names:
             if name not in NAMES:
@@ -57,7 +57,11 @@ class Methods(click.ParamType[tuple[str, ...]]):
 )
 @values_option
 @click.option(
-    "--rounds", type=options.Whole(), default=50, show_default=True, help="The most rounds a method may take."
+    "--rounds",
+    type=options.Whole(),
+    default=50,
+    show_default=True,
+    help="Maximum number of rounds of a method.",
 )
 @click.option("--runs", type=options.Whole(), default=1000, show_default=True, help="Runs of each method.")
 @click.option(
@@ -74,11 +78,11 @@ class Methods(click.ParamType[tuple[str, ...]]):
 )
 @click.option(
     "--keepers", type=options.Whole(), default=2, show_default=True, metavar="M",
-    help="How many keepers the method with keepers has.",
+    help="Number of keepers, for the method with keepers.",
 )  # fmt: skip
 @options.failure_option
 @click.option(
-    "--agent", type=options.Whole(0), default=0, show_default=True, help="Whose value the attack is after."
+    "--agent", type=options.Whole(0), default=0, show_default=True, help="The agent whose value is attacked."
 )
 @click.option(
     "--methods", type=Methods(), metavar="NAME,…", help=f"Some of {', '.join(NAMES)}.  [default: all]"
@@ -92,9 +96,9 @@ def command(
 ) -> None:
     """Compare methods for private averaging: the same graph, values and privacy.
 
-    Each method has its best parameters for the epsilon asked for. A method without differential
-    privacy says so instead of showing an epsilon, and the attack shows what that means. Noise
-    follows from the seed, so nothing here protects anybody.
+    Each method gets its best parameters for the given epsilon. A method without differential privacy
+    says so instead of showing an epsilon, and the attack shows what that means. The noise follows
+    from the seed, so it protects nobody.
     """
     if out is not None:
         _require_drawable(out)

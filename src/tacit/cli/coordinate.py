@@ -1,4 +1,4 @@
-"""`tacit coordinate`: be the coordinator of a session."""
+"""`tacit coordinate`: run the coordinator of a session."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk fai
 @click.command(epilog=EPILOG)
 @running.common_options
 @click.option(
-    "--listen", multiple=True, help="Where agents connect, wss://host:port; else as the session says."
+    "--listen", multiple=True, help="Where agents connect, wss://host:port.  [default: the session's address]"
 )
 def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Be the coordinator of SESSION: hear all agents, answer with the mean, round by round.
+    """Run the coordinator of SESSION: collect all agents' messages and answer with their mean.
 
-    It holds nothing private. What it answers is on the disk before it is sent: killed and started
-    again, it goes on where it was.
+    It holds nothing private. Every answer is on the disk before it is sent, so a coordinator that
+    was killed and started again resumes where it stopped.
     """
     from tacit.protocol.roster import COORDINATOR
     from tacit.runtime.coordinator import Coordinator
@@ -74,7 +74,7 @@ def _report(result: CoordinatorResult, session: Session) -> None:
     if counts:
         rows.append(("messages used", each([float(k) for k in counts]), f"per round, of {session.n} agents"))
     if result.feedback is not None:
-        meaning = "the last feedback, which everyone heard; public"
+        meaning = "the last feedback, which everyone received; public"
         rows.append(result_row("result", result.feedback, session.clamp(result.feedback), meaning))
     if result.refused:
         refused = ", ".join(f"{count} {reason}" for reason, count in sorted(result.refused.items()))

@@ -23,7 +23,7 @@ OPEN = "open"
 
 
 class Failure(options.Number):
-    """A probability, or the word that leaves it open."""
+    """A probability, or the word `open`."""
 
     name = "number|open"
 
@@ -37,7 +37,7 @@ class Failure(options.Number):
     "design",
     failure_probability={
         "type": Failure(),
-        "help": "How often the radius may be missed, in (0, 1) (b); `open` to be told it.",
+        "help": "Probability that the radius is missed, in (0, 1) (b); `open` to compute it.",
     },
 )
 @series_design.range_option
@@ -59,11 +59,11 @@ def command(
 
     The question has four sides: privacy (--epsilon), accuracy (--radius), size (--agents or
     --graph) and rounds. Give at least two of the first three; the side left open is answered.
-    Noise and decay are those of least variance; mixing is chosen for the question unless given.
-    A question without an answer is answered with changes that give it one, and exit code 3.
+    Noise and decay are those of least variance. Mixing is chosen to suit the question, unless given.
+    If no parameters meet the request, changes that make it possible are printed; exit code 3.
 
-    With --series the question is about a mean in every slot: what it hides (--hides), how far off
-    each mean is, and what all of them together cost.
+    With --series there is one mean in every slot: say what to hide (--hides), and see the error of
+    each mean and the loss of all of them together.
     """
     if span is not None:
         if asked["low"] is not None or asked["high"] is not None:

@@ -1,4 +1,4 @@
-"""What every verb of `tacit figure` does with its numbers: draw them, print them, or both."""
+"""What all verbs of `tacit figure` share: draw numbers, print them, or both."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Drawing:
 
 
 def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
-    """Give a verb the options for its output, and see to it; the file's name is checked first."""
+    """Add the output options to a verb, check the file's name before it runs, then draw and print."""
     name = made.__name__
 
     @wraps(made)
@@ -92,7 +92,7 @@ def _target(name: str, out: Path | None, force: bool, numbers_only: bool) -> Pat
 
 
 def _print_columns(table: dict[str, Any]) -> None:
-    """Print columns; promises round up, what is proved at least rounds down, the rest to nearest."""
+    """Print columns: upper bounds rounded up, lower bounds rounded down, the rest to nearest."""
 
     def cell(name: str, value: Any) -> str:
         if isinstance(value, str):

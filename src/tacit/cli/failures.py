@@ -1,4 +1,4 @@
-"""What goes wrong, as one sentence on stderr and an exit code."""
+"""Errors as one sentence on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def explain(ctx: click.Context, error: BaseException) -> NoReturn:
 
 
 def _sentence(error: BaseException) -> str | None:
-    """Return what to tell the user, or None for an error nobody foresaw."""
+    """Return what to tell the user, or None for an unexpected error."""
     if isinstance(error, TacitError):
         return " ".join(str(error).split())
     if isinstance(error, ModuleNotFoundError):
@@ -68,7 +68,7 @@ def _sentence(error: BaseException) -> str | None:
     if isinstance(error, MemoryError):
         return "this does not fit in memory: ask for fewer agents, runs or rounds, or record less."
     if isinstance(error, OverflowError | ZeroDivisionError | FloatingPointError) or _left_range(error):
-        return "these numbers lead out of the range of floating-point numbers: choose less extreme ones."
+        return "these numbers overflow floating-point arithmetic: choose less extreme ones."
     return None
 
 
@@ -79,18 +79,18 @@ def _left_range(error: BaseException) -> bool:
 
 @contextmanager
 def strict_numbers() -> Iterator[None]:
-    """Let numpy's warnings of overflows end the command: what follows from them is no answer."""
+    """Turn numpy's overflow warnings into errors: any result computed after one would be wrong."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".* encountered in ", RuntimeWarning)
         yield
 
 
 def _bug(error: BaseException) -> str:
-    """Name the place and not the message: it might hold a private value."""
+    """Name the place of a bug. Leave out the message: it could contain a private value."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return (
-        f"Error: tacit failed in a way it cannot explain ({type(error).__name__}{place}). This is a bug; "
+        f"Error: unexpected failure ({type(error).__name__}{place}). This is a bug in tacit; "
         "set TACIT_DEBUG=1 to see where it comes from."
     )
 
@@ -101,15 +101,15 @@ def _leave(ctx: click.Context, sentence: str, code: int) -> NoReturn:
 
 
 def _quiet_pipe(ctx: click.Context) -> NoReturn:
-    """Leave without a word: whoever read our output has enough."""
-    # Point stdout elsewhere, or the interpreter would complain when it flushes at exit.
+    """Exit quietly: the reader of our output has closed the pipe."""
+    # Redirect stdout, or the interpreter would report an error when it flushes at exit.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     ctx.exit(0)
 
 
 def tolerant_streams() -> None:
-    """Let a terminal that knows no Greek show a question mark instead of failing."""
+    """Print a question mark for letters that the terminal cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

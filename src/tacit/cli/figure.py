@@ -133,7 +133,7 @@ def chebyshev(
     decay: float,
     failure_probability: tuple[float, ...] | None,
 ) -> Drawing:
-    """The exact radius against Chebyshev's, the paper's, over the failure probability."""
+    """The exact radius and the paper's (Chebyshev's), over the failure probability."""
     from tacit.plots import curves
 
     numbers = curves.bounds(agents, mixing, noise, decay, failure_probability or curves.FAILURES)
@@ -153,7 +153,7 @@ def chebyshev(
 @options.failure_option
 @delivered
 def smoothness(*, agents: tuple[int, ...], failure_probability: float) -> Drawing:
-    """The price of smoothness: the radius over that of one-shot noise, over the mixing."""
+    """The price of smoothness: radius divided by that of one-shot noise, over the mixing."""
     from tacit.plots import curves
 
     numbers = curves.smoothness(agents, failure_probability)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from tacit.cli.simulated_run import SimulatedRun
 
-# The names of tacit.audit.ADVERSARIES: help must not load it. A test holds the two together.
+# The names of tacit.audit.ADVERSARIES, repeated because --help must not load it; a test compares the two.
 ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders")
 
-_AGENTS = 20  # where neither a number of them nor a graph is given
+_AGENTS = 20  # if neither --agents nor --graph is given
 _GRAPHS = ("ring:12", "grid:5x5", "karate", "hypercube:5")
 
 _epsilon = click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy (ε).")
@@ -36,7 +36,7 @@ _values = click.option(
 
 
 def _session_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Options of one simulated session of the best noise."""
+    """Add the options of one simulated session with the best noise."""
     rounds = click.option("--rounds", type=options.Whole(), help="Rounds (T).  [default: until agents agree]")
     for decorator in (options.seed_option, _values, rounds, _mixing, _epsilon):
         function = decorator(function)
@@ -56,7 +56,7 @@ def _play(agents: int | None, graph: str | None, asked: dict[str, Any]) -> Simul
 @_session_options
 @delivered
 def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Drawing:
-    """One simulated session in the fan of the exact radius.
+    """The states of one simulated session, with the exact radius after each round around the target.
 
     The noise is the best for epsilon and mixing. It is a simulation: the noise follows from the
     seed and protects nobody. Without --agents and --graph there are 20 agents.
@@ -80,7 +80,7 @@ def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Draw
 @click.option(
     "--after",
     type=options.ListOf(options.Whole(0)),
-    help="After how many rounds to draw.  [default: 0, when a quarter of the disagreement is left, all]",
+    help="Rounds to draw.  [default: the first, the one with a quarter of the disagreement left, the last]",
 )
 @delivered
 def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing:
@@ -111,7 +111,9 @@ def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing
 )
 @options.asked("agents", "graph")
 @_session_options
-@click.option("--agent", type=options.Whole(0), default=0, show_default=True, help="Whose start is guessed.")
+@click.option(
+    "--agent", type=options.Whole(0), default=0, show_default=True, help="The agent whose value is guessed."
+)
 @click.option(
     "--adversary",
     type=click.Choice(ADVERSARIES),
@@ -120,11 +122,14 @@ def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing
     help="Who guesses.",
 )
 @click.option(
-    "--compromised", type=options.ListOf(options.Whole(0)), help="Agents who tell all they know.", default=()
+    "--compromised",
+    type=options.ListOf(options.Whole(0)),
+    help="Agents that tell the adversary all they know.",
+    default=(),
 )
 @click.option(
     "--range", "known", type=options.NUMBERS, metavar="LO,HI",
-    help="What is known before: every value in it is as likely.  [default: that of made-up values]",
+    help="Prior knowledge: all values in this range are equally likely.  [default: that of made-up values]",
 )  # fmt: skip
 @click.option(
     "--level",
@@ -145,12 +150,12 @@ def belief(
     level: float,
     **asked: Any,
 ) -> Drawing:
-    """What an adversary believes about one agent's start, round by round, beside the truth.
+    """What an adversary believes about one agent's value, round by round, beside the truth.
 
-    Bayes' rule in one simulated session, and the least and most it could have come to believe
-    under the promise. Whoever hears all messages believes the same: an eavesdropper, the server, and
-    an eavesdropper to whom compromised agents tell all. Insiders are compromised agents who hear no
-    wire but their own. It shows one value: the agent's, made up unless a file is given.
+    Bayes' rule in one simulated session, with the strongest and weakest belief that the promise
+    allows. Everyone who sees all messages believes the same: an eavesdropper, the server, and an
+    eavesdropper helped by compromised agents. Insiders are compromised agents who see only their own
+    connections. The figure shows the agent's value, which is made up unless a file is given.
     """
     from tacit.audit.beliefs import belief as believed
     from tacit.cli.values import made_up_range
@@ -233,7 +238,7 @@ def convergence(
 @click.option("--rounds", type=options.Whole(), default=9, show_default=True, help="Rounds (T).")
 @click.option(
     "--distance", type=options.NUMBERS, default="2,4,6,8,10,12,14,16,18,20,22,24", show_default=True,
-    help="How far apart the two starts are.",
+    help="Distance between the agent's two values.",
 )  # fmt: skip
 @click.option(
     "--broken", type=click.Choice(BUGS), metavar="BUG", multiple=True, default=("redraw",), show_default=True,

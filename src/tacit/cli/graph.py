@@ -15,10 +15,10 @@ Examples:
 
 
 class GraphCommand(click.Command):
-    """A command whose help lists the families that there are."""
+    """A command whose help lists the graph families."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the families before the examples; they load with the help and not before."""
+        """Write the families before the examples; they are loaded only for the help."""
         from tacit.graph.families import FAMILIES
 
         with formatter.section("Families"):

@@ -34,39 +34,42 @@ Example:
 
 
 def speaker_options(command: running.F) -> running.F:
-    """Add what agents and peers take: a private value, a cap, and the value's label."""
+    """Add the options of agents and peers: the private value, its label, and a cap."""
     for option in (
         click.option(
             "--witness",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="A file on another disk or host that also keeps how far the ledger has come (tacit ledger "
+            help="A file on another disk or host that detects a ledger restored from a backup (tacit ledger "
             "witness).",
         ),
         click.option(
             "--new-ledger",
             metavar="WORDS",
-            help="Let keys that have spoken from one ledger start another one with the whole cap. The words: "
-            '"forget what was spent".',
+            help="Start a new ledger, with the whole cap, for keys that have already used another one. "
+            'WORDS must be "forget what was spent".',
         ),
         click.option(
-            "--label", default="value", show_default=True, help="Your name for the value; never its value."
+            "--label",
+            default="value",
+            show_default=True,
+            help="A public name for the value; never the value itself.",
         ),
         click.option(
             "--adjacency",
             type=options.NUMBER,
-            help="The cap is about values that differ by at most this.  [default: as the ledger has it, or "
-            "else any two values in the session's range]",
+            help="The cap protects values that differ by at most this.  [default: as in the ledger, or any "
+            "two values in the session's range]",
         ),
         click.option(
             "--cap",
             type=options.NUMBER,
-            help="The most that may be lost on this value in all sessions; needed once per ledger and value.",
+            help="Maximum loss of this value over all sessions; needed once per ledger and value.",
         ),
         click.option(
             "--state-file",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="Write your own final state here, mode 600, and whether your value was clamped. Private: it "
-            "leads back to the value.",
+            help="Write your final state here, mode 600, and whether your value was clamped. It is private: "
+            "the value can be computed from it.",
         ),
         private_value.value_options,
     ):
@@ -76,18 +79,20 @@ def speaker_options(command: running.F) -> running.F:
 
 @click.command(epilog=EPILOG)
 @running.common_options
-@click.option("--connect", multiple=True, help="The coordinator, wss://host:port; else as the session says.")
+@click.option(
+    "--connect", multiple=True, help="The coordinator, wss://host:port.  [default: the session's address]"
+)
 @click.option(
     "--trust",
     metavar="NAME=KEY",
     multiple=True,
-    help="A keeper whom you trust, with its public key as `tacit keys show` prints it; may be given again. "
-    "Needed where the session has keepers.",
+    help="A keeper that you trust, with its public key as `tacit keys show` prints it; may be repeated. "
+    "Required if the session has keepers.",
 )
 @click.option(
     "--trust-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with lines of NAME=KEY: keepers whom you trust.",
+    help="A file with lines of NAME=KEY: keepers that you trust.",
 )
 @speaker_options
 def command(
@@ -98,13 +103,13 @@ def command(
     trust_file: Path | None,
     **given: Any,
 ) -> None:
-    """Take part in SESSION with a private value, as the agent whose keys these are.
+    """Take part in SESSION with a private value, as the agent that owns the keys.
 
-    Before anything is sent it says what the session costs at most, and refuses above the cap. The
-    value comes from a file, standard input or the environment, never the command line.
+    Before anything is sent, it prints the maximum loss of the session, and refuses if that exceeds the
+    cap. The value comes from a file, standard input or the environment, never from the command line.
 
-    Where the session has keepers you must trust one of them, by name and key: if all of them pool what
-    they have with someone who has the messages, there is no protection at all.
+    If the session has keepers, you must trust one of them, by name and key: if all keepers collude with
+    someone who has the messages, there is no protection at all.
     """
     from tacit.runtime.agent import Agent
     from tacit.runtime.session.file import read_addresses
@@ -135,7 +140,7 @@ def take_part(
     trust: dict[str, bytes] | None = None,
     **given: Any,
 ) -> None:
-    """Run an agent or a peer to its end and print what came of it."""
+    """Run an agent or a peer to its end and print the result."""
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.participant import number_of
     from tacit.runtime.session.file import read_session
@@ -184,7 +189,7 @@ def take_part(
 
 
 def public(result: AgentResult, session: Session) -> dict[str, Any]:
-    """Return what everyone may see of a result: standard output is often somebody's journal."""
+    """Return only the public part of a result: standard output often ends up in a log."""
     facts = {name: fact for name, fact in vars(result).items() if name not in ("value", "clamped")}
     return facts | {"radius": session.promise().theory.radius}
 
@@ -197,7 +202,7 @@ def _report(result: AgentResult, session: Session) -> None:
     radius = up(session.promise().theory.radius)
     rows: list[output.Line] = [
         ("feedback", heard, "the last, clamped to the range; public (--state-file for your own state)"),
-        ("radius", radius, "promised if all took part in every round; tacit verify knows who did"),
+        ("radius", radius, "promised if all took part in every round; tacit verify shows who did"),
         ("rounds", str(result.rounds), "all" if result.finished else "ended early"),
         ("loss", up(result.loss), "of this session, for its adjacency"),
         (
@@ -206,4 +211,4 @@ def _report(result: AgentResult, session: Session) -> None:
             f"on this value in all sessions; the cap is {near(result.cap)}",
         ),
     ]
-    output.print_report(f"{result.agent}: what came of it", {"Result": rows})
+    output.print_report(f"{result.agent}: result", {"Result": rows})

@@ -1,4 +1,4 @@
-"""`tacit keep`: be a keeper of a session."""
+"""`tacit keep`: run a keeper of a session."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk fai
 
 @click.command(epilog=EPILOG)
 @running.common_options
-@click.option("--connect", multiple=True, help="The coordinator, wss://host:port; else as the session says.")
+@click.option(
+    "--connect", multiple=True, help="The coordinator, wss://host:port.  [default: the session's address]"
+)
 def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Be a keeper of SESSION: hold masks, add noise, and open the sum of each round once.
+    """Run a keeper of SESSION: hold masks, add noise, and open the sum of each round once.
 
-    A keeper never sees the agents' messages. Its answer is on the disk before it is sent: killed and
-    started again, it repeats the very same bytes. Without it no round goes on. Its private key for the
-    session is in a file beside the ledger, which goes after the last round: keep both out of backups.
+    A keeper never sees the agents' messages. Its answer is on the disk before it is sent, so after a
+    restart it repeats the same bytes. No round can finish without it. Its private key for the session
+    is in a file beside the ledger, and is deleted after the last round: keep both out of backups.
 
-    Agents are protected as long as one keeper keeps its secrets. Do not run two keepers of a session,
-    or a keeper and its coordinator, in one hand.
+    Agents are protected as long as one keeper keeps its secrets. The keepers of a session and its
+    coordinator should be run by different parties.
     """
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.keeper import Keeper, keeper_number
@@ -71,4 +73,4 @@ def _report(result: KeeperResult, session: Session) -> None:
         ("opened", str(result.opened), f"sums of {session.exchanges}, each once"),
         ("key", "erased", "the private key of this session; nothing here opens a transcript any more"),
     ]
-    output.print_report(f"{result.keeper}: what came of it", {"Keeper": rows})
+    output.print_report(f"{result.keeper}: result", {"Keeper": rows})

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  tacit keys authority --out authority              once, whoever runs the session
+  tacit keys authority --out authority              once, by the organiser of the session
   tacit keys new alice --out alice                  each agent, on its own machine
   tacit keys sign alice/request.pem --authority authority --out alice.crt
   tacit keys install alice.crt --keys alice         back on the agent's machine
   tacit keys show alice
-  tacit keys revoke alice --authority authority     it no longer counts; give revoked.crl to everyone
+  tacit keys revoke alice --authority authority     then give revoked.crl to everyone
   tacit keys rotate alice                           a new signing key; then sign and install
 """
 
@@ -41,8 +41,8 @@ def command() -> None:
 
 @command.command(epilog="\b\nExample:\n  tacit keys authority --out authority --name plant-7 --days 365\n")
 @click.option("--out", type=DIRECTORY, default="authority", show_default=True, help="Directory to make.")
-@click.option("--name", default="authority", show_default=True, help="What it is called in certificates.")
-@click.option("--days", type=options.NUMBER, default=365.0, show_default=True, help="How long it counts.")
+@click.option("--name", default="authority", show_default=True, help="Its name in certificates.")
+@click.option("--days", type=options.NUMBER, default=365.0, show_default=True, help="Days until it expires.")
 @options.force_option
 @options.json_option
 def authority(*, out: Path, name: str, days: float, force: bool, as_json: bool) -> None:
@@ -67,7 +67,7 @@ def authority(*, out: Path, name: str, days: float, force: bool, as_json: bool) 
     "--host",
     "hosts",
     multiple=True,
-    help="A host name or address where it listens; may be given again. Only a coordinator and peers on a "
+    help="A host name or address where it listens; may be repeated. Only a coordinator and peers on a "
     "graph listen.  [for `coordinator`: this machine]",
 )
 @options.force_option
@@ -99,9 +99,11 @@ def new(*, name: str, out: Path | None, hosts: tuple[str, ...], force: bool, as_
     "--authority", "home", type=DIRECTORY, default="authority", show_default=True, help="Its directory."
 )
 @click.option("--out", type=FILE, help="Where to write the certificate.  [default: NAME.crt]")
-@click.option("--days", type=options.NUMBER, default=90.0, show_default=True, help="How long it counts.")
-@click.option("--listen", is_flag=True, help="Let the agent listen at the hosts that it asks for.")
-@click.option("--key", help="Refuse if the request is not for this public key, which you know otherwise.")
+@click.option("--days", type=options.NUMBER, default=90.0, show_default=True, help="Days until it expires.")
+@click.option("--listen", is_flag=True, help="Allow the agent to listen at the hosts in its request.")
+@click.option(
+    "--key", help="The public key you expect, from another channel; a request for another key is refused."
+)
 @options.force_option
 @options.json_option
 def sign(
@@ -130,7 +132,7 @@ def sign(
     asked = Request.parse(read_public(request), str(request))
     if key is not None and key != asked.subject.key:
         raise InputError(
-            f"{request} is for the key {asked.subject.key}, and you know another: do not sign it."
+            f"{request} is for the key {asked.subject.key}, not for the one in --key: do not sign it."
         )
     signer = load_authority(home)
     path = Path(f"{asked.subject.name}.crt") if out is None else out
@@ -138,7 +140,8 @@ def sign(
     with opened(home, signer) as register:
         before = register.revoked
         made = register.sign(asked, days, listen=listen)
-        register.save()  # before the certificate leaves: whatever happens now, the name has its key
+        # before the certificate is written: after a crash the name must still be bound to this key
+        register.save()
         write_whole(path, bundle(made, signer), mode=PUBLIC, force=force)
         rotated = register.revoked is not before
     notes = [f"Give {path} back to {made.name}: it is public. Collect these files for the session's roster."]
@@ -153,10 +156,10 @@ def sign(
 @click.option("--new-authority", is_flag=True, help="Trust another authority than before.")
 @options.json_option
 def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool) -> None:
-    """Put what came back from the authority in its place: a certificate, or a list of revoked ones.
+    """Install what the authority sent back: a certificate, or a list of revoked ones.
 
     The first authority is trusted from then on: compare its fingerprint over another channel. A list
-    (revoked.crl) must be newer than the one before; a process that runs with these keys heeds it within
+    (revoked.crl) must be newer than the one before; a running process with these keys applies it within
     seconds.
     """
     from tacit.files import read_public
@@ -177,7 +180,7 @@ def _install_list(data: bytes, home: Path, as_json: bool) -> None:
 
     identity, found = install_revocations(data, home)
     out = identity.revoked(identity.certificate)
-    notes = [f"{identity.name} is revoked itself: it cannot join."] if out else []
+    notes = [f"{identity.name} itself is revoked: it cannot join."] if out else []
     _report("List", home, _list(found), as_json, notes)
 
 
@@ -192,11 +195,11 @@ def _install_list(data: bytes, home: Path, as_json: bool) -> None:
 @click.option("--out", type=FILE, default="revoked.crl", show_default=True, help="Where to write the list.")
 @options.json_option
 def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
-    """Revoke an agent's signing key with all its certificates, and write the list that says so.
+    """Revoke an agent's signing key with all its certificates, and write the list of revoked ones.
 
-    Give the list to everyone: `tacit keys install revoked.crl --keys ...` puts it in its place, and beside
-    the certificates of a roster `tacit session new` heeds it. Connections of who is revoked are
-    refused and ended. What was signed before stays signed.
+    Give the list to everyone: `tacit keys install revoked.crl --keys ...` installs it. `tacit session new`
+    uses a list that is beside the certificates of a roster. Connections of revoked members are refused
+    and closed. Earlier signatures stay valid.
     """
     from tacit.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity.certificates import read_certificates
@@ -222,9 +225,9 @@ def rotate(*, directory: Path, as_json: bool) -> None:
     """Replace an agent's signing key, with the old key's agreement.
 
     Makes a new signing key, a new TLS key and a request that the old key has signed too. The old keys
-    serve until the new certificate is installed; finish or give up sessions under way before that,
-    because they know the old key. Ledgers and what was spent stay with the directory. If the
-    old key is lost or stolen, let the authority revoke it instead.
+    are used until the new certificate is installed. Finish or give up running sessions before that:
+    they are bound to the old key. The ledgers of this directory stay valid. If the old key is lost or
+    stolen, let the authority revoke it instead.
     """
     from tacit.runtime.identity.certificates import Request
     from tacit.runtime.identity.identity import rotate_agent
@@ -249,15 +252,15 @@ Examples:
     type=options.NUMBER,
     default=365.0,
     show_default=True,
-    help="For an authority: how long it counts.",
+    help="For an authority: days until it expires.",
 )
 @options.json_option
 def renew(*, directory: Path, days: float, as_json: bool) -> None:
     """Renew before a certificate expires.
 
-    For an agent: makes a new TLS key and a request to be signed; the old ones serve until the new
-    certificate is installed, and the signing key stays as it is in rosters. For an authority: lets it
-    count for longer; what it signed still counts, and agents get its new certificate with their next.
+    For an agent: makes a new TLS key and a request to be signed. The old ones are used until the new
+    certificate is installed; the signing key stays the same. For an authority: extends its certificate.
+    What it signed stays valid, and agents get the new certificate with their next one.
     """
     from tacit.runtime.identity.certificates import Request
     from tacit.runtime.identity.identity import is_authority, renew_agent, renew_authority
@@ -358,11 +361,11 @@ _MEANING = {
     "fingerprint": "SHA-256",
     "authority": "its SHA-256",
     "request": "to be signed",
-    "signed": "whom it has signed for",
+    "signed": "names it has signed for",
     "list": "number of the newest list of revoked certificates",
-    "number": "of the list; it only rises",
+    "number": "of the list; each new list has a higher one",
     "made": "",
-    "revoked": "who no longer counts",
+    "revoked": "names that are no longer valid",
 }
 
 

@@ -1,4 +1,4 @@
-"""`tacit ledger`: what was lost of each value, and the few things an owner may change."""
+"""`tacit ledger`: the loss of each value, and the few things an owner may change."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ EPILOG = """\b
 Examples:
   tacit ledger show alice.ledger
   tacit ledger cap alice.ledger meter-7 2.5         raise or lower the cap of a value
-  tacit ledger settle alice.ledger 5f3a             never speak in that session again
-  tacit ledger forget alice.ledger 5f3a             remove its states, keep what it cost
-  tacit ledger witness alice.ledger /mnt/far/alice  keep how far it has come on another disk
-  tacit ledger adopt alice.ledger                   it was copied here, and nothing was said since
+  tacit ledger settle alice.ledger 5f3a             leave that session for good
+  tacit ledger forget alice.ledger 5f3a             remove its states, keep its loss
+  tacit ledger witness alice.ledger /mnt/far/alice  detect restored backups from another disk
+  tacit ledger adopt alice.ledger                   use a copy; the original is no longer used
 """
 
 SETTLE_EPILOG = """\b
@@ -33,22 +33,22 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group("ledger", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Show what an agent's ledger says was lost of each value, and change its caps.
+    """Show the loss of each value in an agent's ledger, and change its caps.
 
-    The agent that uses the ledger must be stopped. Nothing private is shown, unless `show --private` asks
-    for it. Every command takes --json.
+    Stop the agent that uses the ledger first. Nothing private is shown, except by `show --private`.
+    Every command takes --json.
     """
 
 
 @command.command(epilog="\b\nExample:\n  tacit ledger show alice.ledger --json\n")
 @click.argument("file", type=FILE)
-@click.option("--private", is_flag=True, help="Say also in which sessions your value was clamped.")
+@click.option("--private", is_flag=True, help="Also show in which sessions your value was clamped.")
 @options.json_option
 def show(*, file: Path, private: bool, as_json: bool) -> None:
-    """Show values with their caps, and sessions with what they cost.
+    """Show values with their caps, and sessions with their losses.
 
-    A value off a session's range counts there as the nearest end. Others cannot tell, and whether it was so
-    is shown only to an owner who asks: with --private, or in `tacit join --state-file`.
+    A value outside a session's range is clamped to it. Others cannot tell. The owner can see it with
+    --private, or in the file of `tacit join --state-file`.
     """
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -63,11 +63,11 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
 @click.option(
     "--adjacency",
     type=options.NUMBER,
-    help="The cap is about values up to this far apart.  [default: as before]",
+    help="The cap protects values up to this far apart.  [default: as before]",
 )
 @options.json_option
 def cap(*, file: Path, value: str, cap: float, adjacency: float | None, as_json: bool) -> None:
-    """Set the owner's cap for a value, by its label; sessions from now on must keep to it."""
+    """Set the cap of a value, by its label; it applies to sessions from now on."""
     from tacit.runtime.ledger.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
@@ -81,14 +81,14 @@ def cap(*, file: Path, value: str, cap: float, adjacency: float | None, as_json:
 @click.option(
     "--cancellation",
     type=FILE,
-    help="Give it up only if this file says, signed by the coordinator, that it was cancelled.",
+    help="Give it up only if this file, signed by the coordinator, says that it was cancelled.",
 )
 @options.json_option
 def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool) -> None:
-    """Give a session up: it is never spoken in again, and only what was said counts.
+    """Give up a session: no more messages are sent in it, and only those already sent count.
 
-    SESSION is its file, its id or the beginning of the id. What was set aside for messages that were not
-    sent can be spent again at once. Nobody else has to agree.
+    SESSION is its file, its id or the beginning of the id. The loss reserved for messages that were not
+    sent is free again at once. Nobody else has to agree.
     """
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -103,11 +103,11 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
 @click.option("--all", "every", is_flag=True, help="All sessions that are over.")
 @options.json_option
 def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> None:
-    """Remove the states and messages of a session that is over, and keep what it cost.
+    """Remove the states and messages of a session that is over, and keep its loss.
 
-    SESSION is its id or the beginning of it. A ledger keeps every state until it is told to forget: whoever
-    reads it has the value. The bytes are overwritten in the file. Copies of it, and what a disk keeps in
-    blocks that it no longer uses, are not reached.
+    SESSION is its id or the beginning of it. A ledger keeps every state until you forget the session:
+    until then, anyone who reads the file has the value. The bytes are overwritten in the file. Copies of
+    the file, and unused blocks of the disk, may still hold them.
     """
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -124,10 +124,10 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
 @click.argument("witness", type=FILE)
 @options.json_option
 def witness(*, file: Path, witness: Path, as_json: bool) -> None:
-    """Make a witness: a small file on another disk or host that keeps how far the ledger has come.
+    """Make a witness: a small file on another disk or host that records the ledger's progress.
 
-    Give it to `tacit join --witness` from then on. It shows that ledger and keys were both put back from a
-    backup. Keep it where no backup of the ledger reaches.
+    Give it to `tacit join --witness` from then on. It detects that both ledger and keys were restored from
+    a backup, so it must not be part of the same backup.
     """
     from tacit.runtime.ledger.key_guard import take_witness
     from tacit.runtime.ledger.ledger import Ledger
@@ -141,10 +141,10 @@ def witness(*, file: Path, witness: Path, as_json: bool) -> None:
 @click.argument("file", type=FILE)
 @options.json_option
 def adopt(*, file: Path, as_json: bool) -> None:
-    """Use a ledger that was copied here, on your word that nothing was said since.
+    """Use a ledger that was copied here; you confirm that nothing was sent since the copy was made.
 
-    If anything was, noise would be drawn again for messages that were sent, and their difference would
-    give the value away. Never use the other copy again. A ledger older than its mark is refused.
+    If anything was, the agent would draw new noise for messages already sent, and the difference would
+    reveal the value. Never use the other copy again. A ledger older than its rollback mark is refused.
     """
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -153,7 +153,7 @@ def adopt(*, file: Path, as_json: bool) -> None:
 
 
 def _asked(ledger: Ledger, session: str, cancellation: Path | None) -> bytes:
-    """Return the id of a session that was named by its file or by the beginning of its id."""
+    """Return the id of a session, given its file or the beginning of its id."""
     if cancellation is None and not Path(session).is_file():
         return _one(ledger, session)
     from tacit.runtime.session.cancellation import require_cancelled
@@ -175,7 +175,7 @@ def _one(ledger: Ledger, beginning: str) -> bytes:
 
 
 def _over(ledger: Ledger) -> list[bytes]:
-    """Return the sessions in which nothing more will be said or heard."""
+    """Return the sessions that are over."""
     return [session for session in ledger.sessions() if ledger.is_over(session)]
 
 

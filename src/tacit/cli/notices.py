@@ -1,4 +1,4 @@
-"""Notices as people read them: a bar, and a line where something is worth one."""
+"""Notices for people: a progress bar, and a line for what they should know."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 5
 _ENDS = {
-    Reason.NONSENSE: ": what was said does not add up",
+    Reason.NONSENSE: ": a sum was impossible",
     Reason.KEEPER: ": a keeper has left, and nobody can take its place",
 }
-_HARDLY = 0.1  # of its share: below this an agent is told that it hardly counts
+_HARDLY = 0.1  # of its share: an agent with less weight in the result is told so
 
 
 def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
@@ -69,18 +69,22 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
         case Behind():
             return f"Catching up from round {notice.round} to {notice.open}."
         case FellSilent():
-            return f"Message {notice.update} would pass the cap of {near(notice.cap)}: silent from here."
+            return (
+                f"Message {notice.update} would exceed the cap of {near(notice.cap)}: nothing more is sent."
+            )
         case LostHistory():
-            return f"{name(notice.who)} knows of {notice.update} rounds: this ledger is not the newest."
+            return (
+                f"{name(notice.who)} has {notice.update} rounds, more than this ledger: it is not the newest."
+            )
         case Forgotten():
             return (
-                f"The coordinator asks for round {notice.asked}, and {notice.round} are made: it has lost "
-                "its ledger. The session can go on only with that ledger."
+                f"The coordinator asks for round {notice.asked}, but {notice.round} are finished: it has "
+                "lost its ledger. The session can continue only with that ledger."
             )
         case Weighed() if notice.weight < _HARDLY * notice.share:
             return (
-                f"Your value hardly counts in the result: its weight is {near(notice.weight)}, and "
-                f"its share would be {near(notice.share)}. Your messages were used in "
+                f"Your value hardly counts in the result: its weight is {near(notice.weight)} instead of "
+                f"{near(notice.share)}. Your messages were used in "
                 f"{notice.times} of {notice.rounds} rounds."
             )
         case Equivocated():
@@ -88,15 +92,15 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
         case DisputeFound():
             return (
                 f"The feedback of round {notice.round} names a message that was not made here: the "
-                "coordinator may lie, or the key is used elsewhere. Nothing more is said."
+                "coordinator may lie, or the key is used elsewhere. Nothing more is sent."
             )
         case Nonsense():
             return (
-                f"The sum of round {notice.round} is beyond anything that honest agents and keepers can say: "
-                "one of them lied. All that was signed is kept."
+                f"The sum of round {notice.round} is larger than honest agents and keepers could make it: "
+                "one of them lied. All signed messages are kept."
             )
         case Quiet():
-            return f"{name(notice.who)} says nothing from round {notice.update} on."
+            return f"{name(notice.who)} sends nothing from round {notice.update} on."
         case Stopped():
             if notice.reason is Reason.EXPIRED:
                 return f"The session expired on {session.expiry}, at round {notice.round}."
@@ -107,18 +111,18 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
 
 def _waiting(notice: Waiting, session: Session) -> str:
     if notice.missing == (COORDINATOR,):
-        where = "it cannot be reached, or it waits for other agents"
+        where = "it cannot be reached, or is waiting for other agents"
         return f"Round {notice.round} waits for the coordinator: {where}."
     start = f"Round {notice.round} waits for {_names(notice.missing, session)}"
     if not notice.needed:
-        return f"{start}. It goes on without them at its deadline."
+        return f"{start}. It continues without them at its deadline."
     if notice.needed == len(notice.missing):
-        return f"{start}. It cannot go on without them."
-    return f"{start}. At least {notice.needed} of them must come."
+        return f"{start}. It cannot continue without them."
+    return f"{start}. At least {notice.needed} of them must join."
 
 
 def _protected(session: Session) -> str:
-    """Say how far apart values may be for the loss to count: its maker may have chosen a tiny adjacency."""
+    """Say how far apart the protected values are. A session's author may have chosen a tiny adjacency."""
     wide = session.adjacency < session.diameter
     far = f", though they may be {near(session.diameter)} apart" if wide else ""
     return f"{near(session.adjacency)} apart{far}"

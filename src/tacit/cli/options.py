@@ -1,4 +1,4 @@
-"""Options that several verbs share: words, with the paper's letter in the help."""
+"""Options that several verbs share, with the paper's letter in the help."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _number(text: str) -> float | None:
 
 
 class Number(click.ParamType[float]):
-    """A finite number; the range is for the library to judge."""
+    """A finite number; the library checks its range."""
 
     name = "number"
 
@@ -47,7 +47,7 @@ class Number(click.ParamType[float]):
 
 
 class Whole(click.ParamType[int]):
-    """A whole number of at least `least`; 1e6 and 1_000_000 will do."""
+    """A whole number of at least `least`, written like 1000000, 1e6 or 1_000_000."""
 
     name = "integer"
 
@@ -192,7 +192,7 @@ one_adjacency_option = asked(
     adjacency={
         "default": 1.0,
         "show_default": True,
-        "help": "By how much one agent's value may differ between worlds that must look alike (δ).",
+        "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).",
     },
 )
 

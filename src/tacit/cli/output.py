@@ -22,7 +22,7 @@ _PLAIN_WIDTH = 110  # of tables that go to a file or a pipe
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a rich console that keeps to its width in a pipe and interprets nothing."""
+    """Return a rich console with a fixed width in a pipe, and without markup."""
     from rich.console import Console
 
     made = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
@@ -32,7 +32,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def emit(*parts: RenderableType) -> None:
-    """Print for people; into a file or a pipe without colours and trailing blanks."""
+    """Print for people; to a file or a pipe without colours and trailing blanks."""
     out = console()
     if out.is_terminal:
         out.print(*parts, sep="\n")
@@ -60,12 +60,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
 
 
 def print_json(answer: Any) -> None:
-    """Print valid JSON: what is not a finite number becomes null."""
+    """Print valid JSON: infinite numbers and NaN become null."""
     click.echo(json_text(answer))
 
 
 def require_writable(path: Path, force: bool) -> None:
-    """Refuse, before any work is done, a file that exists or has nowhere to be."""
+    """Refuse a file that exists or whose directory is missing, before any work is done."""
     if path.exists() and not force:
         raise FileError(f"{path} exists already: choose another --out, or pass --force to overwrite it.")
     if not path.parent.is_dir():

@@ -21,12 +21,14 @@ Example:
 @click.command(epilog=EPILOG)
 @running.common_options
 @click.option(
-    "--listen", multiple=True, help="Where neighbours connect, wss://host:port; else as the session says."
+    "--listen",
+    multiple=True,
+    help="Where neighbours connect, wss://host:port.  [default: the session's address]",
 )
 @click.option(
     "--connect",
     multiple=True,
-    help="A neighbour, wss://host:port; else those the session names. Of each edge one end connects.",
+    help="A neighbour, wss://host:port; one end of each edge connects.  [default: the session's addresses]",
 )
 @speaker_options
 def command(
@@ -34,7 +36,7 @@ def command(
 ) -> None:
     """Take part in SESSION with a private value, with neighbours instead of a coordinator.
 
-    As `tacit join` does, it says first what the session costs and refuses above the cap.
+    Like `tacit join`, it first prints the maximum loss of the session, and refuses above the cap.
     """
     from tacit.runtime.agent import Peer
     from tacit.runtime.identity.identity import Identity

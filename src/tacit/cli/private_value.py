@@ -60,9 +60,11 @@ def _text(file: Path) -> str:
 
     with file.open("rb") as source:
         status = os.fstat(source.fileno())
-        if stat.S_ISREG(status.st_mode):  # a pipe holds nothing that others could read again
+        if stat.S_ISREG(status.st_mode):  # a pipe has no mode to check, and cannot be read twice
             require_private(file, status)
-        return source.read(_MOST).decode("utf-8-sig", errors="replace")  # what is no number is refused below
+        return source.read(_MOST).decode(
+            "utf-8-sig", errors="replace"
+        )  # anything that is not a number is refused below
 
 
 def _numbers(text: str, components: int) -> float | list[float]:
@@ -74,5 +76,5 @@ def _numbers(text: str, components: int) -> float | list[float]:
     if len(numbers) != components or not all(map(math.isfinite, numbers)):
         many = f"{components} finite numbers, separated by blanks or commas"
         what = "one finite number" if components == 1 else many
-        raise InputError(f"the value must be {what}; what was given is not.")
+        raise InputError(f"the value must be {what}; the input is not.")
     return numbers[0] if components == 1 else numbers

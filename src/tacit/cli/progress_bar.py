@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for work that takes long enough to want one."""
+"""A progress bar on stderr, for work that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATIENCE = 1.0  # seconds before a bar appears
 
 @contextmanager
 def progress(what: str, unit: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function to call with (done, total); None where nobody would see a bar."""
+    """Yield a function to call with (done, total); None if stderr is not a terminal."""
     out = output.console(stderr=True)
     if not out.is_terminal:
         yield None

@@ -1,4 +1,4 @@
-"""What the long-running verbs share: options, signals, what is shown while running, exit codes."""
+"""What the long-running verbs share: options, signals, log and progress bar, exit codes."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 _OFTEN = 100
-"""What one sender can cause at will is told so often, and then whenever it has happened twice as often."""
+"""Log remotely triggered notices this many times, then only at powers of two."""
 _MEMBERS, _MEMBER_LISTS = {"who", "sender"}, {"used", "missing"}
 
 
 def common_options(command: F) -> F:
-    """Add what every long-running verb takes."""
+    """Add the options of every long-running verb."""
     existing = click.Path(exists=True, path_type=Path)
     for option in (
         options.json_option,
         click.option(
             "--timeout",
             type=options.NUMBER,
-            help="Stop after so many seconds (exit code 5).  [default: when the session expires]",
+            help="Stop after this many seconds (exit code 5).  [default: when the session expires]",
         ),
-        click.option("--pace", type=options.NUMBER, default=0.0, help="At least so many seconds per round."),
+        click.option("--pace", type=options.NUMBER, default=0.0, help="Minimum seconds per round."),
         click.option(
-            "--status", type=click.IntRange(0, 65535), help="Show /status and /metrics at this port."
+            "--status", type=click.IntRange(0, 65535), help="Serve /status and /metrics at this port."
         ),
         click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here."),
         click.option(
             "--transcript",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="Take down what an adversary could see.",
+            help="Record what an adversary could see in this file.",
         ),
         click.option(
             "--ledger",
             type=click.Path(dir_okay=False, path_type=Path),
             required=True,
-            help="What was said, durable before it is sent. Never restore it from a backup.",
+            help="File that keeps every message before it is sent. Never restore it from a backup.",
         ),
         click.option("--keys", type=existing, required=True, help="Directory of keys (tacit keys)."),
         click.argument("session_file", metavar="SESSION", type=existing),
@@ -82,7 +82,7 @@ class Options:
     timeout: float | None
 
     def require_apart(self) -> None:
-        """Refuse one file for two purposes: a log in the place of the ledger would destroy it."""
+        """Refuse one file for two purposes: a log written over the ledger would destroy it."""
         ledger = self.ledger.resolve()
         kept = [ledger, *(ledger.with_name(ledger.name + rest) for rest in (".mark", "-wal"))]
         kept += [path.resolve() for path in (self.transcript, self.log) if path is not None]
@@ -92,14 +92,14 @@ class Options:
 
 @final
 class Log:
-    """Tells what happens: a line and a bar on a terminal, JSON lines elsewhere and in the log file.
+    """Shows what happens: a line and a bar on a terminal, JSON lines elsewhere and in the log file.
 
     Nothing private is in notices, so nothing private is here.
     """
 
     def __init__(self, session: Session, path: Path | None, who: int) -> None:
         self._session, self._path = session, path
-        # Many members may log to one place: every line says whose it is.
+        # Several members may log to one place, so every line names its member.
         self._whose = {
             "session": session.name,
             "id": session.id.hex()[:16],
@@ -118,14 +118,14 @@ class Log:
             self._bar.start()
 
     def notice(self, notice: Notice) -> None:
-        """Tell of a notice."""
+        """Show and log a notice."""
         from tacit.cli.notices import progress, sentence
 
         what = as_dict(notice, self._session)
         if (shouted := _shouted(notice)) is not None:
             self._often[shouted] += 1
             what["count"] = count = self._often[shouted]
-            if count > _OFTEN and count & (count - 1):  # or whoever shouts would fill the disk
+            if count > _OFTEN and count & (count - 1):  # otherwise one sender could fill the disk
                 return
         self._write(what)
         if self._bar is not None:
@@ -135,7 +135,7 @@ class Log:
                 self._bar.console.print(line, markup=False, highlight=False)
 
     def _known(self, notice: Notice) -> bool:
-        """Whether people know already: a round went without the same agents as the one before."""
+        """Whether it is no news: the same agents are missing as in the round before."""
         from tacit.protocol.effects import RoundClosed
 
         if not isinstance(notice, RoundClosed):
@@ -144,7 +144,7 @@ class Log:
         return known
 
     def say(self, event: str, text: str) -> None:
-        """Tell of something else in one sentence."""
+        """Show and log one sentence that is not a notice."""
         self._write({"event": event, "text": text})
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
@@ -157,8 +157,8 @@ class Log:
                 self._file.write(line + "\n")
             except OSError as error:
                 raise LedgerError(
-                    f"{self._path} cannot be written ({error.strerror}), so nothing more is said; the "
-                    "ledger has it all: see to the disk and start again."
+                    f"{self._path} cannot be written ({error.strerror}), so this process stops. Nothing is "
+                    "lost: the ledger has it all. Free the disk and start again."
                 ) from None
         elif self._bar is None:
             with suppress(BrokenPipeError):
@@ -169,7 +169,7 @@ class Log:
         if self._bar is not None:
             self._bar.stop()
         if self._file is not None:
-            with suppress(OSError):  # what a full disk has not taken
+            with suppress(OSError):  # a full disk: the rest of the log is lost
                 self._file.close()
 
 
@@ -189,7 +189,7 @@ def _own_log(path: Path) -> IO[str]:
 
 
 def _shouted(notice: Notice) -> Hashable:
-    """Return what one who may connect can cause as often as it likes, and who; None for the rest."""
+    """Return kind and sender of a notice that a sender can trigger at will; None for the rest."""
     from tacit.protocol.effects import LostHistory, Refused
 
     match notice:
@@ -245,8 +245,8 @@ def drive(
 ) -> Any:
     """Run a member to its end with its log, transcript and status; return its result.
 
-    Leaves with one sentence if the session did not end within `--timeout`.
-    With the member's `sign` its transcript has what it must say itself: see `TranscriptWriter`.
+    Exits with one sentence if the session did not end within `--timeout`. `sign` is for the frames that
+    only the member's own transcript has: see `TranscriptWriter`.
     """
     from tacit.runtime.limits import leave_no_core
     from tacit.runtime.status.status import Status
@@ -260,17 +260,17 @@ def drive(
         if given.transcript is not None:
             from tacit.runtime.transcript import TranscriptWriter
 
-            # Not durable: the ledger is, and brings back at a restart what a crash may lose here.
+            # The transcript is not flushed: what a crash loses here is restored from the ledger at a restart.
             writer = TranscriptWriter(given.transcript, session, who, durable=False, sign=sign)
             takers.append(stack.enter_context(writer))
         result = run(lambda: _driven(Status(session, who), given, make, takers, log))
     if result is None:
-        leave("The session did not end in time; run the same command again to go on.", UNFINISHED)
+        leave("The session did not end in time; run the same command again to continue.", UNFINISHED)
     return result
 
 
 def _preload(given: Options) -> None:
-    """Import what would be imported later: when files have run out, a module cannot be opened any more."""
+    """Import modules early: once the process has run out of file descriptors, none can be opened."""
     if given.status is not None:
         import prometheus_client.core
         import prometheus_client.registry  # noqa: F401
@@ -303,13 +303,13 @@ async def _driven(status: Status, given: Options, make: Any, takers: list[Taker]
 
 @contextmanager
 def exits() -> Iterator[None]:
-    """Turn what ends a run into its sentence and exit code."""
+    """Turn the exceptions that end a run into a sentence and an exit code."""
     try:
         yield
     except CapExceeded as error:
         leave(f"Refused: {error}", REFUSED)
     except SessionOver:
-        raise  # `failures` has its exit code: whoever called may have something to keep first
+        raise  # `failures` turns it into an exit code; the caller may have something to save first
     except LedgerError as error:
         leave(f"Error: {error}", DISK)
     except Disputed as error:
@@ -321,17 +321,17 @@ def exits() -> Iterator[None]:
 
 
 def leave(sentence: str, code: int) -> NoReturn:
-    """Say one sentence and leave with an exit code."""
+    """Print one sentence and exit with a code."""
     click.echo(" ".join(sentence.split()), err=True)
     raise click.exceptions.Exit(code)
 
 
 class StoppedBySignal(Exception):
-    """SIGTERM, SIGINT or SIGHUP came."""
+    """SIGTERM, SIGINT or SIGHUP was received."""
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Run until done, or until a signal says to stop; what was begun is put in order then."""
+    """Run until done or until a signal arrives; then cancel the task and let it clean up."""
 
     async def guarded() -> T:
         task = asyncio.ensure_future(main())

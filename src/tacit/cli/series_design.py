@@ -1,4 +1,4 @@
-"""`tacit design --series`: what a series of means costs, and how far off each of them is."""
+"""`tacit design --series`: loss of a series of means, and the error of each mean."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ range_option = click.option(
     "--range", "span", type=Span(), help="The range of values, like 0:10; the same as --low and --high."
 )
 series_option = click.option(
-    "--series", type=options.Whole(), metavar="SLOTS", help="Design a series of so many means, not one mean."
+    "--series", type=options.Whole(), metavar="SLOTS", help="Design a series of this many means."
 )
 hides_option = click.option(
     "--hides",
     metavar="reading|window:K|step:D",
-    help="What a series hides: one reading, any K readings in a row, or a step of up to D for good.",
+    help="What a series hides: one reading, any K readings in a row, or a lasting step of up to D.",
 )
 delta_option = click.option(
     "--delta",
     type=options.NUMBER,
     default=1e-6,
     show_default=True,
-    help="How likely a series may lose more than its loss.",
+    help="Probability that the loss of a series is exceeded.",
 )
 
 
 def design_series(slots: int, hides: str | None, delta: float, question: Question) -> SeriesDesign:
-    """Answer a question about a series, refusing what it has no use for."""
+    """Answer a question about a series; refuse options that it cannot use."""
     from tacit.theory import series
 
     if hides is None:
@@ -69,7 +69,7 @@ def design_series(slots: int, hides: str | None, delta: float, question: Questio
         )
     for name in question.given():
         if name not in _TAKEN:
-            raise ParameterError(f"a series has no use for {name.replace('_', ' ')}: leave it out.", name)
+            raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)
     if question.agents is None:
         raise ParameterError("a series needs a number of agents.", "agents")
     low, high = question.span
@@ -118,9 +118,9 @@ def _notes(made: SeriesDesign) -> list[str]:
     notes = []
     if made.hides.kind == "step":
         notes.append(
-            f"A change of up to {made.hides.size:g} from some slot on, for good, is hidden. Other changes of "
-            "that height have the loss shown, for a day of 96 slots."
+            f"A lasting change of up to {made.hides.size:g} is hidden. Other changes of that height have the "
+            "loss shown, for a day of 96 slots."
         )
     if not made.keepers:
-        notes.append("Every agent adds noise of its own; with --keepers 1 or 2 the means are far closer.")
+        notes.append("Every agent adds its own noise; with --keepers 1 or 2 the means are far more accurate.")
     return notes

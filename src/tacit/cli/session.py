@@ -46,8 +46,8 @@ Example:
 def command() -> None:
     """Write a session file from a promise, or say what one promises and costs.
 
-    A session file is public, and the same for all agents and the coordinator: who has a file that
-    differs in one number is in another session. Every command takes --json.
+    A session file is public, and the same for all agents and the coordinator: a file that differs in
+    one number is another session. Every command takes --json.
     """
 
 
@@ -57,40 +57,40 @@ def command() -> None:
     "roster_path",
     type=click.Path(exists=True, path_type=Path),
     required=True,
-    help="A directory of certificates (or requests), or a file with lines of NAME KEY. Who is named "
+    help="A directory of certificates (or requests), or a file with lines of NAME KEY. The member named "
     "`coordinator` is the coordinator.",
 )
 @click.option(
     "--keepers",
     metavar="NAMES",
-    help="Members of the roster who hold masks and add the noise, like a,b. Agents must trust one of them. "
+    help="Members of the roster that hold masks and add the noise, like a,b. Agents must trust one of them. "
     "[default: none; every agent adds its own noise]",
 )
-@click.option("--name", default="session", show_default=True, help="What the session is called.")
+@click.option("--name", default="session", show_default=True, help="Name of the session.")
 @options.asked_by(
     "session",
     low={"required": True},
     high={"required": True},
     adjacency={
-        "help": "By how much one value may differ between worlds that must look alike (δ).  "
+        "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
         "[default: the whole range]"
     },
     rounds={"help": "How many rounds (T).  [default: until agents agree]"},
 )
 @click.option(
-    "--quorum", type=options.Whole(), help="Least messages a round closes with.  [default: over half]"
+    "--quorum", type=options.Whole(), help="Minimum messages to close a round.  [default: over half]"
 )
 @click.option(
     "--start",
     type=options.Whole(),
-    help="Least agents present at the start, after the start deadline.  [default: the quorum]",
+    help="Minimum agents present to start, after the start deadline.  [default: the quorum]",
 )
 @click.option(
     "--round-deadline",
     type=options.NUMBER,
     default=30.0,
     show_default=True,
-    help="Seconds until a round closes without those who are late.",
+    help="Seconds until a round closes without agents that are late.",
 )
 @click.option(
     "--start-deadline",
@@ -102,22 +102,22 @@ def command() -> None:
 @click.option(
     "--days",
     type=options.NUMBER,
-    help="Days until the session expires: nobody joins or speaks after that.  [default: 7, or twice what its "
-    "rounds can take if that is longer]",
+    help="Days until the session expires: nobody joins or sends after that.  [default: 7, or twice the "
+    "longest time its rounds can take, if that is longer]",
 )
 @click.option(
     "--repeat",
     type=options.NUMBER,
     default=1.0,
     show_default=True,
-    help="Seconds until something unanswered is said again.",
+    help="Seconds until an unanswered message is sent again.",
 )
 @click.option(
     "--address",
     "places",
     metavar="NAME=ENDPOINT",
     multiple=True,
-    help="Where a member listens, like coordinator=wss://192.0.2.1:7447; may be given again.",
+    help="Where a member listens, like coordinator=wss://192.0.2.1:7447; may be repeated.",
 )
 @click.option(
     "--out", type=options.OUT_FILE, default="session.toml", show_default=True, help="File to write."
@@ -139,10 +139,10 @@ def new(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Write the session with the best noise for what is asked, and explain it.
+    """Write a session with the best noise for a privacy or accuracy, and explain it.
 
-    Give --epsilon or --loss, or --radius. What it costs an agent, whole numbers included, is at
-    most what was asked for.
+    Give --epsilon, --loss or --radius. The loss of an agent, including the effect of rounding to whole
+    numbers, is at most the one given.
     """
     from tacit.protocol.session import Deadlines
     from tacit.runtime.identity.roster import read_roster
@@ -222,16 +222,16 @@ def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json
 @click.option(
     "--out",
     type=options.OUT_FILE,
-    help="File to write for agents that are not connected.  [default: FILE with the ending .cancelled]",
+    help="File to write for agents that are not connected.  [default: FILE with the suffix .cancelled]",
 )
 @options.json_option
 def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
-    """End a session for everyone, for good. Only its coordinator can.
+    """Cancel a session for everyone and for good. Only its coordinator can.
 
-    A coordinator that runs with these keys ends the session within seconds and tells all agents that
-    are connected. One that is started later tells those who come. The owner of an agent that hears
-    neither can use the file that is written: `tacit ledger settle LEDGER SESSION --cancellation FILE`.
-    What an agent had not said is not lost.
+    A running coordinator with these keys ends the session within seconds and tells all connected agents.
+    One that is started later tells the agents that connect. For an agent that is reached by neither, its
+    owner can use the file written here: `tacit ledger settle LEDGER SESSION --cancellation FILE`.
+    Messages that were not sent cost an agent nothing.
     """
     from tacit.files import PUBLIC, write_whole
     from tacit.runtime.identity.identity import Identity
@@ -248,7 +248,9 @@ def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
         ("id", session.id.hex()[:16], ""),
         ("cancellation", str(path), "public; for agents that are not connected"),
     ]
-    note = "A running coordinator ends it within seconds. If none runs, `tacit coordinate` tells who comes."
+    note = (
+        "A running coordinator ends it within seconds. If none runs, start `tacit coordinate` to tell agents."
+    )
     output.print_report(f"{file} is cancelled", {"Session": rows}, [note])
 
 

@@ -36,7 +36,7 @@ class Records(click.ParamType[str]):
     name = "record"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what is no record before any work is done."""
+        """Refuse an unknown record before any work is done."""
         try:
             parse_record(value)
         except (ValueError, ParameterError) as error:
@@ -81,14 +81,14 @@ def parse_record(text: str) -> Record:
     show_default=True,
     metavar="final|average|every:K|agents:I,J|everything",
     help="What to keep of each run: states at the end, the average's path, all states every K rounds, "
-    "some agents' paths, or all that happens.",
+    "some agents' paths, or everything.",
 )
 @click.option("--out", type=options.OUT_FILE, help="Keep the runs in a netCDF file, like runs.nc.")
 @options.force_option
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Cut the graph up over a Dask cluster, like tcp://host:8786.",
+    help="Split the graph over a Dask cluster, like tcp://host:8786.",
 )
 @options.json_option
 def command(
@@ -110,7 +110,7 @@ def command(
     """
     if cluster is not None and asked["graph"] is None:
         raise click.UsageError(
-            "--cluster cuts a graph up over machines, so it needs --graph; around a server a run is small "
+            "--cluster splits a graph over machines, so it needs --graph; around a server a run is small "
             "enough for one machine. Leave out --cluster, or use tacit sweep --cluster for many cells."
         )
     if out is not None:
@@ -140,16 +140,14 @@ def command(
 def _simulate(
     mechanism: Mechanism, values: FloatArray, rounds: int, cluster: str | None, how: dict[str, Any]
 ) -> xr.Dataset:
-    """Run here, or in parts on a cluster: the same numbers."""
+    """Run here, or split over a cluster; the numbers are the same."""
     from tacit.mechanism import Distributed
     from tacit.simulation import simulate, simulate_partitioned
 
     if cluster is None or not isinstance(mechanism, Distributed):
         return simulate(mechanism, values, rounds, **how)
     if not mechanism.topology.plain:
-        raise click.UsageError(
-            "--cluster counts every message of a neighbourhood the same: leave out --weights."
-        )
+        raise click.UsageError("--cluster supports only equal weights: leave out --weights.")
     return simulate_partitioned(mechanism.law, mechanism.graph, values, rounds, cluster=cluster, **how)
 
 

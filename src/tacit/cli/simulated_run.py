@@ -1,4 +1,4 @@
-"""One simulated session with all that is promised of it: for the demo and its figure."""
+"""One simulated session with its promise, for figures."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def play(
 
 
 def settled(answer: Design) -> int:
-    """Rounds until agents agree and the noise to come moves them by a hundredth of what has been."""
+    """Rounds until agents agree and all later noise is a hundredth of the noise so far."""
     law = answer.mechanism.law
     if law.ratio is None:
         raise law.undefined("ratio", "the number of rounds until the noise has faded")

@@ -1,6 +1,6 @@
-"""An agent's own final state, for its owner: a file of mode 600, written only if it was asked for.
+"""An agent's final state, for its owner: a file of mode 600, written only with --state-file.
 
-The state and the public feedback lead back to the value, so neither standard output nor a log has it.
+The value can be computed from the state and the public feedback, so neither standard output nor a log has it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK = "tacit_state"
 
 
 def require_writable(path: Path) -> None:
-    """Refuse, before anyone is contacted, a file that cannot be written or is not ours to replace."""
+    """Refuse a file that cannot be written, or that tacit did not write, before connecting."""
     if path.is_symlink() or (path.exists() and not _ours(path)):
         raise InputError(f"{path} exists and is not a state file of tacit: choose another file.")
     if not path.absolute().parent.is_dir():
@@ -28,7 +28,7 @@ def require_writable(path: Path) -> None:
 
 
 def write(path: Path, session: Session, result: AgentResult, *, over_before: bool = False) -> None:
-    """Write where an agent's state ended, and whether its value was off the range."""
+    """Write an agent's last state, and whether its value was clamped."""
     from tacit.files import write_whole
 
     what: dict[str, Any] = {_MARK: 1, "agent": result.agent, "session": session.id.hex()}

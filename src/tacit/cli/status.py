@@ -1,4 +1,4 @@
-"""`tacit status`: where a running member is."""
+"""`tacit status`: the progress of a running member."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("where", metavar="URL_OR_PORT")
-@click.option("--watch", is_flag=True, help="Show it again and again until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Update until Ctrl-C.")
 @click.option(
-    "--every", type=options.NUMBER, default=1.0, show_default=True, help="Seconds between two looks."
+    "--every", type=options.NUMBER, default=1.0, show_default=True, help="Seconds between two updates."
 )
 @options.json_option
 def command(*, where: str, watch: bool, every: float, as_json: bool) -> None:
-    """Show where a running coordinator, agent or peer is: round, who is late, loss, feedback.
+    """Show the progress of a running coordinator, agent or peer: round, who is late, loss, feedback.
 
-    It answers where it was started with a status port. Nothing private is shown. Exit codes: 0 shown,
-    2 there is no answer.
+    The member must have been started with --status. Nothing private is shown. Exit codes: 0 shown,
+    2 no answer.
     """
     if not (math.isfinite(every) and 0.1 <= every <= 86400):
         raise click.BadParameter(f"must be from 0.1 to 86400 seconds, got {every}.", param_hint="--every")
@@ -97,7 +97,7 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found.get("equivocations"):
         rows.append(("equivocated", _few(sorted({str(one.get("sender")) for one in found["equivocations"]}))))
     if found.get("lost_history"):
-        rows.append(("history", "others are ahead of this ledger: it is not the newest"))
+        rows.append(("history", "others have more rounds than this ledger: it is not the newest"))
     if found.get("loss"):
         loss = found["loss"]
         parts = [f"{up(loss[name])} {name}" for name in ("spent", "planned", "cap") if name in loss]
@@ -117,9 +117,7 @@ def _network(found: dict[str, Any], now: float) -> list[tuple[str, str]]:
         rows.append(("last heard", f"{max(0.0, now - found['heard']):.0f} s ago"))
     if found.get("certificate_expires") is not None:
         left = found["certificate_expires"] - now
-        rows.append(
-            ("certificate", f"counts for {left / 86400:.1f} more days" if left > 0 else "has expired")
-        )
+        rows.append(("certificate", f"valid for {left / 86400:.1f} more days" if left > 0 else "has expired"))
     if found.get("trouble"):
         rows.append(("trouble", str(found["trouble"])))
     return rows

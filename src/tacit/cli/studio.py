@@ -20,7 +20,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--host", default="127.0.0.1", show_default=True, help="An address of this machine.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any that is free."
+    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any free port."
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @options.json_option
@@ -28,8 +28,8 @@ Examples:
 def command(ctx: click.Context, *, host: str, port: int, no_browser: bool, as_json: bool) -> None:
     """Plan, compare and watch in a browser; follow a running session.
 
-    Everything runs on this machine and nothing is loaded from elsewhere. Only this machine can open
-    it, unless --host says otherwise: then whoever reaches that address can, without a password.
+    Everything runs on this machine and nothing is loaded from elsewhere. Only this machine can open it,
+    unless --host gives another address: then everyone who reaches that address can, without a password.
     """
     import nicegui  # noqa: F401  # before what comes with it: this is the name of what is missing
 
@@ -45,7 +45,7 @@ def command(ctx: click.Context, *, host: str, port: int, no_browser: bool, as_js
         else:
             click.echo(f"The studio is at {where} (Ctrl-C to close).")
         if not is_loopback(host):
-            click.echo(f"Whoever can reach {host} can open it: there is no password.", err=True)
+            click.echo(f"Everyone who can reach {host} can open it: there is no password.", err=True)
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=[where], daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""`tacit sweep`: simulate a grid of parameters, and go on where it stopped."""
+"""`tacit sweep`: simulate a grid of parameters; a stopped sweep can resume."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Names(click.ParamType[tuple[str, ...]]):
         """Split the list and refuse empty names."""
         names = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
         if not all(names):
-            self.fail("there is an empty name in it.", param, ctx)
+            self.fail("the list contains an empty name.", param, ctx)
         return names
 
 
 def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options.F], options.F]:
-    """Return an option whose value is a list, from commas or from repeating it."""
+    """Return an option that takes a list, with commas or by repeating it."""
     return click.option(f"--{name}", type=kind, multiple=True, help=text)
 
 
@@ -63,7 +63,7 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
     type=click.Choice(["engine", "outcome"]),
     default="engine",
     show_default=True,
-    help="Simulate all agents, or sample what they agree on, at the same cost for any number.",
+    help="engine simulates all agents; outcome samples only their result, at the same cost for any number.",
 )
 @click.option(
     "--values",
@@ -71,7 +71,7 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
     metavar="FILE|uniform:LO:HI",
     default="uniform:0:1",
     show_default=True,
-    help="Initial values (θ). Of a file only a hash is kept.",
+    help="Initial values (θ). Of a file, only a hash is stored.",
 )
 @options.failure_option
 @options.seed_option
@@ -80,12 +80,12 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
     type=options.OUT_FILE,
     default="sweep.jsonl",
     show_default=True,
-    help="Results, a line per cell; the same command goes on with an unfinished file.",
+    help="Results, a line per cell; the same command continues an unfinished file.",
 )
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler, like tcp://host:8786.")
 @options.json_option
 def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
-    """Simulate every combination of parameters, and go on where an earlier call stopped.
+    """Simulate every combination of parameters; continue where an earlier call stopped.
 
     Lists are comma-separated; every combination is a cell of the grid. Give --mixing, and --epsilon
     or --noise with --decay.
@@ -93,7 +93,7 @@ def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
     grid = {name: _flat(asked.pop(name)) for name in _AXES}
     output.require_writable(out, force=True)
     click.get_current_context().meta[ON_STOP] = (
-        f"Stopped. What is finished is kept in {out}: repeat the command to go on."
+        f"Stopped. Finished cells are in {out}: repeat the command to continue."
     )
     from tacit.simulation import sweep
 
@@ -118,7 +118,7 @@ def _flat(lists: tuple[tuple[Any, ...], ...]) -> list[Any]:
 
 
 def _values(source: str, agents: list[int], seed: int) -> Any:
-    """Return made-up values as the sweep's own words, or those of a file."""
+    """Return a name for made-up values, as the sweep takes it, or the values of a file."""
     if made_up_spread(source) is not None:
         return f"{source}:{seed}"
     return read_values(source, agents[0] if agents else None, seed)
@@ -173,5 +173,5 @@ def _print(rows: list[dict[str, Any]], found: xr.Dataset) -> None:
     ]
     runs, b = found.attrs["runs"], found.attrs["failure_probability"]
     cells_of = "1 cell of" if len(rows) == 1 else f"{len(rows)} cells of"
-    title = f"{cells_of} {runs} runs; {b:g} of them may be outside the radius"
+    title = f"{cells_of} {runs} runs; a run is outside the radius with probability {b:g}"
     output.print_table([*shown, *(heading for heading, _ in measured.values())], table, title=title)

@@ -28,9 +28,9 @@ values_option = click.option(
 
 
 def read_values(source: str, n: int | None, seed: int) -> FloatArray:
-    """Return one value or vector per agent; for as many as a file has if `n` is None.
+    """Return one value or vector per agent; if `n` is None, as many as the file has.
 
-    No message ever holds a value from a file, only the line where something is wrong.
+    Errors name the line of a file that is wrong, and never contain a value.
     """
     made_up = made_up_range(source)
     values = _from_file(Path(source)) if made_up is None else _made_up(*made_up, n or 1, seed)
@@ -64,7 +64,7 @@ def made_up_range(source: str) -> tuple[float, float] | None:
 def _made_up(low: float, high: float, n: int, seed: int) -> FloatArray:
     import numpy as np
 
-    # A stream of its own: the noise comes from the same seed.
+    # A separate stream, because the noise uses the same seed.
     return np.random.default_rng([seed, 0x7AC17]).uniform(low, high, n)
 
 

@@ -1,4 +1,4 @@
-"""`tacit verify`: judge a session from its transcripts, without any secret."""
+"""`tacit verify`: check a session from its transcripts, without any secret."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tacit.cli import options, output
 from tacit.files import whole_file
 
 EXIT_CODES = {"sound": 0, "unsound": 1, "unchecked": 7}
-"""One for each verdict."""
+"""Exit code of each verdict."""
 
 EPILOG = """\b
 Examples:
@@ -28,11 +28,13 @@ Examples:
     "--session",
     "session_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The session file that was agreed on; otherwise compare the id yourself.",
+    help="The agreed session file. Without it, compare the session's id yourself.",
 )
-@click.option("--running", is_flag=True, help="Accept that the last rounds are missing: the session goes on.")
+@click.option(
+    "--running", is_flag=True, help="The session is still running: accept that its last rounds are missing."
+)
 @options.failure_option
-@click.option("--agent", metavar="NAME", help="How accurate this agent's own result is.")
+@click.option("--agent", metavar="NAME", help="Show the accuracy of this agent's own state.")
 @click.option("--merge", type=options.OUT_FILE, help="Also write all transcripts as one file.")
 @options.force_option
 @options.json_option
@@ -50,14 +52,14 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Check what everyone could see of a session: who said what, and whether it adds up.
+    """Check a session from its public transcripts: who sent what, and whether it adds up.
 
-    Signatures, order, means to the last bit, quorums, noise exponents, losses and contradictions are computed
-    anew from the public transcripts of one session. SOUND means that every mean was recomputed from signed
-    messages. UNCHECKED means that messages are missing for that, and says which; then no accuracy is shown.
-    The coordinator's transcript has all messages; one agent's alone does not. A transcript brings its own
-    roster: with --session it must be the one that was agreed on. Exit codes: 0 sound, 1 something is wrong,
-    2 the input cannot be read, 7 unchecked.
+    Signatures, order, means to the last bit, quorums, noise exponents, losses and contradictions are
+    recomputed from the transcripts of one session. SOUND means that every mean was recomputed from signed
+    messages. UNCHECKED means that messages are missing, and lists them; then no accuracy is shown. The
+    coordinator's transcript has all messages; a single agent's does not. A transcript contains its own
+    roster; --session requires it to be the agreed one. Exit codes: 0 sound, 1 something is wrong, 2 the
+    input cannot be read, 7 unchecked.
     """
     from tacit.runtime.session.file import read_session
     from tacit.runtime.verify.verdict import verify

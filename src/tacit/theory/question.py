@@ -44,7 +44,7 @@ R = TypeVar("R")
 @final
 @dataclass(frozen=True)
 class Asked:
-    """How a field of a question is read, and what it says about itself.
+    """How a field of a question is read, and its help text.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def _asked(kind: str, verbs: str, text: str, default: Any = None) -> Any:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question about private averaging, as it was asked. None is what is left open, or to its default.
+    """A question about private averaging. A field that is None is open, or takes its default.
 
     Two kinds of question share these fields. With `mixing`, `noise` and `decay` the question is what they
     promise (`mechanism`). With two or more of privacy (`epsilon` or `loss`), accuracy (`radius`) and size
@@ -106,7 +106,7 @@ class Question:
     keepers: int = _asked(
         "count",
         "analyze design simulate studio",
-        "Number of keepers that add the noise, of which agents trust one; 0: every agent adds its own.",
+        "Number of keepers that add the noise; agents trust one of them. 0: every agent adds its own noise.",
         0,
     )
     epsilon: float | None = _asked("positive", "design session studio", "Privacy per unit of adjacency (ε).")
@@ -121,7 +121,7 @@ class Question:
     failure_probability: float | None = _asked(
         "probability",
         "analyze design simulate session studio",
-        "How often the radius may be missed, in (0, 1) (b).",
+        "Probability that the radius is missed, in (0, 1) (b).",
         0.05,
     )
     mixing: PerAgent | None = _asked(
@@ -143,7 +143,7 @@ class Question:
     weights: Any = _asked(
         "weights",
         "analyze audit design simulate session",
-        "On a graph: whose message counts how much. closed (all neighbours and the agent alike), metropolis "
+        "On a graph: weights of the messages. closed (all neighbours and the agent alike), metropolis "
         "(the true average), edges (the graph's edge weights), or a file with lines of AGENT HEARD WEIGHT.  "
         "[default: edges if the graph has weights, else closed]",
     )
@@ -153,13 +153,13 @@ class Question:
         "Aim at the true average: one mixing for all, and on a graph Metropolis weights.",
         False,
     )
-    low: float | None = _asked("number", "analyze design session studio", "No value is below this.")
-    high: float | None = _asked("number", "analyze design session studio", "No value is above this.")
+    low: float | None = _asked("number", "analyze design session studio", "Smallest possible value.")
+    high: float | None = _asked("number", "analyze design session studio", "Largest possible value.")
     components: int = _asked("whole", "analyze design session studio", "How many numbers a value has.", 1)
     adjacency: float | None = _asked(
         "positive",
         "analyze design simulate session studio",
-        "By how much one agent's value may differ between worlds that must look alike (δ).  "
+        "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
         "[default: 1, or the whole range if --low and --high are given]",
     )
     spread: float | None = _asked(
@@ -170,7 +170,7 @@ class Question:
     rounds: int | None = _asked(
         "whole",
         "analyze design simulate session studio",
-        "Run so many rounds; without it, guarantees cover an endless run (T).",
+        "Number of rounds (T); without it, guarantees cover an endless run.",
     )
     tolerance: float | None = _asked(
         "positive",

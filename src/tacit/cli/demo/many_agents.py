@@ -1,6 +1,7 @@
-"""Many agents in one process, for demos with more agents than a machine has room for processes.
+"""Many agents in one process, for demos with more agents than a machine can run as processes.
 
-``FOLDER CAP NAME...``, as `tacit.cli.demo.processes` lays it out. It shows how the library is used, too.
+Its arguments are ``FOLDER CAP NAME...``; `tacit.cli.demo.processes` makes the folder. It is also an example
+of how to use the library.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tacit.runtime.transport.websocket import to_dial
 from tacit.runtime.workers import in_worker
 
 _AT_ONCE = 64
-"""So many ledgers and connections are opened at the same time."""
+"""How many ledgers and connections are opened at the same time."""
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
     try:
         with running.exits():
             session = read_session(Path(folder) / "session.toml")
-            # A ledger, a place to listen at, and perhaps both ends of the connection to each neighbour.
+            # A ledger, a listening socket, and possibly both ends of the connection to each neighbour.
             each = LEDGER_FILES + 1 + max(2 * len(session.neighbours(session.index(name))) for name in names)
             require_files(len(names) * each, f"{len(names):,} agents in one process")
             running.run(lambda: _all(session, Path(folder), float(cap), names))
@@ -61,7 +62,7 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
             await member.__aenter__()
         try:
             result = await member.result()
-        except SessionOver as over:  # this process was killed after that agent's end
+        except SessionOver as over:  # the agent had finished before this process was killed
             result = over.result
         finally:
             await member.__aexit__(*sys.exc_info())

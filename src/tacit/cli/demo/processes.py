@@ -1,7 +1,7 @@
-"""A session's members as processes of this machine: for the demo and for tests with real faults.
+"""A session's members as processes on this machine: for the demo and for tests with real faults.
 
-Everything lives in one folder, closed to others: keys, values, ledgers, logs and results. That is only right
-where all of it is made up: real agents keep these on their own machines.
+Keys, values, ledgers, logs and results of all members are in one folder that others cannot read. That is
+acceptable only because all of it is made up: real agents keep these on their own machines.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MANY = (sys.executable, "-c", "from tacit.cli.demo.many_agents import main; mai
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback address that nobody uses."""
+    """Return free ports of the loopback address."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -55,7 +55,7 @@ def make_roster(folder: Path, names: Sequence[str], *, graph: bool) -> Roster:
 
 
 def make_addresses(session: Session) -> dict[str, str]:
-    """Give everyone who listens a port of the loopback address."""
+    """Give every member that listens a port of the loopback address."""
     names = [COORDINATOR] if session.topology == "server" else [member.name for member in session.roster]
     return {name: f"wss://127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
 
@@ -96,7 +96,7 @@ class Processes:
 
     @property
     def units(self) -> list[str]:
-        """What is started: coordinator and keepers if there are any, then agents, or the first of a few."""
+        """The processes: coordinator, keepers, and agents (the first of each group that shares one)."""
         names = [member.name for member in self.session.roster]
         first = [COORDINATOR] if self.session.topology == "server" else []
         return first + self.keepers + names[:: self.together]
@@ -107,7 +107,7 @@ class Processes:
         return [keeper.name for keeper in self.session.keepers]
 
     def members(self, unit: str) -> list[str]:
-        """Return who is in one process."""
+        """Return the members that run in one process."""
         if unit == COORDINATOR or unit in self.keepers:
             return [unit]
         names = [member.name for member in self.session.roster]
@@ -119,7 +119,7 @@ class Processes:
         return self.folder / f"{name}.{kind}"
 
     def command(self, unit: str) -> list[str]:
-        """Return the command that starts, and starts again, a process."""
+        """Return the command that starts or restarts a process."""
         keeps = unit in self.keepers
         if unit != COORDINATOR and not keeps and self.together > 1:
             return [*_MANY, str(self.folder), repr(self.cap), *self.members(unit)]
@@ -170,7 +170,7 @@ class Processes:
         self.processes[unit].wait()
 
     def stop_all(self, seconds: float = 5.0) -> None:
-        """Ask all to stop, and kill who does not."""
+        """Ask all processes to stop, and kill those that do not."""
         for unit, process in self.processes.items():
             if process.poll() is None:
                 self.signal(unit, signal.SIGTERM)
@@ -185,11 +185,11 @@ class Processes:
 
     @property
     def running(self) -> list[str]:
-        """Who has not ended."""
+        """The processes that have not ended."""
         return [unit for unit, process in self.processes.items() if process.poll() is None]
 
     def require_healthy(self) -> None:
-        """Raise what a member that failed has said."""
+        """Raise an error with the last words of a member that failed."""
         for unit, process in self.processes.items():
             if process.poll() not in (None, 0, OVER, -signal.SIGKILL):
                 said = self.path(unit, "errors").read_text(encoding="utf-8", errors="replace").strip()
@@ -197,20 +197,22 @@ class Processes:
                 raise TacitError(f"{unit} ended with exit code {process.returncode} and said: {last}")
 
     def results(self) -> dict[str, Any]:
-        """Return what each agent printed at its end, and its own state, which only a demo may look at."""
+        """Return what each agent printed at its end, and its private state, which only a demo may read."""
         agents = [unit for unit in self.units if unit != COORDINATOR and unit not in self.keepers]
         names = [name for unit in agents for name in self.members(unit)]
         return {name: self.result(name) for name in names}
 
     def result(self, name: str) -> dict[str, Any]:
-        """Return what one agent printed at its end, and its own state."""
-        printed = self.path(name, "result").read_text(encoding="utf-8")  # nothing if it was over before
+        """Return what one agent printed at its end, and its private state."""
+        printed = self.path(name, "result").read_text(
+            encoding="utf-8"
+        )  # empty if the session was over before
         return {**json.loads(printed or "{}"), **states.read(self.path(name, "state"))}
 
 
 @final
 class Tail:
-    """Reads the whole lines that were added to a file of JSON lines since the last time."""
+    """Reads the complete lines that were added to a file of JSON lines since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._place = path, 0

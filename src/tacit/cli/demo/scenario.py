@@ -1,4 +1,4 @@
-"""The demo's plot: who is started, who is killed when, and what is read off at the end."""
+"""The demo's script: who is started, who is killed when, and what is read at the end."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 _BACK_AFTER = 0.5  # seconds a killed process stays dead
 _PATIENCE = 300.0
-_PACE, _SHOW = 0.25, 5.0  # seconds a round, and all of them, should take to be followed
+_PACE, _SHOW = 0.25, 5.0  # seconds that one round and the whole demo should take, so that people can follow
 _MOST_PROCESSES, _SHARED_PROCESSES = 100, 4
-_ANY = 1000 * (HIGH - LOW)  # no agreement is asked for
+_ANY = 1000 * (HIGH - LOW)  # a tolerance that is always met: no agreement required
 _MOST_ROUNDS = 150  # a ring of 50 needs thousands to agree: too long for a demo
 
 
 @dataclass(frozen=True)
 class Happening:
-    """What happened: a round that is over, or an event."""
+    """A finished round, or an event."""
 
     round: int = 0
     feedback: float | None = None
@@ -107,7 +107,7 @@ class Scenario:
             keepers=kept,
         )
         write_session(session, folder / "session.toml", addresses=make_addresses(session))
-        # Made-up values only: the noise is drawn by the agents, and nobody can seed it.
+        # The seed makes only the values. The agents draw the noise, which cannot be seeded.
         values = np.random.default_rng(seed).uniform(LOW, HIGH, agents).tolist()
         if processes is None and graph is None and agents > _MOST_PROCESSES:
             processes = _SHARED_PROCESSES
@@ -124,7 +124,7 @@ class Scenario:
 
     @property
     def loss(self) -> float:
-        """What the session costs an agent at most."""
+        """Upper bound on an agent's loss in the session."""
         return self.session.promise().loss
 
     @property
@@ -137,7 +137,7 @@ class Scenario:
     # ---- running ------------------------------------------------------------------------------------
 
     def play(self) -> Iterator[Happening]:
-        """Start all, do the damage, and yield what happens until all have ended."""
+        """Start all, kill some, and yield what happens until all have ended."""
         try:
             self.processes.start_all()
             follow = self._server_rounds() if self.session.topology == "server" else self._graph_rounds()
@@ -193,7 +193,7 @@ class Scenario:
                     heard[line["round"]] = float(self.session.lattice.value(line["y"]))
             for event in told:
                 t = event["round"]
-                if t not in shown:  # a restarted coordinator may say it again
+                if t not in shown:  # a restarted coordinator may repeat it
                     shown.add(t)
                     yield Happening(
                         t + 1, heard.get(t), f"{len(event['used'])}/{self.session.n}", self._epsilon(t + 1)
@@ -245,7 +245,7 @@ class Scenario:
         return [self.processes.path(unit, "transcript") for unit in units]
 
     def result(self) -> dict[str, Any]:
-        """Return what the session led to, beside what was promised."""
+        """Return the result of the session, beside the promise."""
         final = [self.final[name]["value"] for name in self.processes.values]
         mean = float(np.mean(final))
         agreed = self.session.clamp(mean)
@@ -281,7 +281,7 @@ class Scenario:
         return float((self.session.exchanges - 1) / max(closed[-1] - closed[0], 1e-3))
 
     def keep(self, out: Path) -> dict[str, Path]:
-        """Write what may be seen: the session, its transcript, and the picture of made-up values.
+        """Write what is public: the session, its transcript, and a picture of the made-up values.
 
         Without the extra ``plots`` there is no picture.
         """
@@ -316,7 +316,7 @@ class Scenario:
             merge(transcripts, path)
 
     def _history(self, out: Path) -> History:
-        """Return what happened, with the agents' states, which only the demo may read: it made them up."""
+        """Return the history with the agents' private states; the demo may read them, as they are made up."""
         from tacit.history import Private, read_history
 
         theta = np.stack([self._states(name) for name in self.processes.values], axis=1)

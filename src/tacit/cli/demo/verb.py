@@ -1,4 +1,4 @@
-"""`tacit demo`: real agents over mutual TLS on this machine, killed half-way, and what came of it."""
+"""`tacit demo`: real agents over mutual TLS on this machine, killed half-way and resumed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ LOW, HIGH, UNIT = 15.0, 25.0, "°C"
 _STRIP = 41  # characters that the span of values takes
 _MOST_LINES = 40
 _NOISE_IS_REAL = (
-    "The values are made up and follow from the seed. The noise is real: exact, cryptographic, "
-    "never the same."
+    "The values are made up and follow from the seed. The noise is real: exact, from the operating "
+    "system's random source, different in every run."
 )
 
 
@@ -50,15 +50,20 @@ _NOISE_IS_REAL = (
 )
 @click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy per °C (ε).")
 @click.option("--mixing", type=options.NUMBER, default=0.5, show_default=True, help="Mixing (σ).")
-@click.option("--rounds", type=options.Whole(1), help="How many; until they agree, or 150, unless given.")
 @click.option(
-    "--faults/--no-faults", default=True, help="Kill an agent, a keeper and the coordinator, or not."
+    "--rounds", type=options.Whole(1), help="Number of rounds.  [default: until they agree, at most 150]"
 )
-@click.option("--pace", type=options.NUMBER, help="Seconds per round, at least; slow enough to follow.")
+@click.option(
+    "--faults/--no-faults", default=True, help="Whether to kill an agent, a keeper and the coordinator."
+)
+@click.option(
+    "--pace", type=options.NUMBER, help="Minimum seconds per round.  [default: slow enough to follow]"
+)
 @click.option(
     "--processes",
     type=options.Whole(1),
-    help="Share so few processes; unless given one per agent, or 4 for more than 100 around a server.",
+    help="Number of processes that agents share.  [default: one per agent, or 4 for more than 100 around a "
+    "server]",
 )
 @options.seed_option
 @click.option(
@@ -70,11 +75,11 @@ _NOISE_IS_REAL = (
 )
 @options.json_option
 def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
-    """Let agents agree on the average of temperatures they keep to themselves, over a real network.
+    """Let agents agree on the average of their private temperatures, over a real network.
 
-    Makes keys and a session, starts a coordinator and every agent as a process of its own, connected by
-    mutual TLS on this machine, kills one agent and the coordinator half-way (kill -9) and lets them resume.
-    Then it shows what came of it beside what was promised, and verifies the transcript.
+    The demo makes keys and a session, and starts a coordinator and every agent as its own process,
+    connected by mutual TLS on this machine. Half-way it kills one agent and the coordinator (kill -9) and
+    restarts them. Then it compares the result with the promise and verifies the transcript.
     """
     from tacit.cli.demo.scenario import Scenario
 
@@ -82,7 +87,7 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
     _end_in_order()
     try:
         scenario = Scenario.prepare(folder, agents, **asked)
-        out.mkdir(parents=True, exist_ok=True)  # before the run, so that it is not run for nothing
+        out.mkdir(parents=True, exist_ok=True)  # before the run: a failure here must not waste it
         if not as_json:
             _introduce(scenario)
         _watch(scenario, quiet=as_json)
@@ -97,7 +102,7 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
 
 
 def _end_in_order() -> None:
-    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does: nobody is left running, nothing private behind."""
+    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does: stop all processes, remove what is private."""
 
     def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
@@ -120,19 +125,19 @@ def _introduce(scenario: Scenario) -> None:
         f"\nNetwork   {session.n:,} agents and {where}, {len(scenario.processes.units):,} processes, mutual "
         f"TLS on loopback\nAsked     epsilon {up(made.epsilon)} per {UNIT}, mixing {mixing}\n"
         f"Designed  noise {noise}, decay {decay}, {session.rounds} rounds\n"
-        f"Promised  within {up(made.radius)} {UNIT} of the true average, but for probability "
-        f"{near(made.failure_probability)}\n"
-        f"Costs     each agent at most {up(scenario.loss)} for values that differ by "
+        f"Promised  within {up(made.radius)} {UNIT} of the true average with "
+        f"{near(100 * (1 - made.failure_probability))}% probability\n"
+        f"Costs     each agent a loss of at most {up(scenario.loss)} for values that differ by "
         f"{near(session.adjacency)} {UNIT}; its cap is {near(scenario.processes.cap)}\n"
     )
     if scenario.needed > session.rounds:
         told += f"Note      this graph needs {scenario.needed:,} rounds to agree; the demo stops before\n"
-    who = f"{session.n:,} agents agree on the average of temperatures they keep to themselves."
+    who = f"{session.n:,} agents agree on the average of their private temperatures."
     output.emit(Text(who, style="bold"), Text(_NOISE_IS_REAL, style="yellow"), Text(told))
 
 
 def _watch(scenario: Scenario, *, quiet: bool) -> None:
-    """Run it; show the rounds as they pass on a terminal, and all at once elsewhere."""
+    """Run it. On a terminal show the rounds as they pass, elsewhere all at the end."""
     from rich.live import Live
 
     lines: list[Happening] = []
@@ -181,7 +186,7 @@ def scale(target: float) -> str:
 
 
 def strip(states: list[float]) -> str:
-    """Draw where the agents are: · for one, : for a few, # for many in one place."""
+    """Draw the agents' states on a line: · for one, : for a few, # for many in one place."""
     counts = [0] * _STRIP
     for state in states:
         counts[_place(state)] += 1
@@ -199,7 +204,7 @@ def _conclude(scenario: Scenario, found: dict[str, Any], files: dict[str, Path])
     agree = f"all {found['agents']:,} agents within {apart}"
     agree += "; clamped to the range" if found["clamped"] else ""
     kept = found["error"] <= found["radius"]
-    verdict = "kept" if kept else f"missed: it may be, with probability {found['failure_probability']:g}"
+    verdict = "kept" if kept else f"missed, which has probability {found['failure_probability']:g}"
     sections: dict[str, list[output.Line]] = {
         "Result": [
             ("true average", f"{found['average']:.4f}", f"of the made-up values, in {UNIT}"),
@@ -208,7 +213,7 @@ def _conclude(scenario: Scenario, found: dict[str, Any], files: dict[str, Path])
         ],
         "Privacy": [
             ("epsilon", up(found["epsilon"]), f"ε per {UNIT}, for these rounds"),
-            ("loss", up(found["loss"]), "the most that any agent's own ledger says it lost"),
+            ("loss", up(found["loss"]), "the largest loss in any agent's ledger"),
         ],
         "Transcript": _verdict_rows(found["transcript"]),
         "Files": [
@@ -222,7 +227,7 @@ def _conclude(scenario: Scenario, found: dict[str, Any], files: dict[str, Path])
         ],
     }
     click.echo()
-    output.print_report("What came of it", sections)
+    output.print_report("The session is over", sections)
     title = "Each agent, in made-up " + UNIT
     output.print_table(("agent", "started", "ended") * 4, _endings(scenario, found["final"]), title=title)
 
@@ -234,7 +239,7 @@ def _picture_row(files: dict[str, Path]) -> output.Line:
 
 
 def _verdict_rows(verdict: dict[str, Any]) -> list[output.Line]:
-    what = "signatures, order, means to the last bit, losses; nobody said two things at once"
+    what = "signatures, order, means to the last bit, losses, no contradictions"
     rows: list[output.Line] = [("verdict", "sound" if verdict["sound"] else "NOT SOUND", what)]
     rows += [("means", f"{verdict['means']:,}", "recomputed from the signed messages, and right")]
     if verdict["radius"] is not None:
@@ -247,7 +252,7 @@ def _verdict_rows(verdict: dict[str, Any]) -> list[output.Line]:
 
 
 def _endings(scenario: Scenario, final: list[float]) -> list[list[str]]:
-    """Return where each agent started and ended, four agents to a row, the first forty at most."""
+    """Return the first and last state of at most forty agents, four agents to a row."""
     pairs = list(zip(scenario.values, scenario.session.clamp(final), strict=True))[:40]
     cells = [[f"{i}", f"{start:.3f}", f"{end:.3f}"] for i, (start, end) in enumerate(pairs)]
     rows = -(-len(cells) // 4)
