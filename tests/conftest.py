@@ -20,7 +20,10 @@ settings.register_profile("any load", deadline=None, derandomize="CI" in os.envi
 settings.load_profile("any load")
 
 HERE = Path(__file__).resolve().parent
-LONGEST = ("test_docs.py", "studio", "simulation", "end_to_end")
+KERNELS = "tests/simulation/test_engine.py"
+"""Uses all kernels: compiled by one worker at the beginning, they are read by the others later."""
+
+FIRST = (KERNELS, "tests/test_docs.py", "tests/end_to_end/", "tests/studio/", "tests/simulation/")
 """Where most of the time goes: these begin first, so that no worker is left alone with one at the end."""
 
 SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b')
@@ -37,7 +40,7 @@ def together(file):
     """Say with which other tests those of a module stay on one worker; None for each on its own."""
     if file.startswith("tests/examples/"):
         return "tests/examples"  # its fixtures are for all of them
-    return file if SHARES.search((HERE.parent / file).read_text()) else None
+    return file if file == KERNELS or SHARES.search((HERE.parent / file).read_text()) else None
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -65,7 +68,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if starts_something(item.path):
             item.add_marker(pytest.mark.concurrent)
-    items.sort(key=lambda item: item.path.relative_to(HERE).parts[0] not in LONGEST)
+    items.sort(key=lambda item: [not item.nodeid.startswith(first) for first in FIRST])
 
 
 def pytest_xdist_auto_num_workers():
