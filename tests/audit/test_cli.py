@@ -7,8 +7,9 @@ from click.testing import CliRunner
 
 from tacit import ClientServer, Fading
 from tacit.audit import BROKEN, Simulated, broken, write_folder
+from tacit.audit.conspiracy import KEEPER_BUGS as KNOWN_KEEPER_BUGS
 from tacit.cli import main
-from tacit.cli.audit import BUGS
+from tacit.cli.audit import BUGS, KEEPER_BUGS
 
 PAPER = ("--agents", 3, "--mixing", 0.8, "--noise", 10, "--decay", 0.6)
 SERVER = ClientServer(Fading(0.8, 10, 0.6), agents=3)
@@ -31,8 +32,9 @@ def run(tmp_path, monkeypatch):
 
 def test_names_of_bugs_are_those_of_the_library(run):
     assert tuple(BROKEN) == BUGS
+    assert tuple(KNOWN_KEEPER_BUGS) == KEEPER_BUGS
     text = run("--help").output
-    assert all(name in text.replace("-\n" + 32 * " ", "-") for name in BUGS)
+    assert all(name in text.replace("-\n" + 32 * " ", "-") for name in BUGS + KEEPER_BUGS)
 
 
 def test_a_pass_says_what_it_does_not_prove(run):
@@ -93,6 +95,17 @@ def test_graphs_one_shot_and_one_agent(run):
     assert (answer["agent"], answer["distance"]) == (2, 8.0)
 
 
+def test_keepers_are_examined_by_what_conspirators_see(run):
+    kept = (*PAPER, "--keepers", 2, "--simulated", "--sessions", 300, "--rounds", 3)
+    text = run(*kept).stdout
+    assert text.startswith("PASS: keepers (3 agents around a server with 2 keepers")
+    assert "all keepers but one" in text
+    assert "no protection at all" in text
+    answer = json.loads(run("--broken", "two-sets", *kept[-4:], "--simulated", "--json", code=1).stdout)
+    assert "one opening per update" in {f["test"] for f in answer["findings"] if f["verdict"] == "alarm"}
+    assert answer["declared"].startswith("3 agents around a server with 2 keepers")
+
+
 def test_recorded_sessions(run, tmp_path):
     good, bad = Simulated(SERVER), broken("redraw", SERVER)
     write_folder(tmp_path / "good", good([1, 2, 3.0], 4, 20, 1))
@@ -116,6 +129,12 @@ def test_recorded_sessions(run, tmp_path):
         ((*PAPER, "--failure-probability", 2), "failure probability"),
         ((*PAPER, "--distance", -1), "positive"),
         (("--broken", "reused-noise", "--agents", 1, *PAPER[2:]), "2 agents"),
+        (("--broken", "two-sets", *PAPER), "Without keepers --broken must be one of redraw"),
+        (("--broken", "redraw", *PAPER, "--keepers", 2), "With keepers --broken must be one of two-sets"),
+        ((*PAPER, "--keepers", 2, "--agent", 0), "leave --agent out"),
+        ((*PAPER, "--weights", "closed"), "weights are for a graph"),
+        (("--graph", "ring:5", *PAPER[2:], "--keepers", 2), "keepers need a server"),
+        ((*PAPER, "--keepers", 2, "--sessions", 200, "--failure-probability", 2), "failure probability"),
     ],
 )
 def test_mistakes_are_one_sentence(run, words, sentence):

@@ -10,10 +10,9 @@ from tacit.audit.conspiracy import (
     WIDTH,
     MaskedSessions,
     examine_keepers,
-    mask_findings,
-    opening_finding,
 )
 from tacit.audit.likelihood import log_likelihood_ratio
+from tacit.audit.masked_frames import mask_findings, opening_finding
 from tacit.errors import ParameterError
 
 FADING = ClientServer(Fading(sigma=0.8, c=10, q=0.6), agents=50, keepers=2)

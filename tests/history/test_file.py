@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.audit import Deployed, Simulated, read_folder, write_folder
 from tacit.errors import FileError, InputError
-from tacit.history.file import read_history, write_history
+from tacit.history.file import Declared, read_history, write_history
+from tacit.mechanism.lattice import Lattice
+from tacit.mechanism.on_lattice import OnLattice
 
 PARAMETERS = Fading(0.8, 10, 0.6)
 SERVER = ClientServer(PARAMETERS, agents=3)
@@ -254,3 +256,67 @@ def test_peers_say_whose_messages_they_used(tmp_path):
 def test_what_tacit_0_1_wrote_is_refused_by_name(tmp_path):
     with pytest.raises(FileError, match=r"tacit 0\.1"):
         read_history(write(tmp_path / "a.jsonl", header={**HEADER, "tacit_transcript": 1}))
+
+
+KEPT = {**HEADER, "keepers": ["north", "south"]}
+UNDER_MASKS = [
+    {"round": 0, "agent": 0, "update": 0},
+    {"round": 0, "closing": [0]},
+    {"round": 0, "keeper": 2},
+    {"round": 0, "keeper": 3},
+    {"round": 0, "y": 0.5, "unused": [1]},
+]
+
+
+@pytest.mark.parametrize("lattice", [False, True])
+@pytest.mark.parametrize("values", [np.arange(3.0), np.arange(6.0).reshape(3, 2)], ids=["numbers", "vectors"])
+def test_a_run_with_keepers_comes_back(tmp_path, values, lattice):
+    kept = ClientServer(PARAMETERS, agents=3, keepers=2)
+    draws = np.ones((4, 2, *values.shape[1:]))
+    if lattice:
+        on = OnLattice(kept, Lattice.fitting(PARAMETERS, 4, 0.0, 6.0))
+        run = on.run(on.start(values), draws.astype(np.int64))
+    else:
+        run = kept.execute(values, draws)
+    write_history(tmp_path / "a.jsonl", run)
+    assert '"x"' not in (tmp_path / "a.jsonl").read_text()
+    read = read_history(tmp_path / "a.jsonl")
+    assert read.mechanism.keepers == 2
+    for name in ("x", "y", "said", "rounds_of", "update", "used"):
+        assert np.array_equal(getattr(read, name), getattr(run, name)), name
+
+
+def test_what_is_under_masks_is_read_without_numbers(tmp_path):
+    read = read_history(write(tmp_path / "a.jsonl", KEPT, UNDER_MASKS))
+    assert (read.mechanism.keepers, read.y.tolist()) == (2, [0.5])
+    assert (read.said.any(), read.used.tolist()) == (False, [[True, False]])
+    declared = Declared(tmp_path / "a.jsonl", KEPT)
+    assert declared.same({**HEADER, "keepers": 2})
+    assert not declared.same(HEADER)
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "where"),
+    [
+        ({"keepers": []}, {}, "line 1"),
+        ({"keepers": [1]}, {}, "line 1"),
+        ({"keepers": True}, {}, "line 1"),
+        ({"keepers": -1}, {}, "line 1"),
+        ({"keepers": 101}, {}, "line 1"),
+        ({"topology": "graph", "edges": [[0, 1]]}, {}, "need a server"),
+        ({}, {0: {"x": 1.0}}, "line 2"),
+        ({}, {0: {"agent": 2}}, "line 2"),
+        ({}, {1: {"closing": [0, 0]}}, "line 3"),
+        ({}, {2: {"keeper": 4}}, "line 4"),
+        ({}, {2: {"keeper": 1}}, "line 4"),
+        ({}, {4: {"note": "nothing"}}, "feedback"),
+        ({}, {4: {"unused": ...}}, "whose messages"),
+    ],
+)
+def test_what_is_no_session_with_keepers_is_refused(tmp_path, header, lines, where):
+    wrong = [
+        {word: v for word, v in {**line, **lines.get(k, {})}.items() if v is not ...}
+        for k, line in enumerate(UNDER_MASKS)
+    ]
+    with pytest.raises(FileError, match=where):
+        read_history(write(tmp_path / "a.jsonl", {**KEPT, **header}, wrong))

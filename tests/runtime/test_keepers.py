@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tacit.audit import examine_files
 from tacit.errors import InputError, LedgerError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.effects import Answered, RoundClosed
@@ -23,6 +24,7 @@ from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.check import explain
 from tacit.runtime.session.file import parse_session, session_text
 from tacit.runtime.session.trust import parse_trust, read_trust, require_trusted_keeper
+from tacit.runtime.transcript import TranscriptWriter
 from tacit.testing import known_session
 
 AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120
@@ -63,13 +65,14 @@ class Live:
     def __init__(self, about, keys, folder, **values):
         self.about, self.keys, self.folder, self.where = about, keys, folder, end()
         self.values = {**VALUES, **values}
-        self.notices = {}
+        self.notices, self.transcript = {}, None
 
     def member(self, name):
         heard = self.notices.setdefault(name, [])
         common = {"ledger": self.ledger(name), "identity": self.keys[name], "watch": heard.append}
         if name == "coordinator":
-            return Coordinator(self.about, listen=self.where, **common)
+            takers = [] if self.transcript is None else [self.transcript]
+            return Coordinator(self.about, listen=self.where, takers=takers, **common)
         if name in KEEPERS:
             return Keeper(self.about, connect=self.where, **common)
         trust = {"north": self.keys["north"].public_key}
@@ -108,6 +111,20 @@ def test_a_live_session(about, keys, tmp_path, kind):
     assert live.keys_on_disk() == []
     assert [r.update for r in live.records("north", Disclosed)] == list(range(about.exchanges))
     assert [r.update for r in live.records("a0", Spoke)] == list(range(about.exchanges))
+
+
+def test_the_bytes_of_a_live_session_look_random(about, keys, tmp_path):
+    """Uniform, also in the lowest bits, and no mask is used twice: as `tacit audit TRANSCRIPT` judges."""
+    about = replace(about, components=16, mask_bytes=None)
+    live = Live(about, keys, tmp_path, **{name: [VALUES[name]] * 16 for name in AGENTS})
+    with TranscriptWriter(tmp_path / "t.jsonl", about, durable=False) as live.transcript:
+        asyncio.run(live.all())
+    report = examine_files([tmp_path / "t.jsonl"])
+    assert report.passed, report.alarms
+    verdicts = {finding.test: finding.verdict for finding in report.findings}
+    for what in ("reports", "openings"):
+        assert verdicts[f"{what}: reuse"] == verdicts[f"{what}: bits"] == "pass"
+        assert verdicts[f"{what}: from one update to the next"] == "pass"
 
 
 def test_a_keeper_is_killed_and_goes_on_where_it_was(about, keys, tmp_path):

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tacit.errors import FileError
+from tacit.errors import FileError, StateError
 from tacit.history.file import read_history
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import COORDINATOR, Closing, Key, Opening
@@ -15,6 +15,7 @@ from tacit.protocol.records import Evidence
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verify.verdict import verify
 from tacit.testing import Harness, ScriptedNoise, known_key, known_session
+from tacit.theory import influence
 
 EVERYONE = (COORDINATOR, 0, 1, 2, 3, 4)
 
@@ -84,10 +85,27 @@ def test_a_writer_goes_on_where_it_was(harness, tmp_path):
     assert written(harness, tmp_path).read_bytes() == before
 
 
+@pytest.mark.parametrize("more", [{}, {"noise_kind": "one-shot"}, {"components": 6}], ids=str)
+def test_a_transcript_is_read_as_the_history_that_its_frames_prove(tmp_path, more):
+    harness = played(**more)
+    path = written(harness, tmp_path)
+    proved, read = verify(path).history, read_history(path)
+    assert (read.mechanism.keepers, read.rounds) == (2, harness.session.exchanges)
+    for name in ("x", "y", "said", "rounds_of", "update", "exponent", "used"):
+        assert np.array_equal(getattr(read, name), getattr(proved, name)), name
+    assert np.array_equal(read.wholes.y, proved.wholes.y)
+    mine, theirs = (influence.of(history).feedback().radius(0.05) for history in (read, proved))
+    assert mine == theirs
+    with pytest.raises(StateError, match="keepers"):
+        read.of(0)
+
+
 def test_masked_messages_are_not_read_as_numbers(harness, tmp_path):
     path = written(harness, tmp_path)
     assert not any("x" in line for line in lines_of(path))
-    with pytest.raises(FileError, match="under masks"):
+    number = next(k for k, line in enumerate(lines_of(path), start=1) if line.get("agent") == 0)
+    rewritten(path, lambda line: {**line, "x": 1} if line.get("agent") == 0 else line)
+    with pytest.raises(FileError, match=f"line {number}"):
         read_history(path)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tacit.audit.likelihood import log_likelihood, log_likelihood_ratio, residuals
     from tacit.audit.measure import measure_black_box, measure_loss
     from tacit.audit.reconstruction import Posterior, Prior, reconstruct
-    from tacit.audit.recorded import examine_folder, read_folder, write_folder
+    from tacit.audit.recorded import examine_files, examine_folder, read_folder, write_folder
     from tacit.audit.report import NOT_PROVED, AuditFinding, AuditReport
     from tacit.audit.subjects import Simulated, Subject
 
@@ -39,6 +39,7 @@ __all__ = [
     "belief",
     "broken",
     "examine",
+    "examine_files",
     "examine_folder",
     "log_likelihood",
     "log_likelihood_ratio",
@@ -62,7 +63,7 @@ __getattr__, __dir__ = exports(
         "likelihood": ("log_likelihood", "log_likelihood_ratio", "residuals"),
         "reconstruction": ("Posterior", "Prior", "reconstruct"),
         "measure": ("measure_black_box", "measure_loss"),
-        "recorded": ("examine_folder", "read_folder", "write_folder"),
+        "recorded": ("examine_files", "examine_folder", "read_folder", "write_folder"),
         "report": ("NOT_PROVED", "AuditFinding", "AuditReport"),
         "subjects": ("Simulated", "Subject"),
     },

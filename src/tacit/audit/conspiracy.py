@@ -5,24 +5,24 @@ mask and every draw but those of the honest keeper. So of each update two number
 cannot compute: the agent's report X = x + mask, and the keeper's opening T = mask + z, modulo 2^w. If all
 is as declared, X − T = x − z is worth the message of the paper's agent, and every tester of such messages
 applies (`examine`). Masks and openings have rules of their own, and tests that also work on bytes of live
-sessions: `mask_findings` and `opening_finding`.
+sessions: `tacit.audit.masked_frames`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.audit.audit_plan import best_distance, default_rounds, default_starts, describe
 from tacit.audit.examination import Progress, examine
-from tacit.audit.report import AuditFinding, AuditReport
+from tacit.audit.masked_frames import mask_findings, opening_finding
+from tacit.audit.report import AuditReport
 from tacit.errors import ParameterError
 from tacit.history import History, Wholes
 from tacit.mechanism import ClientServer, Mechanism
@@ -257,64 +257,6 @@ def _seeded_draws(rng: np.random.Generator, scales: FloatArray, shape: tuple[int
     """Discrete Laplace draws: the difference of two geometric numbers. NOT private."""
     up, down = rng.standard_exponential((2, *shape)) * scales[:, None]
     return np.asarray(np.floor(up) - np.floor(down), dtype=np.int64)
-
-
-# ---- tests of masks and openings, also for bytes of live sessions --------------------------------------
-
-
-def opening_finding(openings: Sequence[Sequence[bytes | int]]) -> AuditFinding:
-    """One opening per update: all answers of a keeper to one update must be the very same bytes.
-
-    `openings` has all answers of one keeper, for each update of each session.
-    """
-    twice = sum(len(set(answers)) > 1 for answers in openings)
-    detail = f"{twice:,} of {len(openings):,} updates were opened twice" if twice else "each is"
-    return AuditFinding("one opening per update", "alarm" if twice else "pass", detail)
-
-
-def mask_findings(
-    masks: WholeArray | Sequence[Sequence[int]], width: int, failure_probability: float
-) -> list[AuditFinding]:
-    """Test masks, or masked numbers, for reuse and for bits that are not those of fair coins.
-
-    All false-alarm rates are exact or bounds. Masked numbers of live sessions do as well as masks, except
-    that a reused mask only shows where the numbers under it are equal, too.
-
-    Parameters
-    ----------
-    masks : whole numbers modulo 2^(8·width), shape (pairs, updates)
-        Of one agent and one keeper in each row.
-    width : int
-        Bytes of a number.
-    """
-    table = np.asarray(masks, dtype=object)
-    table = table.reshape(len(table), -1)
-    flat = [int(mask) for mask in table.ravel()]
-    repeats = len(flat) - len(set(flat))
-    chance = len(flat) * (len(flat) - 1) / 2 / 2.0 ** (8 * width)  # that any two of them agree
-    limit = failure_probability / 2
-    seen = f"{repeats:,} of {len(flat):,} occurred before"
-    alarm = repeats > 0 and chance <= limit
-    found = [AuditFinding("masks: reuse", "alarm" if alarm else "pass", seen, min(chance, 1.0), limit)]
-    data = b"".join(mask.to_bytes(width, "big") for mask in flat)
-    bits = np.unpackbits(np.frombuffer(data, np.uint8)).reshape(*table.shape, 8 * width)
-    looks = {
-        "masks: bits": bits.reshape(-1, 8 * width),
-        "masks: from one session to the next": bits[:-1] ^ bits[1:],
-    }
-    if table.shape[1] > 1:
-        looks["masks: from one update to the next"] = bits[:, :-1] ^ bits[:, 1:]
-    # The differences of neighbours are independent fair coins as well: masks are.
-    share = failure_probability / 2 / len(looks) / (8 * width)
-    for test, coins in looks.items():
-        ones = coins.reshape(-1, 8 * width).sum(axis=0, dtype=np.int64)
-        tossed = coins.size // (8 * width)
-        p = np.minimum(2 * binom.cdf(np.minimum(ones, tossed - ones), tossed, 0.5), 1.0)
-        worst = int(np.argmin(p))
-        detail = f"bit {worst}: {ones[worst]:,} ones of {tossed:,}"
-        odd = p[worst] <= share
-        found.append(AuditFinding(test, "alarm" if odd else "pass", detail, float(p[worst]), share))
-    return found
 
 
 # ---- the whole audit -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from tacit.arrays import FloatArray, as_states
 from tacit.audit.audit_plan import AuditPlan, describe
 from tacit.audit.examination import Progress, TranscriptPair, goodness_findings, judge_evidence
 from tacit.audit.goodness import oddities
+from tacit.audit.masked_frames import examine_masked
 from tacit.audit.reconstruction import reconstruct
 from tacit.audit.report import AuditFinding, AuditReport
 from tacit.audit.residual import noise_of
@@ -90,8 +91,18 @@ def examine_folder(
         )
     tell(0.0, "reading")
     if not parts:
+        files = sorted(where.glob("*.jsonl"))
+        if files and _with_keepers(files[0]):
+            return examine_masked(
+                files, name=where.name, adjacency=adjacency, failure_probability=failure_probability
+            )
         transcripts, values = read_folder(where)
         return _one_start(where.name, transcripts, values, adjacency, failure_probability, seeds, tell)
+    if any(_with_keepers(path) for part in parts for path in part.glob("*.jsonl")):
+        raise FileError(
+            f"{folder}: where keepers add the noise no transcript shows what an agent loses; audit one "
+            "folder of them, or keepers that you can run: `tacit audit --keepers 2`."
+        )
     (first, values), (second, others) = (read_folder(part) for part in parts)
     if values is None or others is None:
         raise FileError(f"{folder}: both folders must have {INPUTS}, or their starts are not known.")
@@ -104,6 +115,40 @@ def examine_folder(
     low_bits = first.exponent is not None
     evidence = TranscriptPair(made, first[:heads], second[:tails], values, others, low_bits)
     return judge_evidence(evidence, seeds=seeds, progress=tell, subject=where.name)
+
+
+def examine_files(
+    paths: Sequence[Path | str],
+    *,
+    adjacency: float = 1.0,
+    failure_probability: float = 1e-6,
+    seeds: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audit one transcript, or several that declare the same, from values that are not known.
+
+    Parameters
+    ----------
+    paths : sequence of paths
+        With keepers, also several members' transcripts of one session.
+    adjacency, failure_probability, seeds, progress
+        As for `examine`.
+    """
+    if not 0 < failure_probability < 1:
+        raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
+    if not paths:
+        raise FileError("there must be a transcript to audit.")
+    name = Path(paths[0]).name if len(paths) == 1 else f"{len(paths)} transcripts"
+    if _with_keepers(paths[0]):
+        return examine_masked(paths, name=name, adjacency=adjacency, failure_probability=failure_probability)
+    tell = progress or (lambda _share, _what: None)
+    declared = Declared(Path(paths[0]), LineReader(paths[0]).declared)
+    transcripts = History.stack([read_history(path, declared) for path in paths])
+    return _one_start(name, transcripts, None, adjacency, failure_probability, seeds, tell)
+
+
+def _with_keepers(path: Path | str) -> bool:
+    return Declared(Path(path), LineReader(path).declared).mechanism.keepers > 0
 
 
 def _difference(values: FloatArray, others: FloatArray) -> tuple[int, float]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from tacit.cli import options, output
 from tacit.cli.progress_bar import progress
@@ -24,25 +25,36 @@ if TYPE_CHECKING:
 ALARM = 1
 """Exit code if a test found something."""
 
-# The names of tacit.audit.BROKEN, repeated because --help must not load it; a test compares the two.
+# The names of tacit.audit.BROKEN and conspiracy.KEEPER_BUGS, repeated because --help must not load them; a
+# test compares.
 BUGS = (
     "redraw", "fades-by-round", "low-scale", "gaussian", "floating-point", "reused-noise", "raw-state",
     "larger-mixing", "smaller-mixing", "guessable-seed", "coarse-lattice", "marked-bit", "single-precision",
     "follows-neighbour", "follows-feedback",
 )  # fmt: skip
+KEEPER_BUGS = ("two-sets", "no-noise", "half-scale", "same-draw", "mask-without-update", "short-seed")
 
 _PAPER = {"agents": 3, "mixing": 0.8, "noise": 10.0, "decay": 0.6}
+_KEEPERS = 2  # that a demonstration of a keeper's bug has
 _HOUR = 3600  # seconds
 
 EPILOG = """\b
 Examples:
   tacit audit --agents 500 --mixing 0.8 --noise 10 --decay 0.6
+  tacit audit --agents 1000 --mixing 0.8 --noise 10 --decay 0.6 --keepers 2
   tacit audit --broken redraw --out audit.svg
+  tacit audit transcript.jsonl
   tacit audit --transcripts recorded/ --json
 """
 
 
 @click.command(epilog=EPILOG)
+@click.argument(
+    "files",
+    nargs=-1,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="[TRANSCRIPT]...",
+)
 @options.asked_by("audit")
 @click.option(
     "--transcripts",
@@ -52,9 +64,10 @@ Examples:
 )
 @click.option(
     "--broken",
-    type=click.Choice(BUGS),
+    type=click.Choice(BUGS + KEEPER_BUGS),
     metavar="BUG",
-    help=f"Audit a mechanism with a known bug, to see it caught: {', '.join(BUGS)}.",
+    help=f"Audit a mechanism with a known bug, to see it caught: {', '.join(BUGS)}. "
+    f"With keepers: {', '.join(KEEPER_BUGS)}.",
 )
 @click.option(
     "--simulated", is_flag=True, help="Use noise that follows from --seed, to repeat an audit exactly."
@@ -90,6 +103,7 @@ def command(
     ctx: click.Context,
     /,
     *,
+    files: tuple[Path, ...],
     transcripts: Path | None,
     out: Path | None,
     force: bool,
@@ -100,13 +114,16 @@ def command(
 
     Parameters are audited as they are deployed, on the lattice with exact noise. Two values of one
     agent are each run many times. Every test tries to tell the two apart, or to tell the noise from
-    what it should be. Exit codes: 0 no alarm, 1 alarm, 2 the input cannot be used.
+    what it should be. Where keepers add the noise, everybody but one agent and one keeper attacks.
+    Transcripts are judged by what was public in them. Exit codes: 0 no alarm, 1 alarm, 2 the input
+    cannot be used.
     """
     if out is not None:
         output.require_writable(out, force)
         _require_drawable(out)
     with _told() as tell:
-        report = _from_folder(transcripts, asked, tell) if transcripts else _from_running(asked, tell)
+        recorded = files or transcripts is not None
+        report = _from_files(files, transcripts, asked, tell) if recorded else _from_running(asked, tell)
     if out is not None:
         _draw(report, out)
     if as_json:
@@ -125,49 +142,52 @@ def _told() -> Iterator[Progress | None]:
         yield None if tell is None else lambda share, _what: tell(round(100 * share), 100)
 
 
-def _from_folder(folder: Path, asked: dict[str, Any], tell: Progress | None) -> AuditReport:
-    from tacit.audit.recorded import examine_folder
+def _from_files(
+    files: tuple[Path, ...], folder: Path | None, asked: dict[str, Any], tell: Progress | None
+) -> AuditReport:
+    from tacit.audit.recorded import examine_files, examine_folder
 
-    clash = [f"--{name.replace('_', '-')}" for name in _running_options() if asked[name] not in (None, False)]
+    if files and folder is not None:
+        raise click.UsageError("give transcripts or a folder of them: leave --transcripts out.")
+    source = click.get_current_context().get_parameter_source
+    given = [name for name in _running_options() if source(name) is ParameterSource.COMMANDLINE]
+    clash = [f"--{name.replace('_', '-')}" for name in given]
     if clash:
         raise click.UsageError(f"the transcripts already say this: leave {', '.join(clash)} out.")
-    return examine_folder(
-        folder,
-        adjacency=asked["adjacency"],
-        failure_probability=asked["failure_probability"],
-        seed=asked["seed"],
-        seeds=_likely_seeds(),
-        progress=tell,
-    )
+    common = {name: asked[name] for name in ("adjacency", "failure_probability")}
+    common |= {"seeds": _likely_seeds(), "progress": tell}
+    if folder is None:
+        return examine_files(files, **common)
+    return examine_folder(folder, seed=asked["seed"], **common)
 
 
 def _running_options() -> tuple[str, ...]:
-    size = ("agents", "graph", "mixing", "noise", "decay", "law", "one_shot")
+    size = ("agents", "graph", "keepers", "mixing", "noise", "decay", "law", "one_shot", "weights")
     return (*size, "broken", "simulated", "rounds", "agent", "distance")
 
 
 def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
+    mechanism = _mechanism(asked)
+    how = {name: asked[name] for name in ("distance", "adjacency", "rounds", "failure_probability", "seed")}
+    how |= {"transcripts": asked["sessions"], "progress": tell}
+    if mechanism.keepers:
+        from tacit.audit.conspiracy import examine_keepers
+
+        if asked["agent"] is not None:
+            raise click.UsageError("With keepers all agents are alike: leave --agent out.")
+        return examine_keepers(mechanism, bug=asked["broken"], seedable=asked["simulated"], **how)
     from tacit.audit.examination import examine
 
-    subject, agent, notes = _subject(asked)
-    report = examine(
-        subject,
-        agent=agent,
-        distance=asked["distance"],
-        adjacency=asked["adjacency"],
-        rounds=asked["rounds"],
-        transcripts=asked["sessions"],
-        failure_probability=asked["failure_probability"],
-        seed=asked["seed"],
-        seeds=_likely_seeds(),
-        progress=tell,
-    )
+    subject, agent, notes = _subject(mechanism, asked)
+    report = examine(subject, agent=agent, seeds=_likely_seeds(), **how)
     return replace(report, notes=(*notes, *report.notes))
 
 
-def _subject(asked: dict[str, Any]) -> tuple[Mechanism | Subject, int | None, tuple[str, ...]]:
+def _subject(
+    mechanism: Mechanism, asked: dict[str, Any]
+) -> tuple[Mechanism | Subject, int | None, tuple[str, ...]]:
     """Return what to run, the agent whose value is varied, and notes for the report."""
-    mechanism, agent = _mechanism(asked), asked["agent"]
+    agent = asked["agent"]
     if asked["broken"] is None and not asked["simulated"]:
         return mechanism, agent, ()
     from tacit.audit import Simulated, broken
@@ -180,14 +200,20 @@ def _subject(asked: dict[str, Any]) -> tuple[Mechanism | Subject, int | None, tu
 
 
 def _mechanism(asked: dict[str, Any]) -> Mechanism:
-    given = {name: asked[name] for name in ("agents", "graph", "mixing", "noise", "decay")}
-    if (
-        asked["broken"] is not None
-        and all(value is None for value in given.values())
-        and not (asked["one_shot"] or asked["law"])
-    ):
+    given = {name: asked[name] for name in ("agents", "graph", "mixing", "noise", "decay", "weights")}
+    keepers, bug = asked["keepers"], asked["broken"]
+    nothing = not any(value is not None for value in given.values()) and not (
+        asked["one_shot"] or asked["law"]
+    )
+    if bug is not None and nothing:
         given |= _PAPER  # a demonstration needs no parameters
-    return options.read_question(given | {"law": asked["law"], "one_shot": asked["one_shot"]}).mechanism()
+        keepers = keepers or (_KEEPERS if bug in KEEPER_BUGS else 0)
+    if bug is not None and (bug in KEEPER_BUGS) != (keepers > 0):
+        known = KEEPER_BUGS if keepers else BUGS
+        who = "With" if keepers else "Without"
+        raise click.UsageError(f"{who} keepers --broken must be one of {', '.join(known)}, got {bug}.")
+    given |= {name: asked[name] for name in ("law", "one_shot")} | {"keepers": keepers}
+    return options.read_question(given).mechanism()
 
 
 def _likely_seeds() -> tuple[int, ...]:

@@ -21,6 +21,9 @@ The first line says what was declared, each other line what was heard, in the or
   ``"exponent": -37``. With ``"lattice": {"low": …, "high": …, "state_exponent": …, "bits": …,
   "reach_exponent": …}`` in the first line all numbers are whole: messages in steps of 2^exponent, which
   each must say, feedback in steps of 2^state_exponent.
+- Where keepers add the noise, ``keepers`` in the first line is their number or a list of their names.
+  Messages are then under masks, and have no ``x``. All that is read of such a session is its feedback and
+  whose messages it used. Lines with a ``closing`` or of a ``keeper`` say that a sum was closed and opened.
 - ``{"round": 3, "agent": 1, "heard": false}`` says that agent 1 did not use the feedback of round 3.
   Needed only where its next message's ``update`` leaves open which feedback it missed.
 
@@ -52,6 +55,7 @@ from tacit.graph import Graph
 from tacit.history.value import History, Wholes
 from tacit.law import named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.mechanism.client_server import MOST_KEEPERS
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.topology import read_weights, written_weights
 
@@ -166,8 +170,6 @@ def written(line: Content) -> bytes:
 def declare(mechanism: Mechanism, lattice: Lattice | None = None) -> Content:
     """Return a first line."""
     law = mechanism.law
-    if mechanism.keepers:
-        raise FileError("a file has no words for keepers yet, so such a run cannot be written.")
     made: Content = {MARK: VERSION, "topology": "server", "agents": mechanism.n}
     if isinstance(mechanism, Distributed):
         made |= {"topology": "graph", "edges": mechanism.graph.edges().tolist()}
@@ -179,6 +181,8 @@ def declare(mechanism: Mechanism, lattice: Lattice | None = None) -> Content:
         chosen = {name: getattr(lattice, name) for name in _LATTICE}
         # Real numbers are never written as whole ones, and zero has no sign: one lattice has one line.
         made["lattice"] = chosen | {name: float(chosen[name]) + 0.0 for name in ("low", "high")}
+    if mechanism.keepers:
+        made["keepers"] = mechanism.keepers
     return made
 
 
@@ -194,17 +198,21 @@ class Declared:
         """Whether another first line declares the same; sessions may have names and keys of their own."""
         mine, theirs = (
             {word: line.get(word) for word in declare(self.mechanism, self.lattice) if word in line}
+            | {"weights": line.get("weights"), "keepers": _counted(line.get("keepers", 0))}
             for line in (self.header, header)
         )
-        return mine == theirs and self.header.get("weights") == header.get("weights")
+        return mine == theirs
 
     @cached_property
     def mechanism(self) -> Mechanism:
         """The mechanism and its parameters."""
         try:
             law = named(self.header["kind"]).from_words(self.header)
+            keepers = _counted(self.header.get("keepers", 0))
             if self.header["topology"] == "server":
-                return ClientServer(law, agents=self.header["agents"])
+                return ClientServer(law, agents=self.header["agents"], keepers=keepers)
+            if keepers:
+                raise FileError("Keepers need a server.")
             if self.header["topology"] == "graph":
                 graph = Graph.from_edges(self.header["edges"], n=self.header["agents"])
                 return Distributed(law, graph, read_weights(graph, self.header.get("weights")))
@@ -225,9 +233,18 @@ class Declared:
     def _refuse(self, error: Exception) -> NoReturn:
         reason = f" {error}" if isinstance(error, TacitError) else ""
         raise FileError(
-            f"{self.path}, line 1: topology, agents, kind, mixing, noise, decay and lattice must declare a "
-            f"mechanism.{reason}"
+            f"{self.path}, line 1: topology, agents, keepers, kind, mixing, noise, decay and lattice must "
+            f"declare a mechanism.{reason}"
         ) from None
+
+
+def _counted(keepers: Any) -> int:
+    """Return the number of keepers, given as it is or by their names; or raise."""
+    if not isinstance(keepers, list):
+        return _whole(keepers, MOST_KEEPERS + 1)
+    if not 0 < len(keepers) <= MOST_KEEPERS or not all(isinstance(name, str) for name in keepers):
+        raise ValueError
+    return len(keepers)
 
 
 # ---- whole histories --------------------------------------------------------------------------------
@@ -252,8 +269,6 @@ def read_history(path: Path | str, declared: Declared | None = None) -> History:
         What another file has declared. This one must declare the same, and shares its mechanism.
     """
     reader = LineReader(path)
-    if "keepers" in reader.declared:
-        raise FileError(f"{path} has messages under masks, which say nothing: `tacit verify` reads it.")
     if declared is None:
         declared = Declared(reader.path, reader.declared)
     elif not declared.same(reader.declared):
@@ -268,8 +283,9 @@ def read_history(path: Path | str, declared: Declared | None = None) -> History:
             table.add(content)
         except _MISSING:
             raise FileError(
-                f"{path}, line {number}: must be a message (round, agent, update, x), feedback (round, y) or "
-                "what was not heard (round, agent, heard), in numbers that fit the first line."
+                f"{path}, line {number}: must be a message (round, agent, update, x; no x under masks), "
+                "feedback (round, y) or what was not heard (round, agent, heard), in numbers that fit the "
+                "first line."
             ) from None
     try:
         return table.history()
@@ -325,6 +341,9 @@ class _HistoryTable:
         if "note" in line:  # the runtime's evidence and ends: `tacit verify` is for them
             return
         now, agent = _whole(line["round"], _MOST_ROUNDS), 0
+        if self.mechanism.keepers and "y" not in line and "heard" not in line:
+            self._mask(line, now)
+            return
         if "x" in line or "heard" in line or self.on_graph:
             agent = _whole(line["agent"], self.n)
         if "x" in line:
@@ -342,6 +361,18 @@ class _HistoryTable:
         else:
             self.heard[now, agent] = bool(line["heard"])
 
+    def _mask(self, line: Content, now: int) -> None:
+        """Take a masked message, a closing or an opening: they have no numbers to read."""
+        if "x" in line:
+            raise ValueError
+        if "closing" in line:
+            _agents(line["closing"], self.n)
+        elif "keeper" in line:
+            _whole(line["keeper"] - self.n, self.mechanism.keepers)
+        else:
+            _whole(line["agent"], self.n)
+            _whole(line["update"], now + 1)
+
     def _numbers(self, value: Any) -> npt.NDArray[Any]:
         """Read a number or a list of them, whole ones on a lattice."""
         listed = value if isinstance(value, list) else [value]
@@ -357,9 +388,11 @@ class _HistoryTable:
 
     def history(self) -> History:
         """Return the session, or say what is missing."""
-        rounds = 1 + max((now for now, _ in self.messages), default=-1)
+        heard = self.feedback if self.mechanism.keepers else self.messages
+        rounds = 1 + max((now for now, _ in heard), default=-1)
         if rounds == 0:
-            raise FileError("there must be at least one message.")
+            what = "feedback" if self.mechanism.keepers else "message"
+            raise FileError(f"there must be at least one {what}.")
         if rounds > 1 and not self._answered(rounds - 1):  # under way when the writing stopped
             rounds -= 1
             self.messages = {place: said for place, said in self.messages.items() if place[0] < rounds}
@@ -397,10 +430,11 @@ class _HistoryTable:
     def _used(self, rounds: int) -> BoolArray | None:
         """Whose messages were used, where lines say so."""
         mechanism, n = self.mechanism, self.n
-        if not self.named:
+        if not self.named and not mechanism.keepers:
             return None
         if not all(place in self.named for place in self.feedback if place[0] < rounds):
-            raise FileError("all feedback must say whose messages it used, or none.")
+            optional = "" if mechanism.keepers else ", or none"
+            raise FileError(f"all feedback must say whose messages it used{optional}.")
         named_ones = {place: agents for place, agents in self.named.items() if place[0] < rounds}
         if not isinstance(mechanism, Distributed):
             used = np.ones((rounds, n), dtype=np.bool_)

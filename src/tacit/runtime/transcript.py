@@ -38,7 +38,6 @@ import msgspec
 from tacit.errors import FileError, LedgerError, TacitError
 from tacit.files import LineJournal, open_own
 from tacit.history.file import Content, Line, LineReader, declare, decoded, encoded, written
-from tacit.mechanism import ClientServer
 from tacit.protocol.codec import Codec, Sign, digest, history
 from tacit.protocol.effects import Send
 from tacit.protocol.messages import (
@@ -75,11 +74,9 @@ from tacit.protocol.signatures import SIGNATURE_BYTES
 
 def header(session: Session, by: int) -> Content:
     """Return the first line of a session's transcript, written by an agent or the coordinator."""
+    made = declare(session.mechanism, session.lattice)
     if session.keepers:
-        made = declare(ClientServer(session.mechanism.law, agents=session.n), session.lattice)
-        made |= {"keepers": [keeper.name for keeper in session.keepers]}
-    else:
-        made = declare(session.mechanism, session.lattice)
+        made["keepers"] = [keeper.name for keeper in session.keepers]
     made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
     return made | {"session": encoded(session.encode())}
 

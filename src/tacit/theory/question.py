@@ -105,7 +105,7 @@ class Question:
     )
     keepers: int = _asked(
         "count",
-        "analyze design simulate studio",
+        "analyze audit design simulate studio",
         "Number of keepers that add the noise; agents trust one of them. 0: every agent adds its own noise.",
         0,
     )

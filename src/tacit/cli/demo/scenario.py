@@ -320,10 +320,6 @@ class Scenario:
         from tacit.history import Private, read_history
 
         theta = np.stack([self._states(name) for name in self.processes.values], axis=1)
-        if self.session.keepers:
-            seen = self.verdict.history
-            assert seen is not None
-            return replace(seen, private=Private(theta))
         return replace(read_history(out / "demo.jsonl"), private=Private(theta))
 
     def _states(self, name: str) -> FloatArray:

@@ -1,0 +1,305 @@
+"""Masked numbers as they were sent: whether they look random, and whether anything was said twice.
+
+To whoever lacks one keeper's masks, an agent's reports are independent random numbers, and so are a keeper's
+openings. That can be tested on the bytes of any session, live or recorded, without a secret:
+`examine_masked` reads the signed frames of transcripts. Whether keepers added their noise cannot be seen in
+a transcript: `tacit.audit.conspiracy` examines that.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom
+
+from tacit.arrays import BoolArray
+from tacit.audit.audit_plan import describe
+from tacit.audit.report import AuditFinding, AuditReport
+from tacit.errors import FileError, TacitError
+from tacit.history.file import Declared, LineReader, decoded
+from tacit.mechanism.whole import WholeArray
+from tacit.protocol.codec import Codec
+from tacit.protocol.messages import Closing, Masked, Message, Opening
+from tacit.protocol.session import Session
+from tacit.theory.advice import ALL_KEEPERS, ONE_KEEPER
+
+_MOST_NUMBERS = 1 << 18  # looked at; the first components of long vectors
+
+Numbers: TypeAlias = dict[tuple[int, int], list[bytes]]
+"""The masked numbers of every different frame, by sender and update."""
+
+
+# ---- tests ----------------------------------------------------------------------------------------------
+
+
+def once_finding(test: str, said: Sequence[Sequence[bytes | int]]) -> AuditFinding:
+    """One answer per update: all that someone said for one update must be the very same.
+
+    `said` has, for each sender and update, all that was said.
+    """
+    twice = sum(len(set(answers)) > 1 for answers in said)
+    detail = f"{twice:,} of {len(said):,} were said in two ways" if twice else f"all {len(said):,} are"
+    return AuditFinding(test, "alarm" if twice else "pass", detail)
+
+
+def opening_finding(openings: Sequence[Sequence[bytes | int]]) -> AuditFinding:
+    """One opening per update: all answers of a keeper to one update must be the very same bytes."""
+    return once_finding("one opening per update", openings)
+
+
+def mask_findings(
+    masks: WholeArray | Sequence[Sequence[int]],
+    width: int,
+    failure_probability: float,
+    *,
+    there: BoolArray | None = None,
+    span: int = 0,
+    name: str = "masks",
+    rows: str = "session",
+) -> list[AuditFinding]:
+    """Test masks, or masked numbers, for reuse and for bits that are not those of fair coins.
+
+    All false-alarm rates are exact or bounds.
+
+    Parameters
+    ----------
+    masks : whole numbers modulo 2^(8·width), shape (rows, columns)
+        One session, agent or keeper in each row; its updates, one after the other, in the columns.
+    width : int
+        Bytes of a number.
+    there : bool array, optional
+        Which of them there are; all unless given.
+    span : int
+        Numbers under two uses of one mask differ by no more than this. Masks themselves do not differ.
+    name, rows : str
+        What the numbers are, and what a row is, in words.
+    """
+    table = np.asarray(masks, dtype=object)
+    table = table.reshape(len(table), -1)
+    known = np.ones(table.shape, dtype=np.bool_) if there is None else there
+    flat = [int(number) if here else 0 for number, here in zip(table.flat, known.flat, strict=True)]
+    data = b"".join(number.to_bytes(width, "big") for number in flat)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8)).reshape(*table.shape, 8 * width)
+    # The differences of neighbours are independent fair coins as well: masks are.
+    looks = {f"{name}: bits": bits[known]}
+    if len(table) > 1:
+        looks[f"{name}: from one {rows} to the next"] = (bits[:-1] ^ bits[1:])[known[:-1] & known[1:]]
+    if table.shape[1] > 1:
+        looks[f"{name}: from one update to the next"] = (bits[:, :-1] ^ bits[:, 1:])[
+            known[:, :-1] & known[:, 1:]
+        ]
+    numbers = list(itertools.compress(flat, known.flat))
+    share = failure_probability / 2 / len(looks) / (8 * width)
+    found = [_reuse(f"{name}: reuse", numbers, width, failure_probability / 2, span)]
+    return found + [_fair(test, coins, share) for test, coins in looks.items()]
+
+
+def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -> AuditFinding:
+    """Count numbers that are nearer to another one than any two random ones would be."""
+    modulus, pairs = 1 << 8 * width, len(numbers) * (len(numbers) - 1) // 2
+    if not pairs:
+        return AuditFinding(test, "skipped", "there is only one number")
+    room = int(Fraction(limit) * modulus) // pairs  # with more numbers around each one, chance hits too often
+    if room < 1:
+        return AuditFinding(test, "skipped", f"some of {len(numbers):,} numbers of {width} bytes may agree")
+    reach = min(span, (room - 1) // 2)
+    chance = float(Fraction(pairs * (2 * reach + 1), modulus))
+    order = sorted(numbers)
+    order.append(order[0] + modulus)
+    near = sum(after - before <= reach for before, after in itertools.pairwise(order))
+    again = "occurred before" if reach == 0 else "are as near to another one as under one mask"
+    detail = f"{near:,} of {len(numbers):,} {again}"
+    return AuditFinding(test, "alarm" if near else "pass", detail, chance, limit)
+
+
+def _fair(test: str, coins: npt.NDArray[np.uint8], share: float) -> AuditFinding:
+    """Toss every bit of a number as often as there are numbers; the oddest bit decides."""
+    tossed = len(coins)
+    if tossed < 1 or 2.0 ** (1 - tossed) > share:
+        return AuditFinding(test, "skipped", f"{tossed:,} numbers are too few to tell")
+    ones = coins.sum(axis=0, dtype=np.int64)
+    p = np.minimum(2 * binom.cdf(np.minimum(ones, tossed - ones), tossed, 0.5), 1.0)
+    worst = int(np.argmin(p))
+    detail = f"bit {worst}: {ones[worst]:,} ones of {tossed:,}"
+    return AuditFinding(test, "alarm" if p[worst] <= share else "pass", detail, float(p[worst]), share)
+
+
+# ---- frames of sessions -----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(eq=False)
+class MaskedFrames:
+    """All frames of one session with keepers that are in its transcripts, or were tapped from its wires.
+
+    Attributes
+    ----------
+    reports, openings : dict
+        Masked numbers by (agent or keeper, update), one for each different frame.
+    closings : dict
+        Digests by (coordinator, update).
+    refused : int
+        How many were no frames of this session, or not signed by their sender.
+    """
+
+    session: Session
+    reports: Numbers = field(default_factory=dict)
+    openings: Numbers = field(default_factory=dict)
+    closings: Numbers = field(default_factory=dict)
+    refused: int = 0
+
+    def __post_init__(self) -> None:
+        self._codec, self._known = Codec(self.session), set[bytes]()
+
+    def add(self, frame: bytes) -> None:
+        """Take a frame; the same one twice counts once."""
+        message = self._codec.open(frame)
+        if not isinstance(message, Message):
+            self.refused += 1
+            return
+        if message.digest in self._known:
+            return
+        self._known.add(message.digest)
+        match message.body:
+            case Masked(update=u, numbers=numbers):
+                self.reports.setdefault((message.sender, u), []).append(numbers)
+            case Opening(round=u, numbers=numbers):
+                self.openings.setdefault((message.sender, u), []).append(numbers)
+            case Closing(round=u):
+                self.closings.setdefault((message.sender, u), []).append(message.digest)
+
+    @property
+    def rounds(self) -> int:
+        """How many updates were closed, or opened by a keeper."""
+        return 1 + max((u for said in (self.closings, self.openings) for _, u in said), default=-1)
+
+
+def read_masked(paths: Sequence[Path | str]) -> list[MaskedFrames]:
+    """Read transcripts of sessions with keepers; files of one session are put together."""
+    found: dict[bytes, MaskedFrames] = {}
+    for path in paths:
+        reader = LineReader(path)
+        data = decoded(reader.declared.get("session"))
+        try:
+            session = None if data is None else Session.decode(data)
+        except (TacitError, ValueError, OverflowError):
+            session = None
+        if session is None or not session.keepers:
+            raise FileError(f"{path} must declare a session with keepers in its first line, and does not.")
+        frames = found.setdefault(session.id, MaskedFrames(session))
+        for number, content in reader:
+            if content is None:
+                raise FileError(f"{path}, line {number}: every line must be one JSON object.")
+            if "frame" in content:
+                frames.add(decoded(content["frame"]) or b"")
+    return list(found.values())
+
+
+def frame_findings(sessions: Sequence[MaskedFrames], failure_probability: float) -> list[AuditFinding]:
+    """Judge the frames of sessions of one kind: nothing was said twice, and all numbers look random."""
+    widths = {(frames.session.mask_bytes, frames.session.components) for frames in sessions}
+    if len(widths) != 1:
+        raise FileError("sessions to be judged together must have masked numbers of one length.")
+    refused = sum(frames.refused for frames in sessions)
+    detail = f"{refused:,} are not what their sender has signed" if refused else "all are their sender's own"
+    found = [AuditFinding("signed frames", "alarm" if refused else "pass", detail)]
+    kinds = {"message": "reports", "closing": "closings", "opening": "openings"}
+    for what, name in kinds.items():
+        said = [answers for frames in sessions for answers in getattr(frames, name).values()]
+        found.append(once_finding(f"one {what} per update", said))
+    for name, rows in (("reports", "agent"), ("openings", "keeper")):
+        found += _random_findings(sessions, name, rows, failure_probability / 2)
+    return found
+
+
+def _random_findings(
+    sessions: Sequence[MaskedFrames], name: str, rows: str, failure_probability: float
+) -> list[AuditFinding]:
+    """Put the numbers of all sessions into one table, a row for each sender of each session."""
+    lines = [line for frames in sessions for line in _rows(getattr(frames, name))]
+    if not lines:
+        return [AuditFinding(name, "skipped", "there are none")]
+    session = sessions[0].session
+    width = session.mask_bytes
+    assert width is not None
+    columns = max(map(len, lines))
+    most = max(1, min(session.components, _MOST_NUMBERS // (len(lines) * columns)))
+    # Each component of a vector has rows of its own: neighbours are of the same component.
+    table = np.zeros((most, len(lines), columns), dtype=object)
+    there = np.zeros(table.shape, dtype=np.bool_)
+    for row, line in enumerate(lines):
+        for u, numbers in enumerate(line):
+            for k in range(most if numbers is not None else 0):
+                assert numbers is not None
+                table[k, row, u] = int.from_bytes(numbers[k * width : (k + 1) * width], "big")
+                there[k, row, u] = True
+    span = 2 * max(max(frames.session.sum_limits) for frames in sessions)
+    return mask_findings(
+        table.reshape(-1, columns),
+        width,
+        failure_probability,
+        there=there.reshape(-1, columns),
+        span=span,
+        name=name,
+        rows=rows,
+    )
+
+
+def _rows(said: Numbers) -> Iterator[list[bytes | None]]:
+    """One row for each sender; None where nothing was said for an update."""
+    last = 1 + max((u for _, u in said), default=-1)
+    for sender in sorted({sender for sender, _ in said}):
+        yield [said.get((sender, u), [None])[0] for u in range(last)]
+
+
+def examine_masked(
+    paths: Sequence[Path | str], *, name: str, adjacency: float = 1.0, failure_probability: float = 1e-6
+) -> AuditReport:
+    """Audit transcripts of sessions with keepers by their signed frames.
+
+    Parameters
+    ----------
+    paths : sequence of paths
+        Transcripts of one session, or of several that declare the same.
+    name : str
+        What is on trial, for the report.
+    adjacency, failure_probability
+        As for `tacit.audit.examine`.
+    """
+    first = Declared(Path(paths[0]), LineReader(paths[0]).declared)
+    for path in paths:
+        if not first.same(LineReader(path).declared):
+            raise FileError(
+                f"{path} declares another mechanism than {first.path.name}: keep them in folders apart."
+            )
+    sessions = read_masked(paths)
+    keepers = len(sessions[0].session.keepers)
+    unseen = f"no transcript shows it: `tacit audit --keepers {keepers}` examines keepers that you can run"
+    return AuditReport(
+        subject=name,
+        declared=describe(first.mechanism),
+        agent=0,
+        distance=None,
+        adjacency=adjacency,
+        rounds=max(frames.rounds for frames in sessions),
+        transcripts=len(sessions),
+        failure_probability=failure_probability,
+        promised=None,
+        measured=None,
+        findings=(
+            *frame_findings(sessions, failure_probability),
+            AuditFinding("noise", "skipped", unseen),
+            AuditFinding("loss", "skipped", unseen),
+        ),
+        notes=(
+            "Masked messages tell an eavesdropper nothing, unless their numbers fail the tests above.",
+            ALL_KEEPERS if keepers > 1 else ONE_KEEPER,
+        ),
+    )
