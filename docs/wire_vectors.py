@@ -40,6 +40,10 @@ def vectors() -> dict[str, Any]:
     kept_once = known_session(2, 3, components=2, noise_kind="one-shot", keepers=1)
     sessions = {"server": server, "vector": vector, "graph": ring, "one-shot": once}
     sessions |= {"keepers": kept, "keepers-one-shot": kept_once}
+    sessions["constant"] = known_session(2, 2, noise_kind="constant")
+    sessions["metropolis"] = known_session(graph="path:3", rounds=2, weights="metropolis")
+    counts = ((0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 4), (1, 2, 1), (2, 1, 1))  # agent 2 leaves itself out
+    sessions["weights"] = known_session(graph="path:3", rounds=2, weights=counts)
     return {
         "about": "Test vectors of docs/reference/wire.md, made by docs/wire_vectors.py. Bytes are in hex.",
         "keys": {_name(i): _key(i) for i in (COORDINATOR, 0, 1, 2, 3, 4)},

@@ -4,6 +4,7 @@ import importlib.util
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -68,6 +69,16 @@ def test_sessions_and_frames(other, vectors):
             broken[len(broken) // 2] ^= 1
             with pytest.raises(other.BAD):
                 other.Frame(session, bytes(broken))
+
+
+def test_a_law_that_the_page_does_not_have_is_refused(other, vectors):
+    fields = other.unpack(bytes.fromhex(vectors["sessions"]["constant"]["bytes"]))
+    assert other.Session(msgspec.msgpack.encode(fields)).kind == "constant"
+    renamed = [*fields[:6], "harmonic", *fields[7:]]
+    further = [fields[0], 5, *fields[2:], None, None, None, [["rate", 0.5]]]
+    for unknown in (renamed, further):
+        with pytest.raises(other.BAD):
+            other.Session(msgspec.msgpack.encode(unknown))
 
 
 def test_scales(other, vectors):

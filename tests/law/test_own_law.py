@@ -1,17 +1,21 @@
 """A law of a user's own runs everywhere its methods reach, and is refused by name elsewhere."""
 
 import asyncio
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import final
 
+import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import examine, read_folder, write_folder
-from tacit.errors import FileError, LawError
+from tacit.cli import main
+from tacit.errors import FileError, LawError, ParameterError
 from tacit.history import History
-from tacit.law import Law, named, register
+from tacit.law import Law, named, register, registry
 from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise
 from tacit.noise.approximate import epsilon_delta
@@ -20,17 +24,19 @@ from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
-from tacit.runtime.session.file import parse_session, session_text
+from tacit.runtime.session.file import parse_session, read_session, session_text, write_session
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.transport.memory import MemoryNetwork
 from tacit.runtime.verify.verdict import verify
-from tacit.simulation import sample_average, sample_outcome
+from tacit.simulation import sample_average, sample_outcome, sweep
 from tacit.simulation.engine import simulate
 from tacit.simulation.oracle import reference
 from tacit.simulation.record import Record
+from tacit.testing import known_session
 from tacit.theory import accuracy, convergence, moments, privacy
 from tacit.theory.answers import design
 from tacit.theory.promise import analyze
+from tacit.theory.question import Question
 
 WAIT = 300
 SLACK = 0.025  # five standard deviations of a share of 0.1 in 4,000 runs
@@ -47,6 +53,21 @@ class Quadratic(Law):
     def scale(self, u):
         """c/(u+1)²."""
         return self.c / ((u + 1) * (u + 1))
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Harmonic(Law):
+    """Fresh noise every round that fades like c/(1 + rate·t)."""
+
+    rate: float
+
+    name = "harmonic"
+
+    def scale(self, u):
+        """c/(1 + rate·u)."""
+        return self.c / (1 + self.rate * u)
 
 
 LAW = Quadratic(0.6, 4.0)
@@ -104,29 +125,35 @@ def test_transcript_folders_know_its_name(tmp_path):
     assert read_folder(tmp_path)[0].mechanism.law == LAW
 
 
-def session_of(keys):
+def session_of(keys, kind="quadratic", further=(), law=LAW):
     agents = ["a0", "a1", "a2"]
     return Session(
         name="own",
         roster=tuple(Member(name, keys[name].public_key) for name in agents),
         coordinator=keys["coordinator"].public_key,
-        noise_kind="quadratic",
+        noise_kind=kind,
         mixing=0.6,
         noise=4.0,
+        further=further,
         rounds=4,
-        lattice=Lattice.fitting(LAW, 4, 0, 10),
+        lattice=Lattice.fitting(law, 4, 0, 10),
         start=3,
         expires=LAST_EXPIRY,
         deadlines=Deadlines(round=600.0, start=600.0, repeat=0.1),
     )
 
 
-def test_a_networked_session_runs_and_is_sound(tmp_path):
+@pytest.mark.parametrize(
+    ("law", "further"),
+    [(LAW, ()), (Harmonic(0.6, 4.0, 0.5), (("rate", 0.5),))],
+    ids=["quadratic", "harmonic"],
+)
+def test_a_networked_session_runs_from_its_file_and_is_sound(tmp_path, law, further):
     keys = provision(tmp_path / "keys", ["coordinator", "a0", "a1", "a2"])
-    session = session_of(keys)
-    assert parse_session(session_text(session), "s").id == session.id
-    assert Session.decode(session.encode()).mechanism.law == LAW
-    assert session.account(0).total == pytest.approx(privacy.epsilon(LAW, 4), rel=1e-6)
+    write_session(session_of(keys, law.name, further, law), tmp_path / "s.toml")
+    session = read_session(tmp_path / "s.toml")
+    assert Session.decode(session.encode()).mechanism.law == session.mechanism.law == law
+    assert session.account(0).total == pytest.approx(privacy.epsilon(law, 4), rel=1e-6)
 
     async def play():
         network = MemoryNetwork(session)
@@ -155,6 +182,89 @@ def test_a_networked_session_runs_and_is_sound(tmp_path):
     assert all(result.spent <= session.account(0).total for result in results[1:])
     verdict = verify([tmp_path / "t.jsonl"])
     assert verdict.sound, [str(finding) for finding in verdict.findings]
+
+
+WITH_RATE = {"noise_kind": "harmonic", "decay": None, "further": (("rate", 0.5),)}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"keepers": 2},
+        {"graph": "path:3", "weights": "metropolis"},
+        {"mixing": (0.5, 0.6, 0.7), "further": (("rate", (0.1, 0.2, 0.3)),)},
+    ],
+    ids=["server", "keepers", "weights", "each"],
+)
+def test_parameters_of_its_own_are_in_every_kind_of_session(more):
+    made = known_session(3, 3, **WITH_RATE | more)
+    assert msgspec.msgpack.decode(made.encode())[1] == 5
+    assert Session.decode(made.encode()) == made
+    assert parse_session(session_text(made), "s").id == made.id
+    assert made.id != known_session(3, 3, **WITH_RATE | more | {"further": (("rate", 0.75),)}).id
+    assert np.all(made.mechanism.law.rate == np.array(dict(made.further)["rate"]))
+
+
+def test_parameters_of_its_own_are_asked_for_and_no_others(tmp_path):
+    text = session_text(known_session(**WITH_RATE))
+    with pytest.raises(FileError, match=r"mechanism\.rate: must be given"):
+        parse_session(text.replace("rate = 0.5\n", ""), "s")
+    with pytest.raises(FileError, match=r"mechanism\.rote: is not known"):
+        parse_session(text.replace("rate = 0.5\n", "rate = 0.5\nrote = 1\n"), "s")
+    for further in ((), (("rote", 0.5),), (("rate", 0.5), ("rote", 0.5))):
+        with pytest.raises(ParameterError, match="further parameters must be rate"):
+            replace(known_session(**WITH_RATE), further=further)
+    with pytest.raises(ParameterError, match="must be left out"):
+        known_session(further=(("rate", 0.5),))
+    with pytest.raises(ParameterError, match="rate, which no question has"):
+        Question(agents=3, mixing=0.5, noise=1.0, law="harmonic").mechanism()
+    call = {"rounds": 2, "runs": 2, "path": tmp_path / "s"}
+    grid = {"agents": 3, "mixing": 0.5, "noise": 1.0, "noise_kind": "harmonic"}
+    with pytest.raises(ParameterError, match="needs rate"):
+        sweep(grid, **call)
+    assert sweep(grid | {"rate": [0.1, 0.2]}, **call)["radius"].shape == (1, 1, 1, 1, 2)
+    taken = dataclass(frozen=True, eq=False)(
+        type(
+            "Taken", (Law,), {"name": "taken", "scale": Quadratic.scale, "__annotations__": {"agents": float}}
+        )
+    )
+    with pytest.raises(LawError, match=r"'agents' .*must have another name"):
+        register(taken)
+
+
+def test_a_law_of_an_installed_package_is_found_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "cubic_noise.py").write_text(CUBIC)
+    about = tmp_path / "cubic_noise-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cubic-noise\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[tacit.laws]\ncubic-of-a-package = cubic_noise:Cubic\nother = cubic_noise:Cubic\n"
+    )
+    monkeypatch.setattr(registry, "_LAWS", dict(registry._LAWS))
+    with pytest.raises(LawError, match="must be one of"):
+        named("cubic-of-a-package")
+    monkeypatch.syspath_prepend(tmp_path)
+    words = "analyze --agents 3 --mixing 0.5 --noise 2 --rounds 3 --json --law cubic-of-a-package"
+    found = CliRunner().invoke(main, words.split())
+    assert json.loads(found.output)["noise_kind"] == "cubic-of-a-package"
+    with pytest.raises(LawError, match="must be a law of this name"):
+        named("other")
+
+
+CUBIC = """
+from dataclasses import dataclass
+from typing import final
+from tacit.law import Law
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cubic(Law):
+    name = "cubic-of-a-package"
+
+    def scale(self, u):
+        return self.c / ((u + 1) * (u + 1) * (u + 1))
+"""
 
 
 def test_a_law_that_nobody_registered_is_refused_in_a_sentence(tmp_path):

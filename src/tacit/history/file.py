@@ -14,7 +14,7 @@ The first line says what was declared, each other line what was heard, in the or
 - Feedback is the mean of all messages of its round that are in the file, unless it says otherwise: with a
   server ``unused`` lists the agents whose messages are not in it, on a graph ``used`` those whose are.
 - ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is the noise law: ``fading``,
-  ``one-shot`` or ``constant`` (no decay).
+  ``one-shot`` or ``constant`` (no decay), or a user's own, with its other parameters by their names.
 - ``update`` is how many updates the agent says it has made. Two lines for one agent and round: it was
   asked again. No line: nothing was heard from it.
 - x and y are numbers, or lists of them. A message may say that it is a whole multiple of 2^exponent:

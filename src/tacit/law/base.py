@@ -163,6 +163,11 @@ class Law(ABC):
         """What the parameters are called in files and on the command line."""
         return tuple(WORDS.get(name, name) for name in cls.letters())
 
+    @classmethod
+    def further(cls) -> tuple[str, ...]:
+        """Words of the parameters that only this law has: not mixing, noise and decay."""
+        return tuple(word for word in cls.words() if word not in WORDS.values())
+
     def values(self) -> dict[str, float | FloatArray]:
         """Return the parameters by letter."""
         return {name: self.__dict__[name] for name in _letters(type(self))}

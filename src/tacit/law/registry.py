@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 from tacit.errors import LawError
-from tacit.law.base import WORDS, Law
+from tacit.law.base import Law
 from tacit.law.constant import Constant
 from tacit.law.fading import Fading
 from tacit.law.one_shot import OneShot
@@ -14,22 +16,42 @@ _LAWS: dict[str, type[Law]] = {
     Constant.name: Constant,
 }
 
+GROUP = "tacit.laws"
+"""Entry points of this group are laws, each under its name."""
+
+# Transcripts, session files, sweeps and datasets have something else under these names.
+_TAKEN = {
+    *(
+        "tacit_transcript",
+        "topology",
+        "agents",
+        "edges",
+        "weights",
+        "kind",
+        "noise_kind",
+        "lattice",
+        "keepers",
+    ),
+    *("name", "by", "id", "session", "rounds", "graph", "epsilon", "theta", "average", "eta", "x", "y"),
+    *("indptr", "indices", "run", "round", "agent", "said", "component", "row", "edge"),
+}
+
 
 def register(law: type[Law]) -> type[Law]:
     """Make a law known by its name to session files, transcripts, sweeps and the command line.
 
-    Everybody who takes part in a session of this law must have registered it. Its parameters must be among
-    mixing, noise and decay (`sigma`, `c`, `q`), which is what a session carries. Returns the law, so that
-    it can be used as a decorator.
+    Everybody who takes part in a session of this law must have registered it, or have a package installed
+    whose entry point in the group ``tacit.laws`` has the law's name. Returns the law, so that it can be
+    used as a decorator.
     """
     if not getattr(law, "name", ""):
         raise LawError(f"the law {law.__name__} does not define its name.")
-    others = [letter for letter in law.letters() if letter not in WORDS]
-    if others:
-        raise LawError(
-            f"the law {law.name!r} must have no parameters but {', '.join(WORDS)} to be written to files, "
-            f"got {others[0]}."
-        )
+    for word in law.words():
+        if word in _TAKEN or not word.isascii():
+            raise LawError(
+                f"the parameter {word!r} of the law {law.name!r} must have another name, in ASCII: files "
+                "have something else under this one."
+            )
     if _LAWS.get(law.name, law) is not law:
         raise LawError(f"the name {law.name!r} belongs to another law: choose another one.")
     _LAWS[law.name] = law
@@ -42,7 +64,18 @@ def names() -> tuple[str, ...]:
 
 
 def named(name: str) -> type[Law]:
-    """Return the law of this name."""
+    """Return the law of this name: one that is registered, or one of an installed package."""
+    if name not in _LAWS:
+        _load(name)
     if name not in _LAWS:
         raise LawError(f"the noise law (noise_kind) must be one of {', '.join(_LAWS)}, got {name!r}.")
     return _LAWS[name]
+
+
+def _load(name: str) -> None:
+    """Register the law that an installed package has under this name."""
+    for point in entry_points(group=GROUP, name=name):
+        law = point.load()
+        if not (isinstance(law, type) and issubclass(law, Law) and law.name == name):
+            raise LawError(f"the entry point {name!r} of {GROUP} must be a law of this name, and is not.")
+        register(law)

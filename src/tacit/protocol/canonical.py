@@ -14,6 +14,9 @@ MessagePack, all maps written as arrays in this order, no nil but where a thing 
 A session with keepers has format 3 and two fields more: [[keeper's name, key], …], bytes of a masked number.
 A session on a graph where messages do not all count the same has format 4 and one field more: the name
 of the rule, or [[i, j, count], …] in rising order: agent i counts the message of j (or its own) so often.
+A session whose law has other parameters than mixing, noise and decay has format 5 and four fields more, the
+first three of them nil where they are absent: keepers and bytes of a masked number as in format 3, weights as
+in format 4, and [[name, float or array], …], the law's other parameters in its order.
 
 Every real number is written as its IEEE 754 double (9 bytes), exactly; zero is never negative; whole
 numbers take the shortest form. The id is SHA-256 of "tacit session id\0" and these bytes.
@@ -34,12 +37,13 @@ if TYPE_CHECKING:
 FORMAT: Literal[2] = 2
 FORMAT_WITH_KEEPERS: Literal[3] = 3
 FORMAT_WITH_WEIGHTS: Literal[4] = 4
+FORMAT_WITH_FURTHER: Literal[5] = 5
 _DOMAIN = b"tacit session id\0"
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     what: Literal["tacit session"]
-    format: Literal[2, 3, 4]
+    format: Literal[2, 3, 4, 5]
     name: str
     roster: tuple[tuple[str, bytes], ...]
     coordinator: bytes | None
@@ -65,6 +69,20 @@ class _WrittenWithKeepers(_Written, frozen=True, array_like=True, forbid_unknown
 
 class _WrittenWithWeights(_Written, frozen=True, array_like=True, forbid_unknown_fields=True):
     weights: str | tuple[tuple[int, int, int], ...]
+
+
+class _WrittenWithFurther(_Written, frozen=True, array_like=True, forbid_unknown_fields=True):
+    keepers: Annotated[tuple[tuple[str, bytes], ...], msgspec.Meta(min_length=1)] | None
+    mask_bytes: int | None
+    weights: str | tuple[tuple[int, int, int], ...] | None
+    further: Annotated[tuple[tuple[str, float | tuple[float, ...]], ...], msgspec.Meta(min_length=1)]
+
+
+_FORMATS: dict[int, type[_Written]] = {
+    FORMAT_WITH_KEEPERS: _WrittenWithKeepers,
+    FORMAT_WITH_WEIGHTS: _WrittenWithWeights,
+    FORMAT_WITH_FURTHER: _WrittenWithFurther,
+}
 
 
 def session_id(encoded: bytes) -> bytes:
@@ -103,17 +121,15 @@ def encode_session(session: Session) -> bytes:
         "start": session.least_start,
         "expires": session.expires,
     }
-    if session.weights is not None:  # on a graph, so without keepers
-        weighted = {"format": FORMAT_WITH_WEIGHTS, "weights": session.weights}
-        return msgspec.msgpack.encode(_WrittenWithWeights(**fields | weighted))
-    if not session.keepers:
-        return msgspec.msgpack.encode(_Written(**fields))
-    fields |= {
-        "format": FORMAT_WITH_KEEPERS,
-        "keepers": tuple((keeper.name, keeper.key) for keeper in session.keepers),
-        "mask_bytes": session.mask_bytes,
-    }
-    return msgspec.msgpack.encode(_WrittenWithKeepers(**fields))
+    keepers = tuple((keeper.name, keeper.key) for keeper in session.keepers) or None
+    further = {"keepers": keepers, "mask_bytes": session.mask_bytes, "weights": session.weights}
+    if session.further:
+        fields |= {"format": FORMAT_WITH_FURTHER, **further, "further": session.further}
+    elif session.weights is not None:  # on a graph, so without keepers
+        fields |= {"format": FORMAT_WITH_WEIGHTS, "weights": session.weights}
+    elif session.keepers:
+        fields |= {"format": FORMAT_WITH_KEEPERS, "keepers": keepers, "mask_bytes": session.mask_bytes}
+    return msgspec.msgpack.encode(_FORMATS.get(fields["format"], _Written)(**fields))
 
 
 def decode_session(data: bytes) -> Session:
@@ -143,8 +159,10 @@ def decode_session(data: bytes) -> Session:
         quorum=w.quorum,
         start=w.start,
         expires=w.expires,
-        **_keepers(w),
-        weights=w.weights if isinstance(w, _WrittenWithWeights) else None,
+        keepers=tuple(Member(name, key) for name, key in getattr(w, "keepers", None) or ()),
+        mask_bytes=getattr(w, "mask_bytes", None),
+        weights=getattr(w, "weights", None),
+        further=getattr(w, "further", ()),
     )
     if session.encode() != data:
         raise FileError("a session must be written in its one canonical form, and this one is not.")
@@ -153,17 +171,4 @@ def decode_session(data: bytes) -> Session:
 
 def _kind(data: bytes) -> type[_Written]:
     """Return what the second field, after an array's head and "tacit session", says the format is."""
-    formats: dict[int, type[_Written]] = {
-        FORMAT_WITH_KEEPERS: _WrittenWithKeepers,
-        FORMAT_WITH_WEIGHTS: _WrittenWithWeights,
-    }
-    return formats.get(data[17], _Written) if data[:1] == b"\xdc" and len(data) > 17 else _Written
-
-
-def _keepers(written: _Written) -> dict[str, Any]:
-    from tacit.protocol.roster import Member
-
-    if not isinstance(written, _WrittenWithKeepers):
-        return {}
-    members = tuple(Member(name, key) for name, key in written.keepers)
-    return {"keepers": members, "mask_bytes": written.mask_bytes}
+    return _FORMATS.get(data[17], _Written) if data[:1] == b"\xdc" and len(data) > 17 else _Written

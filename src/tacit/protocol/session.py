@@ -101,6 +101,8 @@ class Session:
         with `tacit.law.register` by everybody who takes part.
     mixing, noise, decay : float or one per agent
         σ, c and q; decay is None where the law has none.
+    further : sequence of (name, float or one per agent), optional
+        The law's other parameters, in the law's order.
     rounds : int
         How many rounds there are.
     lattice : Lattice
@@ -144,6 +146,7 @@ class Session:
     keepers: tuple[Member, ...] = ()
     mask_bytes: int | None = None
     weights: str | tuple[tuple[int, int, int], ...] | None = None
+    further: tuple[tuple[str, PerMember], ...] = ()
 
     def __post_init__(self) -> None:
         require_name(self.name, "a session's name")
@@ -206,6 +209,11 @@ class Session:
         if (self.decay is not None) != ("decay" in named(self.noise_kind).words()):
             must = "be left out" if self.decay is not None else "be given"
             raise ParameterError(f"decay must {must} with {self.noise_kind} noise.")
+        self._set("further", tuple((name, _per_member(v, name, self.n)) for name, v in self.further))
+        others = named(self.noise_kind).further()
+        if others != tuple(name for name, _ in self.further):
+            must = f"be {', '.join(others)}, in this order" if others else "be left out"
+            raise ParameterError(f"further parameters must {must} with {self.noise_kind} noise.")
         if not isinstance(self.lattice, Lattice):
             raise ParameterError(f"lattice must be a Lattice, got {type(self.lattice).__name__}.")
         for what in ("mixing", "noise", "decay"):
@@ -311,11 +319,17 @@ class Session:
             raise ParameterError("a session with a server has no graph.")
         return Graph.from_edges(self.edges, self.n)
 
+    @property
+    def parameters(self) -> dict[str, PerMember]:
+        """The law's parameters by word, in its order."""
+        given = {"mixing": self.mixing, "noise": self.noise, "decay": self.decay, **dict(self.further)}
+        return {word: value for word in named(self.noise_kind).words() if (value := given[word]) is not None}
+
     @cached_property
     def mechanism(self) -> Mechanism:
         """What the paper calls it: client-server or distributed, with its parameters."""
         law = named(self.noise_kind)
-        parameters = law.from_words({word: _plain(getattr(self, word)) for word in law.words()})
+        parameters = law.from_words({word: _plain(value) for word, value in self.parameters.items()})
         if self.edges is None:
             return ClientServer(parameters, agents=self.n, keepers=len(self.keepers))
         rows = read_weights(self.graph, self.weights)

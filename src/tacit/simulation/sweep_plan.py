@@ -176,23 +176,27 @@ def _graph(name: str) -> Graph:
 
 
 def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
-    unknown = [name for name in grid if name not in AXES]
-    if unknown:
-        raise ParameterError(f"a sweep's axes must be among {', '.join(AXES)}, got {unknown[0]!r}.")
     asked = {"noise_kind": [Fading.name], **grid}
-    axes = {name: _checked_axis(name, asked[name]) for name in AXES if name in asked}
-    decays = ["decay" in named(str(kind)).words() for kind in axes["noise_kind"]]
+    words = {
+        word for kind in _checked_axis("noise_kind", asked["noise_kind"]) for word in named(str(kind)).words()
+    }
+    known = (*AXES, *sorted(words - {*AXES}))  # a law may have parameters of its own
+    unknown = [name for name in grid if name not in known]
+    if unknown:
+        raise ParameterError(f"a sweep's axes must be among {', '.join(known)}, got {unknown[0]!r}.")
+    axes = {name: _checked_axis(name, asked[name]) for name in known if name in asked}
     if ("agents" in axes) == ("graph" in axes):
         raise ParameterError("a sweep needs either agents (with a server) or graph among its axes, not both.")
     if "keepers" in axes and "graph" in axes:
         raise ParameterError(NO_KEEPERS)
     if "mixing" not in axes or ("noise" in axes) == ("epsilon" in axes):
         raise ParameterError("a sweep needs mixing and either noise or epsilon among its axes.")
-    if ("decay" in axes) != ("noise" in axes and any(decays)):
-        raise ParameterError(
-            "a sweep needs decay among its axes exactly where noise fades and epsilon does not choose it: "
-            "with noise and a noise_kind that has a decay, like fading."
-        )
+    for word in sorted({"decay", *words} - {"mixing", "noise"}):
+        if (word in axes) != ("noise" in axes and word in words):
+            raise ParameterError(
+                f"a sweep needs {word} among its axes exactly where a noise_kind has it and epsilon does not "
+                "choose it, which is with noise among the axes."
+            )
     return axes
 
 

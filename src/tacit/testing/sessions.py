@@ -43,7 +43,7 @@ def known_session(
     on = Graph.from_name(graph) if isinstance(graph, str) else graph
     n = agents if on is None else on.n
     law = named(noise_kind)
-    given = {"mixing": mixing, "noise": noise, "decay": decay}
+    given = {"mixing": mixing, "noise": noise, "decay": decay, **dict(more.get("further", ()))}
     parameters = law.from_words({word: np.array(value)[()] for word, value in given.items()})
     more.setdefault("expires", LAST_EXPIRY)
     more.setdefault("lattice", Lattice.fitting(parameters, rounds, low, high))

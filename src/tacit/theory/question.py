@@ -275,6 +275,12 @@ class Question:
     def mechanism(self) -> Mechanism:
         """Return the mechanism that mixing, noise and decay describe, refusing too few and too many."""
         law = self.chosen_law
+        if law.further():
+            raise ParameterError(
+                f"{law.name} noise has {law.further()[0]}, which no question has: make the "
+                "law in Python and analyze a mechanism with it.",
+                "law",
+            )
         missing = [word for word in law.words() if getattr(self, word) is None]
         if missing:
             raise ParameterError(

@@ -13,6 +13,7 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.errors import InputError
 from tacit.graph import Graph
+from tacit.law import Law
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.topology import written_weights
@@ -73,7 +74,7 @@ def draft(
         "weights": _weights(promise.mechanism),
         "noise_kind": law.name,
         "mixing": _plain(law.sigma),
-        "decay": _plain(law.worded()["decay"]) if "decay" in law.words() else None,
+        **_further(law),
         "rounds": promise.rounds,
         "adjacency": promise.adjacency,
         "components": question.components,
@@ -164,6 +165,12 @@ def _require_fitting(n: int, roster: Roster, graph: Graph | None) -> None:
 def _weights(mechanism: Mechanism) -> Any:
     """Return the weights as a session carries them."""
     return written_weights(mechanism.topology) if isinstance(mechanism, Distributed) else None
+
+
+def _further(law: Law) -> dict[str, Any]:
+    """Return the law's parameters besides mixing and noise as a session carries them."""
+    rest = {word: _plain(value) for word, value in list(law.worded().items())[2:]}
+    return {"decay": rest.pop("decay", None), "further": tuple(rest.items())}
 
 
 def _plain(value: float | FloatArray) -> PerMember:

@@ -18,9 +18,9 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from tacit.errors import FileError, InputError
+from tacit.errors import FileError, InputError, LawError
 from tacit.files import PUBLIC, read_public, write_whole
-from tacit.law import named, names
+from tacit.law import named
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session
@@ -88,10 +88,8 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
         elif session.weights is not None:
             rows = [f"[{names[i]}, {names[j]}, {count}]" for i, j, count in session.weights]
             lines += _array("weights", rows)
-    mechanism = {"noise_kind": session.noise_kind, "mixing": session.mixing, "noise": session.noise}
-    if session.decay is not None:
-        mechanism["decay"] = session.decay
-    lines += _section("mechanism", {**mechanism, "rounds": session.rounds})
+    mechanism = {"noise_kind": session.noise_kind, **session.parameters, "rounds": session.rounds}
+    lines += _section("mechanism", mechanism)
     values = {"low": float(lattice.low) + 0.0, "high": float(lattice.high) + 0.0}
     values |= {"components": session.components, "adjacency": session.adjacency}
     lines += _section("values", values)
@@ -208,6 +206,10 @@ class _GraphFile(_SessionFile, kw_only=True):
     weights: str | tuple[tuple[str, str, int], ...] | None = None
 
 
+class _Kind(msgspec.Struct):
+    noise_kind: str
+
+
 class _SessionHead(msgspec.Struct):
     format: int
     topology: str | None = None
@@ -260,13 +262,15 @@ def _other_format(written: int) -> str:
 
 
 def _mechanism(entries: dict[str, Any], what: str) -> dict[str, Any]:
-    kind = entries.get("noise_kind")
-    if kind not in names():
-        raise _refused(what, "mechanism.noise_kind", f"must be one of {', '.join(names())}, got {kind!r}")
-    fields: list[Any] = [("noise_kind", str), ("rounds", int)]
-    fields += [(word, _Numbers) for word in named(kind).words()]
+    kind = _converted(entries, _Kind, what, "mechanism").noise_kind
+    try:
+        law = named(kind)
+    except LawError as error:
+        raise _refused(what, "mechanism.noise_kind", str(error)) from None
+    fields: list[Any] = [("noise_kind", str), ("rounds", int), *((word, _Numbers) for word in law.words())]
     table = msgspec.defstruct("_Mechanism", fields, bases=(_Table,))
-    return asdict(_converted(entries, table, what, "mechanism"))
+    found = asdict(_converted(entries, table, what, "mechanism"))
+    return found | {"further": [(word, found.pop(word)) for word in law.further()]}
 
 
 def _topology(written: _ServerFile | _GraphFile, what: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -108,8 +109,10 @@ class Verdict(Shown):
     history : History or None
         What happened, from the signed frames alone. None unless the session is sound, or where it would be
         out of all proportion.
-    accuracy : Accuracy or None
-        None unless the session is sound.
+    failure_probability : float
+        Of the accuracy's radii.
+    agent : int or None
+        Whose state the accuracy is about; None: the last feedback, or on a graph the average of all states.
     """
 
     session: Session
@@ -122,7 +125,18 @@ class Verdict(Shown):
     messages: tuple[int, ...]
     claimed: tuple[float, ...] | None
     history: History | None
-    accuracy: Accuracy | None
+    failure_probability: float
+    agent: int | None
+
+    @cached_property
+    def accuracy(self) -> Accuracy | None:
+        """How far off the result is, by what really happened; None unless the session is sound.
+
+        Computed when first asked for: exact radii take most of the time of a verdict.
+        """
+        if self.history is None:
+            return None
+        return _accuracy(self.session, self.history, self.failure_probability, self.agent)
 
     @property
     def word(self) -> Literal["sound", "unchecked", "unsound"]:
@@ -230,7 +244,8 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
         messages=messages,
         claimed=claimed,
         history=seen,
-        accuracy=None if seen is None else _accuracy(session, seen, failure_probability, agent),
+        failure_probability=failure_probability,
+        agent=agent,
     )
 
 
