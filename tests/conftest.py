@@ -30,9 +30,10 @@ SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b')
 """A module with one of these shares something expensive between its tests."""
 
 STARTS = re.compile(
-    r"\b(asyncio|subprocess|threading|concurrent\.futures|fork|cluster|machines|crew|browser|user)\b"
+    r"\b(asyncio|subprocess|threading|threads|concurrent\.futures|fork|cluster|machines|crew|browser)\b"
+    r"|def \w+\([^)]*\buser\b"  # the fixture that opens a page
 )
-"""A module with one of these words starts threads, tasks or processes."""
+"""A module with one of these words starts threads, tasks or processes; so do all in end_to_end."""
 
 
 @functools.cache
@@ -59,7 +60,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 @functools.cache
 def starts_something(path):
-    return path.name == "test_docs.py" or STARTS.search(path.read_text()) is not None
+    if path.name == "test_docs.py" or path.parent.name == "end_to_end":
+        return True
+    return STARTS.search(path.read_text()) is not None
 
 
 @pytest.hookimpl(tryfirst=True)

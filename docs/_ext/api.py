@@ -1,4 +1,8 @@
-"""API pages from docstrings: ``<!-- api: tacit.simulation -->`` becomes all of a package's public modules."""
+"""API pages from docstrings.
+
+``<!-- api: tacit.simulation -->`` becomes all that a package exports, ``<!-- api: tacit.theory privacy -->``
+all of the modules that are named.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
-MARK = re.compile(r"^<!-- api: ([\w.]+) -->$", re.MULTILINE)
+MARK = re.compile(r"^<!-- api: ([\w.]+)((?: \w+)*) -->$", re.MULTILINE)
 BARS = re.compile(r"`[^`]*`|\|")
 
 
@@ -24,51 +28,71 @@ def public_modules(package: str) -> list[str]:
     return [name for name in names if not name.rpartition(".")[2].startswith("_")]
 
 
-def all_modules(package: str) -> list[str]:
-    """Names of a package's public modules, each followed by those inside it."""
-    return [name for module in public_modules(package) for name in (module, *all_modules(module))]
+def exported(package: str) -> list[str]:
+    """Names that a package exports: what its page describes."""
+    names = getattr(importlib.import_module(package), "__all__", ())
+    return [name for name in names if not name.startswith("__")]
 
 
-def homes(package: str) -> dict[str, str]:
-    """Names that a package exports, and under which module each of them is described."""
-    module = importlib.import_module(package)
-    tree = ast.parse(inspect.getsource(module))
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    origin = {alias.name: str(node.module) for node in imports for alias in node.names}
-    names = [name for name in getattr(module, "__all__", ()) if not name.startswith("__")]
-    return {name: package if "._" in origin[name] else _end(origin[name], name) for name in names}
+def own(module: str) -> list[str]:
+    """Names of the public functions and classes that a module defines."""
+    return [
+        name
+        for name, thing in vars(importlib.import_module(module)).items()
+        if not name.startswith("_")
+        and getattr(thing, "__module__", None) == module
+        and hasattr(thing, "__qualname__")
+    ]
 
 
-def _end(module: str, name: str) -> str:
-    """Follow a name that a package only hands on."""
-    found = importlib.import_module(module)
-    return homes(module)[name] if hasattr(found, "__path__") else module
+def marks(page: str) -> list[tuple[str, list[str]]]:
+    """Return what a page describes: packages, and of each the modules that are described in full."""
+    return [(mark[1], mark[2].split()) for mark in MARK.finditer(page)]
 
 
-def markdown(package: str) -> str:
-    """Return the text of a package's page: what it exports, then module by module."""
-    exported = homes(package)
-    modules = [] if package == "tacit" else all_modules(package)  # its packages have their own pages
-    links = [f"{{py:obj}}`{name} <{home}.{name}>`" for name, home in exported.items() if home != package]
-    here = [name for name, home in exported.items() if home == package]
-    parts = [_automodule(package, here if links else None)]
-    if links:
-        parts.append(f"From `{package}` import {', '.join(links)}.")
-    parts += [f"## {name.removeprefix(package + '.')}\n\n{_automodule(name, None)}" for name in modules]
+def markdown(package: str, modules: list[str]) -> str:
+    """Return the text of a package's page: what it exports, then the modules that are given, in full.
+
+    The root's names are described on the pages of its packages; a module that exports nothing is
+    described in full.
+    """
+    names = [] if package == "tacit" else exported(package)
+    parts = [_rst(f".. automodule:: {package}", members=not names and not modules and package != "tacit")]
+    parts += [_rst(_directive(package, name)) for name in names]
+    for module in modules:
+        parts.append(f"## {module}\n\n" + _rst(f".. automodule:: {package}.{module}"))
     return "\n\n".join(parts)
 
 
-def _automodule(module: str, names: list[str] | None) -> str:
-    """Describe a module: all public names, or only those given."""
-    if names is None:
-        options = "   :members:\n"
-    else:
-        options = f"   :members: {', '.join(names)}\n   :imported-members:\n" if names else ""
-    return f"```{{eval-rst}}\n.. automodule:: {module}\n{options}```"
+def _directive(package: str, name: str) -> str:
+    """Return what lets Sphinx describe an exported name."""
+    thing = getattr(importlib.import_module(package), name)
+    if inspect.isclass(thing):
+        kind = "exception" if issubclass(thing, BaseException) else "class"
+    elif callable(thing):
+        kind = "function"
+    else:  # the text below a constant is only found where it is defined
+        return f".. autodata:: {_home(package, name)}.{name}\n   :no-value:"
+    return f".. auto{kind}:: {package}.{name}"
+
+
+def _home(package: str, name: str) -> str:
+    """Return the module from which a package takes a name."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(package)))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return next(
+        (str(node.module) for node in imports if name in [alias.name for alias in node.names]), package
+    )
+
+
+def _rst(directive: str, *, members: bool = True) -> str:
+    has_members = re.match(r"\.\. auto(module|class|exception)", directive)
+    options = "\n   :members:" if members and has_members else ""
+    return f"```{{eval-rst}}\n{directive}{options}\n```"
 
 
 def _expand(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001
-    source[0] = MARK.sub(lambda mark: markdown(mark[1]), source[0])
+    source[0] = MARK.sub(lambda mark: markdown(mark[1], mark[2].split()), source[0])
 
 
 def _bars(*event: Any) -> None:
