@@ -35,13 +35,14 @@ def exported(package: str) -> list[str]:
 
 
 def own(module: str) -> list[str]:
-    """Names of the public functions and classes that a module defines."""
+    """Names of the public functions and classes that a module defines, or of those that it exports."""
+    found = importlib.import_module(module)
+    names = getattr(found, "__all__", None) or [name for name in vars(found) if not name.startswith("_")]
+    things = {name: getattr(found, name) for name in names}
     return [
         name
-        for name, thing in vars(importlib.import_module(module)).items()
-        if not name.startswith("_")
-        and getattr(thing, "__module__", None) == module
-        and hasattr(thing, "__qualname__")
+        for name, thing in things.items()
+        if getattr(thing, "__module__", None) == module and hasattr(thing, "__qualname__")
     ]
 
 
