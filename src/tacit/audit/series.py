@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import beta, binom, chi2, norm, poisson
 
 from tacit.arrays import BoolArray, FloatArray, IntArray
-from tacit.audit.conspiracy import opening_finding
+from tacit.audit.masked_frames import opening_finding
 from tacit.audit.report import AuditFinding, AuditReport
 from tacit.errors import ParameterError
 from tacit.mechanism.series import SeriesAgent
