@@ -28,7 +28,6 @@ from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.theory.accuracy import weights
 from tacit.theory.laplace_sum import LaplaceSum
-from tacit.theory.rates import own_weights
 from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
@@ -139,17 +138,21 @@ class Happened:
     def entry_weights(self, layer: Layer) -> FloatArray | None:
         """How much each entry of a layer counts in its mean; None where all count the same.
 
-        Weights of messages that are missing are shared out among those that are there. Where only messages
-        of weight 0 are there, they count the same.
+        Weights of messages that are missing go to the own message (`Weights.keeps_missing`), or are shared
+        out among those that are there. Where only messages of weight 0 are there, they count the same.
         """
-        rows = own_weights(self.mechanism)
-        if rows is None:
+        if not isinstance(self.mechanism, Distributed):
+            return None
+        rows = self.mechanism.topology
+        if rows.plain and not rows.keeps_missing:
             return None
         n, graph = self.mechanism.n, rows.graph
         places = np.repeat(np.arange(n), graph.degrees) * n + graph.indices
         own = layer.into == layer.said
         weight = np.where(own, rows.own[layer.into], 0.0)
         weight[~own] = rows.heard[np.searchsorted(places, (layer.into * n + layer.said)[~own])]
+        if rows.keeps_missing:
+            weight[own] += 1 - np.bincount(layer.into, weight, minlength=n)[layer.into[own]]
         nothing = np.bincount(layer.into, weight, minlength=n)[layer.into] == 0
         weight[nothing] = 1.0
         return weight

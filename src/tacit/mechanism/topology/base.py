@@ -62,6 +62,9 @@ class Weights(ABC):
     graph: Graph
 
     name: ClassVar[str]
+    keeps_missing: ClassVar[bool] = False
+    """Whether the weight of a message that is missing goes to the agent's own message. If not, or if that is
+    missing too, it is shared out in proportion among those that came."""
 
     def __post_init__(self) -> None:
         self.graph.require_connected()

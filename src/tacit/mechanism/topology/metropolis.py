@@ -20,9 +20,11 @@ class Metropolis(Weights):
 
     W is symmetric, so with one mixing the agents agree on the true average, with the deviation that
     a server would give them (docs/proofs/weights.md). An agent needs to know its neighbours' degrees only.
+    Where two agents miss each other's messages W stays symmetric, because each keeps the weight to itself.
     """
 
     name: ClassVar[str] = "metropolis"
+    keeps_missing: ClassVar[bool] = True
 
     def _bounds(self) -> IntArray:
         """1 + max(|N(i)|, |N(j)|) for every neighbour j of i."""
