@@ -159,7 +159,7 @@ def test_what_is_about_the_papers_means_is_refused_for_other_weights():
     with pytest.raises(ParameterError, match="Assumption 1 is about means over closed"):
         convergence.assumption(mechanism)
     directed = Distributed(Fading(0.7, 1.0, 0.9), KARATE, lopsided(KARATE))
-    with pytest.raises(ParameterError, match="count both ways alike"):
+    with pytest.raises(ParameterError, match="reversible weights"):
         convergence.spectrum(directed)
 
 
