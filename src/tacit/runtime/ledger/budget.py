@@ -95,6 +95,20 @@ class Reservation:
         )
 
 
+@final
+@dataclass(frozen=True)
+class Window:
+    """What sessions that are begun within any `seconds` may cost together; the adjacency is the cap's."""
+
+    seconds: float
+    cap: float
+
+    def __post_init__(self) -> None:
+        require_amount(self.cap, "the cap of a window")
+        if not (math.isfinite(self.seconds) and self.seconds > 0):
+            raise InputError(f"a window must be a finite number of seconds above 0, got {self.seconds}.")
+
+
 def require_amount(amount: float, what: str, *, endless: bool = False) -> float:
     """Return a number of at least 0."""
     if not amount >= 0 or (math.isinf(amount) and not endless):
@@ -151,6 +165,37 @@ class Purse:
     def spent(self, value: str) -> Fraction:
         """What all sessions on a value count for."""
         return sum((self.charge(s) for s, row in self._reserved.items() if row.value == value), Fraction(0))
+
+    def spent_since(self, value: str, when: float) -> Fraction:
+        """What sessions on a value count for that were begun after `when`, also by a clock set back since.
+
+        A session of a ledger that does not say when it was begun counts until its expiry is that long ago.
+        """
+        return sum(
+            (
+                self.charge(session)
+                for session, row in self._reserved.items()
+                if row.value == value and _begun(row) > when
+            ),
+            Fraction(0),
+        )
+
+    def last_begun(self, value: str) -> float:
+        """When the last session on a value was begun; minus infinity if there is none."""
+        times = (_begun(row) for row in self._reserved.values() if row.value == value and row.at is not None)
+        return max(times, default=-math.inf)
+
+    def require_window(self, row: Reserved, cap: Capped, window: Window, now: float) -> None:
+        """Refuse a session that would pass the owner's cap for a window of time."""
+        cost = Fraction(row.planned) * _steps(cap, row)
+        before = self.spent_since(row.value, now - window.seconds)
+        if before + cost > window.cap:
+            raise CapExceeded(
+                f"this session may cost {shown_up(fraction_up(cost))}{_times(cap, row)}, and with the "
+                f"{shown_up(fraction_up(before))} of sessions on {row.value!r} in the last "
+                f"{window.seconds:,.0f} s that would pass the cap of {window.cap:.6g} for such a time: "
+                "nothing was sent."
+            )
 
     def balance(self, value: str) -> Balance:
         """Return how a value stands."""
@@ -247,6 +292,12 @@ def steps(distance: float, adjacency: float) -> int:
 def _steps(cap: Capped, row: Reserved) -> int:
     """How many times a session counts: no two values in its range are further apart than `diameter`."""
     return steps(min(cap.adjacency, row.diameter), row.adjacency)
+
+
+def _begun(row: Reserved) -> float:
+    if row.at is not None:
+        return row.at
+    return math.inf if row.expires is None else float(row.expires)
 
 
 def _times(cap: Capped, row: Reserved) -> str:

@@ -46,7 +46,7 @@ from tacit.protocol.records import (
 )
 from tacit.rounding import fraction_up
 from tacit.runtime.ledger import schema
-from tacit.runtime.ledger.budget import Balance, Purse, Reservation, require_amount, require_label
+from tacit.runtime.ledger.budget import Balance, Purse, Reservation, Window, require_amount, require_label
 from tacit.runtime.ledger.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
 
@@ -204,6 +204,7 @@ class Ledger:
         cap: float | None = None,
         partial: bool = False,
         cap_adjacency: float | None = None,
+        windows: Sequence[Window] = (),
     ) -> Reservation:
         """Set aside what a session may cost, before its first word, or refuse it: CapExceeded.
 
@@ -229,20 +230,26 @@ class Ledger:
             Set aside what is left where that is less; the agent falls silent in time.
         cap_adjacency : float, optional
             A first cap is about values that differ by at most this; about any two values unless given.
+        windows : sequence of Window
+            What sessions begun within some time may cost together, beside the cap for all time.
         """
         _require_id(session)
+        now = time.time() if now is None else now
         wanted = schema.Reserved(
             require_label(value),
             require_adjacency(adjacency),
             require_adjacency(diameter),
             require_amount(planned, "the planned loss"),
             expires,
+            now,
         )
         with self._using():
             before, known = self._purse.reservation(session), self._purse.cap(value)
             if before is None:
                 self.settle_expired(now)
                 limit = self._cap(wanted, cap, cap_adjacency)
+                for window in windows:
+                    self._purse.require_window(wanted, limit, window, now)
                 granted = self._purse.room(wanted, limit, partial=partial, ledger=str(self.path))
                 rows = [] if limit == known else [_cap_row(limit)]
                 self._write([*rows, (session, "reserved", 0, None, msgspec.msgpack.encode(granted))])
@@ -336,6 +343,16 @@ class Ledger:
         """Return how a value stands against its cap."""
         with self._using():
             return self._purse.balance(value)
+
+    def spent_since(self, value: str, when: float) -> float:
+        """What sessions on a value that were begun after `when` count for; never too little."""
+        with self._using():
+            return fraction_up(self._purse.spent_since(value, when))
+
+    def last_begun(self, value: str) -> float:
+        """When the last session on a value was begun, in seconds since 1970; minus infinity if none was."""
+        with self._using():
+            return self._purse.last_begun(value)
 
     def values(self) -> tuple[str, ...]:
         """Return the labels of all values."""

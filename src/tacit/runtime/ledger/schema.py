@@ -94,7 +94,7 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `diameter` is how far apart two values can be once they are clamped to the session's range. `expires` is
     when the session ends, in seconds since 1970 (UTC): then what was not said can be spent again. Without
-    one it stays set aside until it is settled.
+    one it stays set aside until it is settled. `at` is when it was set aside: caps per window count by it.
     """
 
     value: str
@@ -102,6 +102,7 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     diameter: float
     planned: float
     expires: int | None = None
+    at: float | None = None
 
 
 def leaf(salt: bytes, data: bytes) -> bytes:
