@@ -5,15 +5,26 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from contextlib import suppress
-from typing import Self, final
+from typing import Protocol, Self, final
 
 from tacit.errors import ParameterError
-from tacit.runtime.status.status import Status
 
 _MOST_HEAD = 8192
 _SECONDS = 5.0
 _AT_ONCE = 32
 _JSON, _METRICS, _TEXT = "application/json", "text/plain; version=0.0.4; charset=utf-8", "text/plain"
+
+
+class StatusPages(Protocol):
+    """What is shown: a member's `Status`, or that of a hub or a follower."""
+
+    def json(self) -> bytes:
+        """Return what `/status` shows."""
+        ...
+
+    def metrics(self) -> bytes:
+        """Return what `/metrics` shows."""
+        ...
 
 
 @final
@@ -22,7 +33,7 @@ class StatusServer:
 
     Parameters
     ----------
-    status : Status
+    status : StatusPages
     port : int
         0 takes any that is free: see `url`.
     host : str
@@ -33,7 +44,7 @@ class StatusServer:
     """
 
     def __init__(
-        self, status: Status, port: int = 0, host: str = "127.0.0.1", *, anywhere: bool = False
+        self, status: StatusPages, port: int = 0, host: str = "127.0.0.1", *, anywhere: bool = False
     ) -> None:
         if not (anywhere or _is_loopback(host)):
             raise ParameterError(

@@ -45,8 +45,11 @@ class ConnectionRefused(Exception):
 class Owner(Protocol):
     """Whom a connection belongs to."""
 
-    def admit(self, link: Link, certificate: Certificate, path: str | None) -> int:
-        """Return which member this is, or raise `Refusal`. `path` is what it asks for, if it connected."""
+    def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:
+        """Return which member this is, or raise `ConnectionRefused`.
+
+        `path` is what it asks for, if it connected. There is a certificate, unless the link allows bare ones.
+        """
         ...
 
     def opened(self, link: Link) -> None:
@@ -65,6 +68,11 @@ class Owner(Protocol):
 @final
 class Link(asyncio.Protocol):
     """One connection, made by us (`uri`) or by the other side (None).
+
+    Parameters
+    ----------
+    bare : bool
+        Whether one who connects may come without a certificate; its owner decides what it may do.
 
     Attributes
     ----------
@@ -85,8 +93,9 @@ class Link(asyncio.Protocol):
         frame_bytes: int,
         queue_bytes: int,
         address: str = "",
+        bare: bool = False,
     ) -> None:
-        self._owner, self._channel, self.address = owner, channel, address
+        self._owner, self._channel, self.address, self._bare = owner, channel, address, bare
         self._queue: deque[bytes] = deque()
         self._queued, self._most_queued = 0, queue_bytes
         self._websocket: ClientProtocol | ServerProtocol
@@ -175,6 +184,8 @@ class Link(asyncio.Protocol):
 
     def _greet(self) -> None:
         """TLS is up: see whose certificate it is, before anything else is read."""
+        if self._bare and not self._channel.certified:
+            return
         try:
             self.certificate = self._channel.peer()
         except (FileError, ValueError) as error:
@@ -195,11 +206,10 @@ class Link(asyncio.Protocol):
                 self.close(CloseCode.UNSUPPORTED_DATA, "frames are whole and binary")
 
     def _answer(self, request: Request) -> None:
-        websocket, certificate = self._websocket, self.certificate
+        websocket = self._websocket
         assert isinstance(websocket, ServerProtocol)
-        assert certificate is not None
         try:
-            who = self._owner.admit(self, certificate, request.path)
+            who = self._owner.admit(self, self.certificate, request.path)
         except ConnectionRefused as refusal:
             websocket.send_response(websocket.reject(refusal.status, refusal.sentence + "\n"))
             self._give_up(refusal)
@@ -240,6 +250,10 @@ class Link(asyncio.Protocol):
         self._websocket.send_binary(frame)
         self._flush()
         return True
+
+    def allow(self, frame_bytes: int) -> None:
+        """Take frames up to another length from now on."""
+        self._websocket.max_message_size = frame_bytes
 
     def hold(self) -> None:
         """Read no more until `go_on`: its owner is busy."""

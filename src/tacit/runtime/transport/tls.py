@@ -29,10 +29,11 @@ class Credentials:
     """An agent's own certificate and whom it trusts, as TLS wants them.
 
     The files are looked at whenever a connection is made: a renewed certificate is used without a restart.
+    With `bare`, those who connect to us may come without a certificate; one that is shown must be right.
     """
 
-    def __init__(self, files: TlsFiles) -> None:
-        self._files = files
+    def __init__(self, files: TlsFiles, *, bare: bool = False) -> None:
+        self._files, self._bare = files, bare
         self._seen: tuple[object, ...] = ()
         self.reload()
 
@@ -55,6 +56,8 @@ class Credentials:
         authority = read_certificates(read_public(files.authority), str(files.authority))[0]
         self.server = _context(ssl.PROTOCOL_TLS_SERVER, files)
         self.client = _context(ssl.PROTOCOL_TLS_CLIENT, files)
+        if self._bare:
+            self.server.verify_mode = ssl.CERT_OPTIONAL
         self.certificate, self.authority = certificate, authority
 
     @property
@@ -139,6 +142,11 @@ class Channel:
     def to_send(self) -> bytes:
         """Return what must be sent now."""
         return self._outgoing.read()
+
+    @property
+    def certified(self) -> bool:
+        """Whether the other side has shown a certificate."""
+        return bool(self._tls.getpeercert(binary_form=True))
 
     def peer(self) -> Certificate:
         """Return the other side's certificate, which our authority has signed; raises `FileError`."""

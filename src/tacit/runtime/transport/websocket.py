@@ -183,8 +183,9 @@ class WebsocketTransport:
 
     # ---- what connections tell (see `tacit.runtime.transport.link.Owner`) ----------------
 
-    def admit(self, link: Link, certificate: Certificate, path: str | None) -> int:
+    def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:
         """Return which member this is, or refuse it."""
+        assert certificate is not None
         who = self._admission.member(certificate, path)
         known = self._links.get(who)
         if known is not None and known.dialled and not link.dialled and not self._they_dial(who):
