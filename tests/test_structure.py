@@ -67,6 +67,7 @@ def test_the_root_is_light():
 def test_the_verbs_and_nouns_of_the_root():
     verbs = {"analyze", "compare", "design", "examine", "simulate"}
     nouns = {
+        "Agent",
         "ClientServer",
         "Constant",
         "Design",

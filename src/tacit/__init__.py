@@ -4,12 +4,12 @@ The map of the package, from the ground up:
 
 - `tacit.errors`: every exception raised on purpose.
 - `tacit.graph`: who talks to whom.
-- `tacit.law`: noise laws: the size of the noise in each round, and its loss.
+- `tacit.law`: what noise, when, and at what cost.
 - `tacit.mechanism`: what the paper's mechanisms do; pure functions of (state, noise).
 - `tacit.history`: what happened in a run, as one value and one file.
-- `tacit.theory`: their guarantees in closed form, without sampling.
+- `tacit.theory`: what is claimed and proved of them; closed forms, no sampling.
 - `tacit.noise`: where randomness comes from.
-- `tacit.simulation`: simulated runs, with noise from a seed.
+- `tacit.simulation`: what would happen.
 - `tacit.audit`: what an adversary could learn, and testers that try to break the promise.
 - `tacit.protocol`: agent, coordinator and peer as machines without a network.
 - `tacit.runtime`: the only place with network, disk and clock. `tacit.testing`: its public test tools.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tacit.history import History
     from tacit.law import Constant, Fading, OneShot
     from tacit.mechanism import ClientServer, Distributed
+    from tacit.runtime.fleet.follower import FleetAgent as Agent
     from tacit.simulation import simulate
     from tacit.theory.answers import Design, design
     from tacit.theory.promise import Promise, analyze
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
     "ClientServer",
     "Constant",
     "Design",
@@ -70,6 +72,7 @@ __getattr__, __dir__ = exports(
         "history": ("History",),
         "law": ("Constant", "Fading", "OneShot"),
         "mechanism": ("ClientServer", "Distributed"),
+        "runtime.fleet.follower": ("FleetAgent as Agent",),
         "simulation": ("simulate",),
         "theory.answers": ("Design", "design"),
         "theory.promise": ("Promise", "analyze"),

@@ -91,14 +91,23 @@ def new(*, name: str, out: Path | None, hosts: tuple[str, ...], force: bool, as_
     _report("Keys", folder, {**_subject(subject), "request": request}, as_json, notes)
 
 
-@command.command(
-    epilog="\b\nExample:\n  tacit keys sign alice/request.pem --authority authority --out alice.crt\n"
-)
-@click.argument("request", type=FILE)
+SIGN_EPILOG = """\b
+Examples:
+  tacit keys sign alice/request.pem --authority authority --out alice.crt
+  tacit keys sign requests --authority authority --out certificates      all *.pem in the directory
+"""
+
+
+@command.command(epilog=SIGN_EPILOG)
+@click.argument("request", metavar="REQUEST|DIRECTORY", type=click.Path(path_type=Path))
 @click.option(
     "--authority", "home", type=DIRECTORY, default="authority", show_default=True, help="Its directory."
 )
-@click.option("--out", type=FILE, help="Where to write the certificate.  [default: NAME.crt]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where to write the certificate; for many, a directory.  [default: NAME.crt, or DIRECTORY]",
+)
 @click.option("--days", type=options.NUMBER, default=90.0, show_default=True, help="Days until it expires.")
 @click.option("--listen", is_flag=True, help="Allow the agent to listen at the hosts in its request.")
 @click.option(
@@ -117,11 +126,11 @@ def sign(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Sign an agent's request, and write the certificate to give back.
+    """Sign an agent's request, and write the certificate to give back; or all requests in a directory.
 
     First make sure, over another channel, that the name and the key belong together. A name has one
     signing key: a request for another is refused, unless the old key agrees (`tacit keys rotate`) or was
-    revoked.
+    revoked. Of a directory all requests are signed, or none.
     """
     from tacit.errors import InputError
     from tacit.files import PUBLIC, read_public, write_whole
@@ -129,6 +138,11 @@ def sign(
     from tacit.runtime.identity.identity import bundle, load_authority
     from tacit.runtime.identity.register import REVOKED, opened
 
+    if request.is_dir():
+        if key is not None:
+            raise click.UsageError("--key goes with one request.")
+        _sign_all(request, home, out or request, days=days, listen=listen, force=force, as_json=as_json)
+        return
     asked = Request.parse(read_public(request), str(request))
     if key is not None and key != asked.subject.key:
         raise InputError(
@@ -148,6 +162,41 @@ def sign(
     if rotated:
         notes.append(f"The old key of {made.name} is revoked: give {home / REVOKED} to everyone.")
     _report("Certificate", path, _certificate(made), as_json, notes)
+
+
+def _sign_all(
+    folder: Path, home: Path, out: Path, *, days: float, listen: bool, force: bool, as_json: bool
+) -> None:
+    """Sign all requests in a directory, or none, and write NAME.crt for each."""
+    from tacit.errors import FileError
+    from tacit.files import PUBLIC, read_public, write_whole
+    from tacit.runtime.identity.certificates import Request
+    from tacit.runtime.identity.identity import bundle, load_authority
+    from tacit.runtime.identity.register import REVOKED, opened
+
+    files = [file for file in sorted(folder.glob("*.pem")) if file.is_file()]
+    if not files:
+        raise FileError(f"{folder} must hold requests (*.pem), and holds none.")
+    asked = [Request.parse(read_public(file), str(file)) for file in files]
+    out.mkdir(exist_ok=True)
+    for one in asked:
+        output.require_writable(out / f"{one.subject.name}.crt", force)
+    signer = load_authority(home)
+    with opened(home, signer) as register:
+        before = register.revoked
+        made = [register.sign(one, days, listen=listen) for one in asked]
+        register.save()  # before any certificate leaves
+        for signed in made:
+            write_whole(out / f"{signed.name}.crt", bundle(signed, signer), mode=PUBLIC, force=force)
+        rotated = register.revoked is not before
+    if as_json:
+        output.print_json({"path": out, "certificates": [_certificate(one) for one in made]})
+        return
+    subjects = [one.subject for one in made if one.subject is not None]
+    rows: list[output.Line] = [(subject.name, subject.key, "") for subject in subjects]
+    notes = [f"Give each its file in {out}: they are public."]
+    notes += [f"Some old keys are revoked: give {home / REVOKED} to everyone."] if rotated else []
+    output.print_report(f"{len(made)} certificates in {out}", {"": rows}, notes)
 
 
 @command.command(epilog="\b\nExample:\n  tacit keys install alice.crt --keys alice\n")
@@ -344,6 +393,8 @@ def _subject(subject: CertificateSubject) -> dict[str, Any]:
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:
     about = {"name": certificate.name} if certificate.subject is None else _subject(certificate.subject)
+    if certificate.subject is None:
+        about["key_fingerprint"] = certificate.key_fingerprint
     return {
         **about,
         "begins": certificate.begins.isoformat(),
@@ -359,6 +410,7 @@ _MEANING = {
     "hosts": "where it may listen",
     "expires": "",
     "fingerprint": "SHA-256",
+    "key_fingerprint": "SHA-256 of its key, as invitations have it",
     "authority": "its SHA-256",
     "request": "to be signed",
     "signed": "names it has signed for",

@@ -109,9 +109,7 @@ class Log:
         self._often: Counter[Hashable] = Counter()
         self._file: IO[str] | None = None
         if path is not None:
-            self._file = _own_log(path)
-            if os.fstat(self._file.fileno()).st_size == 0:
-                self._write({"event": "log"}, _LOG_MARK)
+            self._file = own_log(path, self._whose)
         self._bar: Any = None
         if sys.stderr.isatty():
             self._bar = _bar(session.rounds)
@@ -149,8 +147,8 @@ class Log:
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
 
-    def _write(self, what: dict[str, Any], first: dict[str, Any] | None = None) -> None:
-        told = (first or {}) | {"time": round(time.time(), 3)} | self._whose | what
+    def _write(self, what: dict[str, Any]) -> None:
+        told = {"time": round(time.time(), 3)} | self._whose | what
         line = json.dumps(told, ensure_ascii=False)
         if self._file is not None:
             try:
@@ -177,15 +175,22 @@ _LOG_MARK = {"tacit_log": 1}
 """What the first line of a log begins with."""
 
 
-def _own_log(path: Path) -> IO[str]:
-    """Open a log of ours, or make a file for one; any other file is refused and not touched."""
+def own_log(path: Path, whose: dict[str, Any]) -> IO[str]:
+    """Open a log of ours, or make a file for one; any other file is refused and not touched.
+
+    The first line of a new file begins with the mark and says whose it is.
+    """
     from tacit.files import begins_as, open_own
 
     descriptor = open_own(path)
     if not begins_as(descriptor, json.dumps(_LOG_MARK)[:-1].encode() + b", "):
         os.close(descriptor)
         raise InputError(f"{path} is not a log of tacit: choose another file.")
-    return os.fdopen(descriptor, "a", encoding="utf-8", buffering=1)
+    file = os.fdopen(descriptor, "a", encoding="utf-8", buffering=1)
+    if os.fstat(descriptor).st_size == 0:
+        first = _LOG_MARK | {"time": round(time.time(), 3)} | whose | {"event": "log"}
+        file.write(json.dumps(first, ensure_ascii=False) + "\n")
+    return file
 
 
 def _shouted(notice: Notice) -> Hashable:
@@ -302,8 +307,8 @@ async def _driven(status: Status, given: Options, make: Any, takers: list[Taker]
 
 
 @contextmanager
-def exits() -> Iterator[None]:
-    """Turn the exceptions that end a run into a sentence and an exit code."""
+def exits(stopped: int = STOPPED) -> Iterator[None]:
+    """Turn the exceptions that end a run into a sentence and an exit code; `stopped` is that of a signal."""
     try:
         yield
     except CapExceeded as error:
@@ -317,7 +322,7 @@ def exits() -> Iterator[None]:
     except TacitError as error:
         leave(f"Error: {error}", UNUSABLE)
     except StoppedBySignal:
-        leave("Stopped; run the same command again to resume.", STOPPED)
+        leave("Stopped; run the same command again to resume.", stopped)
 
 
 def leave(sentence: str, code: int) -> NoReturn:

@@ -11,6 +11,7 @@ Nothing here touches the disk.
 from __future__ import annotations
 
 import base64
+import hashlib
 import ipaddress
 import re
 from collections.abc import Sequence
@@ -165,6 +166,15 @@ class Certificate:
     def fingerprint(self) -> str:
         """SHA-256 of the certificate, to compare over another channel."""
         return self.document.fingerprint(hashes.SHA256()).hex()
+
+    @property
+    def key_fingerprint(self) -> str:
+        """SHA-256 of the TLS key alone: it stays the same when the certificate is renewed with that key."""
+        return hashlib.sha256(public_der(self.document.public_key())).hexdigest()
+
+    def renewal_due(self, now: datetime | None = None) -> bool:
+        """Whether less than a third of its life is left."""
+        return self.expires - (now or datetime.now(UTC)) < (self.expires - self.begins) / 3
 
     def pem(self) -> bytes:
         """Return the certificate as files have it."""

@@ -1,0 +1,143 @@
+"""`tacit enroll`: from an invitation to keys, a certificate and a policy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit.cli import options, output
+
+EPILOG = """\b
+Examples:
+  tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
+  tacit agent alice.toml                            the second command: follows the hub from now on
+  tacit enroll - --keeper < invitation.txt
+  tacit enroll invitation.txt --name meter-17 --trust north=KEY
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("invitation", metavar="FILE|-|INVITATION")
+@click.option("--name", help="Your name, where the invitation is for a pattern.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory of keys.  [default: NAME]"
+)
+@click.option("--keeper", is_flag=True, help="Write the policy of a keeper.")
+@click.option(
+    "--value-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="For the policy: a file of mode 600 that holds the value, read anew for each session.",
+)
+@click.option("--low", type=options.NUMBER, help="For the policy: the smallest value that counts.")
+@click.option("--high", type=options.NUMBER, help="For the policy: the largest value that counts.")
+@click.option("--cap", type=options.NUMBER, help="For the policy: the most that may be lost, for all time.")
+@click.option(
+    "--cap-per-day", type=options.NUMBER, help="For the policy: the most that may be lost in a day."
+)
+@click.option("--trust", metavar="NAME=KEY", multiple=True, help="For the policy: a keeper whom you trust.")
+@options.json_option
+def command(
+    *, invitation: str, name: str | None, out: Path | None, keeper: bool, as_json: bool, **given: Any
+) -> None:
+    """Make keys that never leave this machine, show the invitation to the hub, get the certificate.
+
+    The invitation is in a file, on standard input (-), or the text itself; other users of this machine
+    can read a command line, so prefer a file. Nothing is sent before the hub has shown the authority
+    whose key has the invitation's fingerprint. Then writes NAME.toml, the policy that `tacit agent` reads:
+    complete it by hand, or give its numbers here. Cut off, the same command goes on.
+    """
+    from tacit.errors import FileError
+    from tacit.runtime.fleet.enrolment import enroll
+    from tacit.runtime.fleet.invitation import Invitation
+
+    found = Invitation.parse(_text(invitation))
+    chosen = name or found.pattern
+    keys = out or Path(chosen)
+    policy = keys.with_name(f"{keys.name}.toml")
+    if policy.exists():
+        raise FileError(f"{policy} exists already: choose another directory (--out).")
+    made = enroll(found, keys, name)
+    _write_policy(policy, found, keys, keeper, given)
+    facts = {
+        "name": made.name,
+        "hub": found.address,
+        "authority": found.fingerprint,
+        "key": made.key,
+        "expires": made.expires.isoformat(),
+        "keys": keys,
+        "policy": policy,
+    }
+    if as_json:
+        output.print_json(facts)
+        return
+    rows: list[output.Line] = [
+        ("hub", found.address, ""),
+        (
+            "authority",
+            found.fingerprint,
+            "SHA-256 of its key; compare it with what `tacit hub show` prints there",
+        ),
+        ("key", made.key, "your public signing key; compare it with what the hub's operator sees"),
+        ("expires", f"{made.expires:%Y-%m-%d %H:%M} UTC", "renewed by itself while the agent runs"),
+        ("policy", str(policy), f"what you allow; then: tacit agent {policy}"),
+    ]
+    output.print_report(f"{made.name} is enrolled", {"": rows}, _missing(keeper, given))
+
+
+def _text(given: str) -> str:
+    from tacit.errors import InputError
+    from tacit.files import read_public
+    from tacit.runtime.fleet.invitation import MARK
+
+    if given == "-":
+        return sys.stdin.read(1 << 16)
+    if given.startswith(MARK):
+        return given
+    try:
+        return read_public(Path(given)).decode("ascii")
+    except UnicodeDecodeError:
+        raise InputError(f"{given} does not hold an invitation.") from None
+
+
+def _missing(keeper: bool, given: dict[str, Any]) -> list[str]:
+    absent = [word for word in ("value_file", "low", "high", "cap") if given[word] is None]
+    if keeper or not absent:
+        return []
+    return [f"The policy is not complete: it needs {', '.join(word.replace('_', ' ') for word in absent)}."]
+
+
+def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[str, Any]) -> None:
+    from tacit.files import write_whole
+    from tacit.runtime.fleet.messages import AGENT, KEEPER
+    from tacit.runtime.fleet.policy import policy_text
+    from tacit.runtime.session.trust import parse_trust
+
+    parse_trust(given["trust"])
+    more: dict[str, Any] = {}
+    if not keeper:
+        day = given["cap_per_day"]
+        file = given["value_file"]
+        more = {
+            "value": {
+                "file": None if file is None else str(file.resolve()),
+                "low": given["low"],
+                "high": given["high"],
+            },
+            "limits": {
+                "cap": given["cap"],
+                "windows": None if day is None else [{"time": "1d", "cap": day}],
+            },
+            "trust": dict(pair.split("=", 1) for pair in given["trust"]),
+        }
+    text = policy_text(
+        hub=found.address,
+        authority=found.fingerprint,
+        keys=Path(keys.name),
+        ledger=Path(f"{keys.name}.ledger"),
+        role=KEEPER if keeper else AGENT,
+        **more,
+    )
+    write_whole(path, text.encode())

@@ -1,0 +1,419 @@
+"""`tacit hub`: a coordinator that stays."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli import options, output, running
+from tacit.cli.fleet_log import LineLog, line_log
+from tacit.report import near, up
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from tacit.runtime.fleet.store import HubStore
+
+EPILOG = """\b
+Examples:
+  tacit hub new hub --address wss://hub.example.org:7447     once: an authority, keys, an empty store
+  tacit hub serve hub                                        runs until it is stopped or drained
+  tacit hub run hub --loss 0.1 --low 0 --high 50             one session, now, with whoever is connected
+  tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --keepers north,south --name load
+  tacit hub show hub
+"""
+HUB = click.Path(exists=True, file_okay=False, path_type=Path)
+_ASKED = (
+    "epsilon",
+    "loss",
+    "radius",
+    "failure_probability",
+    "mixing",
+    "law",
+    "low",
+    "high",
+    "components",
+    "adjacency",
+    "rounds",
+    "tolerance",
+)
+_LOOK = 0.1
+
+
+@click.group("hub", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Run a hub: it enrols members, runs sessions on demand and by schedule, and goes on after restarts.
+
+    All it knows is in one directory (mode 700). Commands write there; a hub that serves sees it at once.
+    Commands that show something take --json.
+    """
+
+
+@command.command(epilog="\b\nExample:\n  tacit hub new hub --address wss://hub.example.org:7447\n")
+@click.argument("home", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--address", required=True, help="Where members reach it, wss://host:port.")
+@click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
+@click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
+@click.option(
+    "--days", type=options.NUMBER, default=365.0, show_default=True, help="How long its certificates count."
+)
+@options.json_option
+def new(
+    *, home: Path, address: str, listen: str | None, hosts: tuple[str, ...], days: float, as_json: bool
+) -> None:
+    """Make a hub's directory: an authority and keys of its own, and an empty store.
+
+    Certificates are renewed by themselves while the hub serves, and members get theirs from it.
+    """
+    from tacit.runtime.fleet.hub import new_hub
+
+    fingerprint = new_hub(home, address, listen=listen, hosts=hosts, days=days)
+    if as_json:
+        output.print_json({"path": home, "address": address, "authority": fingerprint})
+        return
+    rows: list[output.Line] = [
+        ("address", address, "for invitations"),
+        ("authority", fingerprint, "SHA-256 of its key; agents compare it when they enrol"),
+    ]
+    notes = [f"Start it with `tacit hub serve {home}`. Whoever has {home} can let anyone connect: guard it."]
+    output.print_report(f"Hub in {home}", {"": rows}, notes)
+
+
+SERVE_EPILOG = """\b
+Example:
+  tacit hub serve hub --status 9464 --log hub.jsonl
+\b
+Exit codes: 0 drained, or stopped by SIGTERM or Ctrl-C; 2 the directory cannot be used; 4 the ledger
+or its disk failed. Started again, it goes on with sessions that were not over.
+"""
+
+
+@command.command(epilog=SERVE_EPILOG)
+@click.argument("home", type=HUB)
+@click.option("--listen", help="Listen here instead of where the hub was made for.")
+@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here.")
+@click.option("--status", type=click.IntRange(0, 65535), help="Show /status and /metrics at this port.")
+@click.option(
+    "--transcripts",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Keep a transcript of each session in this directory, for `tacit verify`.",
+)
+def serve(
+    *, home: Path, listen: str | None, log: Path | None, status: int | None, transcripts: Path | None
+) -> None:
+    """Be the hub: enrol, hand out sessions and coordinate them, in one process at one port."""
+    from tacit.runtime.limits import leave_no_core
+
+    leave_no_core()
+    with running.exits(stopped=0), line_log(log, member="hub") as told:
+        running.run(lambda: _serve(home, listen, told, status, transcripts))
+
+
+async def _serve(
+    home: Path, listen: str | None, told: LineLog, port: int | None, transcripts: Path | None
+) -> None:
+    from contextlib import AsyncExitStack
+
+    from tacit.runtime.fleet.hub import Hub
+
+    hub = Hub(home, tell=told, transcripts=transcripts, listen=listen)
+    async with AsyncExitStack() as stack:
+        if port is not None:
+            from tacit.runtime.fleet.fleet_status import HubPages
+            from tacit.runtime.status.server import StatusServer
+
+            server = await stack.enter_async_context(StatusServer(HubPages(hub), port))
+            told("status", f"status at {server.url}/status and {server.url}/metrics")
+        await hub.run()
+
+
+RUN_EPILOG = """\b
+Examples:
+  tacit hub run hub --loss 0.1 --low 0 --high 50
+  tacit hub run hub --loss 0.1 --low 0 --high 50 --one-shot --keepers north,south
+  tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --name load
+\b
+Exit codes: 0 finished, or scheduled; 2 the input cannot be used; 5 the session was not begun or ended early.
+"""
+
+
+@command.command("run", epilog=RUN_EPILOG)
+@click.argument("home", type=HUB)
+@options.asked(
+    *_ASKED,
+    low={"required": True},
+    high={"required": True},
+    adjacency={"help": "By how much one value may differ (δ).  [default: the whole range]"},
+    rounds={"help": "How many rounds (T).  [default: until agents agree]"},
+)
+@click.option(
+    "--name", help="What it is called; sessions of a schedule are NAME-1, NAME-2, …  [default: made up]"
+)
+@click.option(
+    "--every", metavar="TIME", help="Run one each 60s, 5m, 2h, 1d: until --times or `tacit hub cancel`."
+)
+@click.option("--times", type=options.Whole(), help="How many sessions a schedule runs.  [default: no end]")
+@click.option("--agents", default="*", show_default=True, help="Pattern of the names that take part.")
+@click.option("--keepers", metavar="NAMES", help="Members who hold masks and add the noise, like a,b.")
+@click.option(
+    "--least", type=options.Whole(), default=2, show_default=True, help="Least agents to begin with."
+)
+@click.option(
+    "--wait", type=options.NUMBER, default=60.0, show_default=True, help="Seconds to wait for enough members."
+)
+@click.option(
+    "--round-deadline",
+    type=options.NUMBER,
+    default=10.0,
+    show_default=True,
+    help="Seconds until a round closes without those who are late.",
+)
+@click.option(
+    "--start-deadline",
+    type=options.NUMBER,
+    default=5.0,
+    show_default=True,
+    help="Seconds to wait for all agents of the session.",
+)
+@click.option("--detach", is_flag=True, help="Do not wait for the result.")
+@options.json_option
+def run_session(
+    *,
+    home: Path,
+    name: str | None,
+    every: str | None,
+    times: int | None,
+    agents: str,
+    keepers: str | None,
+    least: int,
+    wait: float,
+    round_deadline: float,
+    start_deadline: float,
+    detach: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Run a session with whoever is connected, now or by schedule; no file is handed around.
+
+    The hub designs it for the promise that is asked for, signs it, and offers it to the agents. Each owner's
+    policy decides. Without --every it waits for the mean and prints it. An agent that refused is left
+    out of a schedule's next sessions, for longer each time.
+    """
+    import msgspec
+
+    from tacit.errors import InputError
+    from tacit.protocol.roster import require_name
+    from tacit.protocol.session import Deadlines
+    from tacit.runtime.fleet.orders import SessionOrder
+    from tacit.runtime.fleet.policy import seconds
+    from tacit.runtime.fleet.store import HubStore
+
+    question = options.read_question(asked)
+    period = None if every is None else seconds(every, "--every")
+    if period is not None and not period >= 0.1:
+        raise InputError(f"--every must be at least 100ms, got {every}.")
+    if times is not None and period is None:
+        raise click.UsageError("--times goes with --every.")
+    title = name or f"run-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{time.time_ns() % 1000:03d}"
+    require_name(title, "the name")
+    Deadlines(round_deadline, start_deadline, 0.5)
+    fields = {word: getattr(question, word) for word in _ASKED}
+    fields = {word: value for word, value in fields.items() if value is not None}
+    if not isinstance(fields.get("mixing", 0.0), float):
+        raise InputError("--mixing must be one number for all: agents come and go.")
+    if not any(word in fields for word in ("loss", "epsilon", "radius")):
+        raise click.UsageError("Give --loss or --epsilon, or --radius.")
+    kept = () if keepers is None else tuple(one.strip() for one in keepers.split(","))
+    order = SessionOrder(fields, agents, kept, least, wait, round_deadline, start_deadline)
+    store = HubStore(home)
+    store.add_task(title, msgspec.to_builtins(order), period, times)
+    if period is not None or detach:
+        _say_asked(title, period, as_json)
+        return
+    _tell_result(title, _awaited(store, title), as_json)
+
+
+def _say_asked(title: str, period: float | None, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"name": title, "every": period})
+        return
+    when = "as soon as the hub serves" if period is None else f"every {period:g} s while the hub serves"
+    click.echo(f"{title} runs {when}. `tacit hub show` has its means, `tacit hub cancel` ends it.")
+
+
+def _awaited(store: HubStore, title: str) -> dict[str, Any]:
+    """Wait until a task's one session is over, or will never begin."""
+    from tacit.runtime.fleet.store import as_facts
+
+    while True:
+        task = store.task(title)
+        assert task is not None
+        found = store.sessions(title)
+        if found and found[0]["state"] != "running":
+            return as_facts(found)[0]
+        if task["state"] in ("failed", "stopped") and not found:
+            return {"name": title, "state": task["state"], "result": {"why": task["note"] or "cancelled"}}
+        time.sleep(_LOOK)
+
+
+def _tell_result(title: str, facts: dict[str, Any], as_json: bool) -> None:
+    result = facts["result"] or {}
+    if as_json:
+        output.print_json({"name": title, "state": facts["state"], **result})
+    elif "rounds" in result:
+        mean = result["mean"]
+        shown = (
+            "none" if mean is None else near(mean) if isinstance(mean, float) else f"{len(mean):,} numbers"
+        )
+        used = f"{min(result['used'], default=0)} of {result['agents']}"
+        rows: list[output.Line] = [
+            ("mean", shown, "public, clamped to the range"),
+            ("agents", used, "took part"),
+        ]
+        if "radius" in result:
+            rows.append(("radius", up(result["radius"]), "promised 95% of the time for so many agents"))
+        output.print_report(f"{title} is over: {facts['state']}", {"Session": rows})
+    if facts["state"] != "finished":
+        running.leave(f"{title} {facts['state']}: {result.get('why', 'it ended early')}", running.UNFINISHED)
+
+
+@command.command(epilog="\b\nExample:\n  tacit hub show hub --json\n")
+@click.argument("home", type=HUB)
+@click.option(
+    "--last", type=options.Whole(), default=10, show_default=True, help="How many sessions to show."
+)
+@options.json_option
+def show(*, home: Path, last: int, as_json: bool) -> None:
+    """Show members, what is scheduled, and the last sessions with their means."""
+    from tacit.runtime.fleet.hub import AUTHORITY, SERVING
+    from tacit.runtime.fleet.store import HubStore, as_facts
+    from tacit.runtime.identity.identity import load_authority
+
+    store, fingerprint = HubStore(home), load_authority(home / AUTHORITY).certificate.key_fingerprint
+    about = {
+        "address": store.setting("address"),
+        "authority": fingerprint,
+        "state": store.setting("state", SERVING),
+        "open_invitations": store.open_invitations(time.time()),
+    }
+    members, tasks, sessions = store.members(), store.tasks(), store.sessions(most=last)
+    if as_json:
+        rows = {"members": members, "tasks": tasks, "sessions": sessions}
+        output.print_json({**about, **{name: as_facts(found) for name, found in rows.items()}})
+        return
+    output.print_report(
+        f"Hub in {home}", {"": [(name.replace("_", " "), str(fact), "") for name, fact in about.items()]}
+    )
+    if members:
+        table = [
+            [row["name"], row["role"], row["key"], _when(row["seen"]), row["refused"] or ""]
+            for row in members
+        ]
+        output.print_table(["member", "role", "key", "last connected", "refused because of"], table)
+    if tasks:
+        waiting = [
+            [row["name"], _period(row), str(row["started"]), row["state"], row["note"] or ""] for row in tasks
+        ]
+        output.print_table(["task", "every", "sessions", "state", ""], waiting[-last:])
+    if sessions:
+        output.print_table(
+            ["session", "begun", "state", "mean", "radius", "agents"], list(map(_line, as_facts(sessions)))
+        )
+
+
+def _period(row: sqlite3.Row) -> str:
+    return "once" if row["every"] is None else f"{row['every']:g} s"
+
+
+def _when(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _line(facts: dict[str, Any]) -> list[str]:
+    result = facts["result"] or {}
+    mean, radius = result.get("mean"), result.get("radius")
+    shown = "" if mean is None else near(mean) if isinstance(mean, float) else f"{len(mean):,} numbers"
+    used = f"{min(result['used'])} of {result['agents']}" if result.get("used") else ""
+    return [
+        facts["name"],
+        _when(facts["made"]),
+        facts["state"],
+        shown,
+        "" if radius is None else up(radius),
+        used,
+    ]
+
+
+@command.command(
+    epilog="\b\nExample:\n  tacit hub cancel hub load       ends the schedule and its sessions\n"
+)
+@click.argument("home", type=HUB)
+@click.argument("name")
+@options.json_option
+def cancel(*, home: Path, name: str, as_json: bool) -> None:
+    """End a schedule, or a session, for good; what agents had not said is not lost."""
+    from tacit.errors import InputError
+    from tacit.protocol.session import Session
+    from tacit.runtime.fleet.hub import KEYS
+    from tacit.runtime.fleet.store import HubStore
+    from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.session.cancellation import cancel as sign_off
+
+    store, identity = HubStore(home), Identity.load(home / KEYS)
+    task = store.task(name)
+    if task is not None:
+        store.set_task(name, state="stopped", note="cancelled")
+    found = store.find_sessions(name)
+    if task is None and not found:
+        raise InputError(f"this hub runs nothing called {name}: see `tacit hub show`.")
+    for row in found:
+        sign_off(Session.decode(row["data"]), identity)
+    if as_json:
+        output.print_json({"name": name, "sessions": [row["name"] for row in found]})
+    else:
+        click.echo(f"{name} is cancelled, with {len(found)} sessions under way.")
+
+
+@command.command(epilog="\b\nExample:\n  tacit hub pause hub\n")
+@click.argument("home", type=HUB)
+def pause(*, home: Path) -> None:
+    """Begin no sessions until `tacit hub resume`; those under way go on."""
+    _set_state(home, "paused", "No session begins until `tacit hub resume`.")
+
+
+@command.command(epilog="\b\nExample:\n  tacit hub resume hub\n")
+@click.argument("home", type=HUB)
+def resume(*, home: Path) -> None:
+    """Begin sessions again after `tacit hub pause`."""
+    _set_state(home, "serving", "Sessions begin again.")
+
+
+@command.command(epilog="\b\nExample:\n  tacit hub drain hub\n")
+@click.argument("home", type=HUB)
+def drain(*, home: Path) -> None:
+    """Begin no sessions, and let the hub stop when those under way are over."""
+    _set_state(home, "draining", "The hub stops when no session is under way.")
+
+
+def _set_state(home: Path, state: str, sentence: str) -> None:
+    from tacit.runtime.fleet.store import HubStore
+
+    HubStore(home).set_setting("state", state)
+    click.echo(sentence)
+
+
+@command.command(epilog="\b\nExamples:\n  tacit hub withdraw hub alice\n  tacit hub withdraw hub --all\n")
+@click.argument("home", type=HUB)
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="All that were not used.")
+def withdraw(*, home: Path, name: str | None, everything: bool) -> None:
+    """Take back invitations that were not used, for a name or all."""
+    from tacit.runtime.fleet.store import HubStore
+
+    if (name is None) != everything:
+        raise click.UsageError("Give a name or --all.")
+    click.echo(f"{HubStore(home).withdraw(name)} invitations are withdrawn.")

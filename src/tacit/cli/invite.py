@@ -1,0 +1,78 @@
+"""`tacit invite`: one line of text that lets one agent enrol."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import click
+
+from tacit.cli import options, output
+from tacit.cli.hub import HUB
+
+EPILOG = """\b
+Examples:
+  tacit invite alice --hub hub                      one line: give it to alice's owner over a private channel
+  tacit invite alice bob north south --hub hub
+  tacit invite 'meter-*' --count 50 --hub hub       50 lines; each agent chooses its name
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("names", metavar="NAME|PATTERN...", nargs=-1, required=True)
+@click.option("--hub", "home", type=HUB, required=True, help="The hub's directory.")
+@click.option("--count", type=options.Whole(), default=1, show_default=True, help="Invitations per name.")
+@click.option(
+    "--hours",
+    type=options.NUMBER,
+    default=72.0,
+    show_default=True,
+    help="How long an invitation can be used.",
+)
+@click.option(
+    "--days", type=options.NUMBER, default=90.0, show_default=True, help="How long the certificate counts."
+)
+@click.option("--address", help="Where the agent reaches the hub.  [default: as the hub was made]")
+@options.json_option
+def command(
+    *,
+    names: tuple[str, ...],
+    home: Path,
+    count: int,
+    hours: float,
+    days: float,
+    address: str | None,
+    as_json: bool,
+) -> None:
+    """Make invitations: one line each, which lets one agent or keeper enrol once.
+
+    The line holds the hub's address, the fingerprint of its authority's key, the name or pattern, when it
+    expires, and a secret. Whoever has it can enrol under that name, so send it over a private
+    channel. The hub keeps only a hash of the secret. `tacit hub withdraw` takes back what was not used.
+    """
+    from tacit.errors import InputError
+    from tacit.runtime.fleet.hub import AUTHORITY
+    from tacit.runtime.fleet.invitation import new_invitation, secret_digest
+    from tacit.runtime.fleet.store import HubStore
+    from tacit.runtime.identity.identity import load_authority
+
+    if not 0 < hours <= 24 * 365:
+        raise InputError(f"--hours must be above 0 and at most a year, got {hours:g}.")
+    if not 0 < days <= 3650:
+        raise InputError(f"--days must be above 0 and at most 3650, got {days:g}.")
+    for name in names:
+        if count > 1 and "*" not in name:
+            raise InputError(f"{name} is one name, and needs one invitation: --count goes with a pattern.")
+    store, fingerprint = HubStore(home), load_authority(home / AUTHORITY).certificate.key_fingerprint
+    at, expires = address or store.setting("address"), math.ceil(time.time() + 3600 * hours)
+    made = [new_invitation(at, fingerprint, name, expires) for name in names for _ in range(count)]
+    for one in made:
+        store.invite(one.number, secret_digest(one.secret), one.pattern, one.expires, days)
+    store.close()
+    if as_json:
+        found = [{"number": one.number, "name": one.pattern, "invitation": one.text()} for one in made]
+        output.print_json({"address": at, "authority": fingerprint, "expires": expires, "invitations": found})
+        return
+    for one in made:
+        click.echo(one.text())

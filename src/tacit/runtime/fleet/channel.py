@@ -1,0 +1,123 @@
+"""One session over connections that carry many: what `tacit.runtime.node` takes for its network."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, final
+
+from tacit.runtime.fleet.messages import session_frame
+from tacit.runtime.transport.base import Arrival, Inbox, Network
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.transport.link import Link
+
+_ROOM = 4096  # bytes of a frame beside its numbers and the bits of who was used
+_WAITING_FRAMES = 256  # frames of one connection that wait here, before it is read again
+
+
+class Trunk(Protocol):
+    """Who owns the connections: a hub's gateway, or a member's connection to its hub."""
+
+    def channel_opened(self, channel: SessionChannel) -> None:
+        """Carry frames of this session from now on."""
+        ...
+
+    def channel_closed(self, channel: SessionChannel) -> None:
+        """Carry frames of this session no longer."""
+        ...
+
+    @property
+    def expires(self) -> datetime | None:
+        """When the own certificate expires."""
+        ...
+
+
+@final
+class SessionChannel:
+    """One member's end of one session; a `Transport`.
+
+    Attributes
+    ----------
+    links : dict of int to Link
+        Who of the session can hear frames of it now, and over which connection.
+    """
+
+    def __init__(self, session: Session, who: int, trunk: Trunk) -> None:
+        self.session, self.who, self._trunk = session, who, trunk
+        self.links: dict[int, Link] = {}
+        self._inbox = Inbox(1)  # until it is opened
+        self._waiting: Counter[Link] = Counter()
+        self._lost, self._heard = 0, 0.0
+
+    @property
+    def dropped(self) -> int:
+        """How many frames were too long or too many, or had no connection to go."""
+        return self._lost + self._inbox.dropped
+
+    @property
+    def network(self) -> Network:
+        """How this member is connected in this session now."""
+        return Network(tuple(sorted(self.links)), self._heard or None, self._trunk.expires)
+
+    async def open(self, arrived: Callable[[], None] = lambda: None) -> None:
+        """Begin to hear frames of this session."""
+        session, near = self.session, frozenset(self.session.neighbours(self.who))
+        numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
+        most = numbers + session.n // 8 + _ROOM
+        self._inbox = Inbox(most, members=near.__contains__, arrived=arrived)
+        self._trunk.channel_opened(self)
+
+    def send(self, to: int | None, frame: bytes) -> None:
+        """Send once: what has no connection to go is counted, and said again by the machine."""
+        data = session_frame(self.session.id, frame)
+        for link in tuple(self.links.values()) if to is None else (self.links.get(to),):
+            if link is None or not link.send(data):
+                self._lost += 1
+
+    def take(self) -> list[Arrival]:
+        """Return what has arrived, and read on where too much had."""
+        arrivals = self._inbox.take()
+        self._release()
+        return arrivals
+
+    async def close(self) -> None:
+        """Hear no more of this session."""
+        self._trunk.channel_closed(self)
+        self.links.clear()
+        self._release()
+
+    def _release(self) -> None:
+        for link, count in self._waiting.items():
+            link.waiting -= count
+            if link.waiting < _WAITING_FRAMES:
+                link.go_on()
+        self._waiting.clear()
+
+    # ---- what the owner of the connections tells -----------------------------------------------------
+
+    def attach(self, number: int, link: Link) -> None:
+        """Use a connection for a member from now on."""
+        self.links[number] = link
+        self._inbox.seen(number, True)
+
+    def detach(self, link: Link) -> None:
+        """Use a connection no longer."""
+        for number in [number for number, used in self.links.items() if used is link]:
+            del self.links[number]
+            self._inbox.seen(number, False)
+
+    def put(self, link: Link, data: bytes) -> None:
+        """Take a frame of this session; read no more of one connection than can be handled."""
+        number = next((number for number, used in self.links.items() if used is link), None)
+        if number is None:
+            return
+        self._waiting[link] += 1
+        link.waiting += 1
+        if link.waiting >= _WAITING_FRAMES:
+            link.hold()
+        self._heard = time.time()
+        self._inbox.put(data, number)

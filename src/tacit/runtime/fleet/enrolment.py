@@ -1,0 +1,186 @@
+"""From an invitation to a certificate: what the hub grants, and how an agent asks.
+
+The agent makes its keys itself. It fetches the authority's certificate from the hub without trusting it, and
+goes on only if its key has the invitation's fingerprint. From then on it talks TLS that this authority alone
+vouches for, host name included; only there does it show the secret.
+"""
+
+from __future__ import annotations
+
+import hmac
+import http.client
+import ssl
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from tacit.errors import FileError, InputError
+from tacit.files import read_public
+from tacit.runtime.fleet.invitation import Invitation, require_invited, secret_digest
+from tacit.runtime.fleet.messages import (
+    AUTHORITY_PATH,
+    ENROL_PATH,
+    EnrolmentAnswer,
+    EnrolmentRequest,
+    decode_control,
+    encode_control,
+)
+from tacit.runtime.identity.certificates import SKEW, Certificate, Request, read_certificates
+from tacit.runtime.identity.identity import (
+    NEXT,
+    REQUEST,
+    TLS,
+    Identity,
+    bundle,
+    install,
+    load_authority,
+    new_agent,
+)
+from tacit.runtime.identity.register import opened
+from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached
+
+if TYPE_CHECKING:
+    from tacit.runtime.fleet.store import HubStore
+
+_SECONDS = 15.0
+_MOST_ANSWER = 1 << 16
+
+
+@final
+@dataclass(frozen=True)
+class Enrolment:
+    """The hub's side: judges invitations and signs, with the authority in the hub's own directory."""
+
+    authority: Path
+    store: HubStore
+
+    def grant(self, asked: EnrolmentRequest, now: float) -> tuple[Certificate, bytes]:
+        """Return the certificate that an invitation entitles to, or refuse in one sentence.
+
+        That the invitation is used is on the disk before this returns. Who has lost the answer may ask again
+        with the same keys; other keys are refused.
+        """
+        known = self.store.invitation(asked.number)
+        if known is None or not hmac.compare_digest(known["digest"], secret_digest(asked.secret)):
+            raise InputError("this hub does not know the invitation: ask for another one.")
+        request = Request.parse(asked.request, "the request")
+        name, key = request.subject.name, request.subject.key
+        if known["used"] is not None and (known["name"], known["key"]) != (name, key):
+            when = datetime.fromtimestamp(known["used"], UTC)
+            raise InputError(f"the invitation was used on {when:%Y-%m-%d %H:%M} UTC: ask for another one.")
+        if now >= known["expires"]:
+            raise InputError("the invitation has expired: ask for another one.")
+        require_invited(name, known["pattern"])
+        signer = load_authority(self.authority)
+        with opened(self.authority, signer) as register:
+            made = register.sign(request, known["days"])
+            if known["used"] is None and not self.store.use_invitation(asked.number, name, key, now):
+                raise InputError("the invitation was used a moment ago: ask for another one.")
+            register.save()  # before the certificate leaves
+        return made, bundle(made, signer)
+
+    def renew(self, certificate: Certificate, request: bytes) -> bytes:
+        """Sign the next certificate of one who has shown this one; for its own name only."""
+        asked = Request.parse(request, "the request")
+        if asked.subject.name != certificate.name:
+            raise InputError(f"{certificate.name} may not ask for a certificate of {asked.subject.name}.")
+        signer = load_authority(self.authority)
+        with opened(self.authority, signer) as register:
+            life = certificate.expires - certificate.begins - SKEW
+            made = register.sign(asked, life.total_seconds() / 86_400)
+            register.save()
+        return bundle(made, signer)
+
+
+# ---- the agent's side ------------------------------------------------------------------------------
+
+
+def enroll(invitation: Invitation, directory: Path, name: str | None = None) -> Identity:
+    """Make keys, show the invitation, and put the certificate in its place.
+
+    Called again after it was cut off it goes on with the keys that it made.
+    """
+    chosen = _chosen(invitation, name)
+    if time.time() >= invitation.expires:
+        raise InputError(f"the invitation expired on {invitation.expiry}: ask for another one.")
+    if (directory / TLS).exists():
+        raise FileError(f"{directory} has a certificate already: choose another directory (--out).")
+    authority = fetch_authority(invitation.address, invitation.authority)
+    if not (directory / NEXT).exists():
+        new_agent(chosen, directory)
+    request = read_public(directory / REQUEST)
+    if (found := Request.parse(request, str(directory / REQUEST)).subject.name) != chosen:
+        raise FileError(
+            f"{directory} holds keys of {found}, not of {chosen}: choose another directory (--out)."
+        )
+    answer = _asked(invitation, authority, request)
+    if not answer.bundle:
+        raise InputError(f"the hub refuses: {answer.why}")
+    if not read_certificates(answer.bundle, "the hub's answer")[-1].same_key(authority):
+        raise InputError(
+            "the hub's answer is of another authority than the invitation says: tell its operator."
+        )
+    return install(answer.bundle, directory)
+
+
+def _chosen(invitation: Invitation, name: str | None) -> str:
+    if name is None and "*" in invitation.pattern:
+        raise InputError(f"the invitation is for any name like {invitation.pattern}: choose one (--name).")
+    chosen = invitation.pattern if name is None else name
+    require_invited(chosen, invitation.pattern)
+    return chosen
+
+
+def fetch_authority(address: str, fingerprint: bytes) -> Certificate:
+    """Return the hub's authority, which nobody vouches for yet but the fingerprint."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    host, port = require_endpoint(address)
+    connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
+    try:
+        connection.request("GET", AUTHORITY_PATH)
+        answer = connection.getresponse()
+        data = answer.read(_MOST_ANSWER)
+    except (OSError, http.client.HTTPException) as error:
+        raise InputError(why_not_reached(address, error)) from None
+    finally:
+        connection.close()
+    if answer.status != http.client.OK:
+        raise InputError(f"{address} answers, and is not a hub of tacit.")
+    found = read_certificates(data, "the authority's certificate")[0]
+    if found.subject is not None or bytes.fromhex(found.key_fingerprint) != fingerprint:
+        raise InputError(
+            f"{address} has an authority with the key fingerprint {found.key_fingerprint}, and the "
+            f"invitation says {fingerprint.hex()}: this is another hub, or someone is in "
+            "between. Nothing was sent."
+        )
+    return found
+
+
+def _asked(invitation: Invitation, authority: Certificate, request: bytes) -> EnrolmentAnswer:
+    """Show the invitation over TLS that this authority alone vouches for."""
+    from websockets.exceptions import WebSocketException
+    from websockets.sync.client import connect
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_verify_locations(cadata=authority.pem().decode("ascii"))
+    ask = EnrolmentRequest(invitation.number, invitation.secret, request)
+    address = invitation.address
+    try:
+        with connect(
+            address + ENROL_PATH, ssl=context, compression=None, proxy=None, open_timeout=_SECONDS
+        ) as link:
+            link.send(encode_control(ask))
+            said = link.recv(timeout=_SECONDS)
+    except OSError as error:
+        raise InputError(why_not_reached(address, error)) from None
+    except WebSocketException as error:
+        raise InputError(f"{address} ended the connection ({type(error).__name__}): try again.") from None
+    message = decode_control(said if isinstance(said, bytes) else b"")
+    if not isinstance(message, EnrolmentAnswer):
+        raise InputError(f"{address} answers something else: it is not a hub of this version.")
+    return message

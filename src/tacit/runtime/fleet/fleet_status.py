@@ -1,0 +1,173 @@
+"""What hubs and followers show of themselves: counts, public means, and no private value."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, final
+
+from tacit.runtime.fleet.messages import AGENT
+from tacit.runtime.fleet.store import as_facts
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from tacit.runtime.fleet.follower import FleetAgent
+    from tacit.runtime.fleet.hub import Hub
+
+_LAST = 20
+_Gauges = dict[str, tuple[str, dict[str, float], str | None]]
+"""By name: what it means, its values by label, and the label's name (None for one value without label)."""
+
+
+@final
+class HubPages:
+    """A hub's status and metrics, for a `StatusServer`."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `/status` shows."""
+        hub = self._hub
+        expires = hub.gateway.expires
+        return {
+            "hub": hub.store.setting("address"),
+            "state": hub.state,
+            "members": {name: member.role for name, member in sorted(hub.gateway.members.items())},
+            "running": [session.name for session in hub.running()],
+            "outcomes": hub.store.outcomes(),
+            "refusals": dict(hub.refusals),
+            "enrolled": hub.enrolled,
+            "open_invitations": hub.store.open_invitations(time.time()),
+            "certificate_expires": None if expires is None else expires.timestamp(),
+            "sessions": as_facts(hub.store.sessions(most=_LAST)),
+        }
+
+    def json(self) -> bytes:
+        """Return the status as JSON."""
+        return json.dumps(self.facts(), indent=2).encode() + b"\n"
+
+    def metrics(self) -> bytes:
+        """Return the metrics as Prometheus reads them."""
+        facts = self.facts()
+        roles = list(facts["members"].values())
+        gauges: _Gauges = {
+            "hub_members": (
+                "Members that are connected.",
+                {role: roles.count(role) for role in ("agent", "keeper")},
+                "role",
+            ),
+            "hub_sessions_running": ("Sessions under way.", {"": len(facts["running"])}, None),
+            "hub_sessions": ("Sessions by state, as far as they are kept.", facts["outcomes"], "state"),
+            "hub_open_invitations": ("Invitations that can be used.", {"": facts["open_invitations"]}, None),
+            "hub_serving": ("1 if sessions are begun, 0 if paused or draining.", _flag(facts["state"]), None),
+            "hub_certificate_expiry_timestamp_seconds": (
+                "When the hub's certificate expires.",
+                {} if facts["certificate_expires"] is None else {"": facts["certificate_expires"]},
+                None,
+            ),
+        }
+        counters: _Gauges = {
+            "hub_refusals": ("Sessions that agents did not join, by reason.", facts["refusals"], "reason"),
+            "hub_enrolments": ("Members enrolled since the start.", {"": facts["enrolled"]}, None),
+            "hub_sessions_started": ("Sessions begun since the start.", {"": self._hub.started}, None),
+        }
+        return _written(gauges, counters)
+
+
+@final
+class AgentPages:
+    """A follower's status and metrics, for a `StatusServer`."""
+
+    def __init__(self, agent: FleetAgent) -> None:
+        self._agent = agent
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `/status` shows."""
+        agent = self._agent
+        policy, tally, expires = agent.policy, agent.tally, agent.connection.expires
+        facts: dict[str, Any] = {
+            "member": agent.name,
+            "role": policy.role,
+            "hub": policy.hub,
+            "connected": agent.connection.connected,
+            "trouble": agent.connection.why,
+            "sessions_running": agent.sessions,
+            "joined": tally.joined,
+            "finished": tally.finished,
+            "stopped": tally.stopped,
+            "refused": dict(tally.refused),
+            "certificate_expires": None if expires is None else expires.timestamp(),
+        }
+        if policy.role == AGENT and policy.label in agent.ledger.values():
+            balance = agent.ledger.balance(policy.label)
+            facts["loss"] = {"spent": balance.spent, "cap": balance.cap}
+            facts["windows"] = [
+                {
+                    "seconds": window.seconds,
+                    "cap": window.cap,
+                    "spent": agent.ledger.spent_since(policy.label, time.time() - window.seconds),
+                }
+                for window in policy.windows
+            ]
+        return facts
+
+    def json(self) -> bytes:
+        """Return the status as JSON."""
+        return json.dumps(self.facts(), indent=2).encode() + b"\n"
+
+    def metrics(self) -> bytes:
+        """Return the metrics as Prometheus reads them."""
+        facts = self.facts()
+        loss, windows = facts.get("loss", {}), facts.get("windows", [])
+        gauges: _Gauges = {
+            "agent_connected": ("1 while connected to the hub.", {"": int(facts["connected"])}, None),
+            "agent_sessions_running": ("Sessions under way.", {"": facts["sessions_running"]}, None),
+            "agent_loss": ("Privacy loss of the value: spent, and the cap.", loss, "what"),
+            "agent_window_spent": (
+                "Loss of sessions begun within the window.",
+                {f"{one['seconds']:g}": one["spent"] for one in windows},
+                "seconds",
+            ),
+            "agent_window_cap": (
+                "Cap of the window.",
+                {f"{one['seconds']:g}": one["cap"] for one in windows},
+                "seconds",
+            ),
+            "agent_certificate_expiry_timestamp_seconds": (
+                "When the member's certificate expires.",
+                {} if facts["certificate_expires"] is None else {"": facts["certificate_expires"]},
+                None,
+            ),
+        }
+        outcomes = {state: facts[state] for state in ("joined", "finished", "stopped")}
+        counters: _Gauges = {
+            "agent_sessions": ("Sessions since the start.", outcomes, "state"),
+            "agent_refusals": ("Sessions not joined, by reason.", facts["refused"], "reason"),
+        }
+        return _written(gauges, counters)
+
+
+def _flag(state: str) -> dict[str, float]:
+    return {"": float(state == "serving")}
+
+
+def _written(gauges: _Gauges, counters: _Gauges) -> bytes:
+    from prometheus_client import generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client.registry import Collector, CollectorRegistry
+
+    class FleetCollected(Collector):
+        def collect(self) -> Iterator[Metric]:
+            for kind, families in ((GaugeMetricFamily, gauges), (CounterMetricFamily, counters)):
+                for name, (what, values, label) in families.items():
+                    made: Metric = kind(f"tacit_{name}", what, labels=[] if label is None else [label])
+                    for key, value in sorted(values.items()):
+                        made.add_metric([] if label is None else [key], value)  # type: ignore[attr-defined]
+                    yield made
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(FleetCollected())
+    return generate_latest(registry)

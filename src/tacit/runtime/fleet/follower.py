@@ -1,0 +1,433 @@
+"""An agent or keeper that follows a hub, for the command line and inside someone's own program.
+
+::
+
+    async with tacit.Agent("alice.toml") as agent:
+        async for mean in agent:
+            ...
+
+Each session that the hub offers is judged by the owner's policy. What it may cost is set aside in the ledger
+first. Then the value is read, and the same `Agent` (or `Keeper`) takes part as everywhere. Sessions that are
+not over are kept beside the ledger, so a member that was stopped goes on with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, final
+
+import msgspec
+
+from tacit.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
+from tacit.files import private_directory, read_private, write_whole
+from tacit.protocol.exact_loss import up
+from tacit.protocol.session import Session
+from tacit.runtime.agent import Agent, AgentResult
+from tacit.runtime.clock import Clock, SystemClock
+from tacit.runtime.fleet.channel import SessionChannel
+from tacit.runtime.fleet.hub_connection import HubConnection
+from tacit.runtime.fleet.log import FleetLog, say_nothing
+from tacit.runtime.fleet.messages import (
+    AGENT,
+    KEEPER,
+    AnyMessage,
+    OfferReply,
+    RenewalAnswer,
+    RenewalRequest,
+    RevocationNews,
+    SessionOffer,
+    offered_session,
+)
+from tacit.runtime.fleet.policy import Policy, read_policy
+from tacit.runtime.fleet.sources import LinesSource, SourceFailed
+from tacit.runtime.identity.identity import install, install_revocations, renew_agent
+from tacit.runtime.keeper import Keeper, keeper_number
+from tacit.runtime.ledger import key_guard
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.limits import leave_no_core
+from tacit.runtime.participant import loaded, number_of
+from tacit.runtime.workers import in_worker
+
+_MEANS = 1000
+"""So many means are kept for whoever iterates; the oldest go first."""
+_LOOK = 60.0  # seconds between two looks at the own certificate
+_ENDING = ".session"
+
+
+@final
+@dataclass(frozen=True)
+class FleetMean:
+    """What a session led to: the mean, which is public, and what it cost this agent.
+
+    Attributes
+    ----------
+    value : float or list of float
+        The mean as everyone heard it, clamped to the range.
+    rounds, agents : int
+        How many rounds were made, and how many agents are on the roster.
+    loss, spent, cap : float
+        What this session cost, what all have cost, and the owner's cap.
+    """
+
+    session: str
+    value: float | list[float]
+    rounds: int
+    agents: int
+    loss: float
+    spent: float
+    cap: float
+
+
+@final
+@dataclass
+class Tally:
+    """Counts for a status page; nothing private."""
+
+    joined: int = 0
+    finished: int = 0
+    stopped: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+@final
+class FleetAgent:
+    """Follows a hub inside ``async with``; iterate over it for the means.
+
+    Parameters
+    ----------
+    policy : Policy or path
+        What the owner allows.
+    value : callable, optional
+        Returns the value when a session begins, in place of a source in the policy's file. It may be a
+        coroutine function; one that is not runs on a thread of its own.
+    tell : callable, optional
+        Told what happens: an event, a sentence, and facts. Nothing private is among them.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | Path | str,
+        *,
+        value: Callable[[], Any] | None = None,
+        tell: FleetLog = say_nothing,
+        clock: Clock | None = None,
+    ) -> None:
+        if isinstance(policy, Policy) and value is not None:
+            raise InputError("a value's function goes with the path of a policy: read_policy(path, value).")
+        self.policy = policy if isinstance(policy, Policy) else read_policy(policy, value)
+        leave_no_core()
+        self._tell, self._clock = tell, clock or SystemClock()
+        self.identity = loaded(self.policy.keys)
+        if (found := self.identity.authority.key_fingerprint) != self.policy.authority:
+            raise FileError(
+                f"{self.policy.keys} trusts an authority whose key has the fingerprint {found}, and the "
+                f"policy says {self.policy.authority}: find out why."
+            )
+        self.tally = Tally()
+        self.connection = HubConnection(
+            self.policy.hub,
+            self.identity,
+            self.policy.role,
+            said=self._hear,
+            here=self._here,
+            trouble=lambda why: tell("trouble", why, member=self.identity.name),
+        )
+        self._ledger: Ledger | None = None
+        self._sessions: dict[bytes, asyncio.Future[None]] = {}
+        self._means: deque[FleetMean] = deque(maxlen=_MEANS)
+        self._news = asyncio.Event()
+        self._failed: Exception | None = None
+        self._tasks: list[asyncio.Future[None]] = []
+        self._renewing = False
+
+    # ---- the life of a follower -----------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        policy = self.policy
+        if policy.role == AGENT:
+            key_guard.require_known(policy.keys, policy.ledger, None)
+        self._ledger = await in_worker(lambda: Ledger(policy.ledger))
+        try:
+            if policy.role == AGENT:
+                key_guard.require_trusted(policy.keys, self._ledger, None)
+                self._require_cap(self._ledger)
+            if isinstance(policy.source, LinesSource):
+                policy.source.start()
+            private_directory(self._folder)
+            self._resume()
+        except BaseException:
+            self._ledger.close()
+            raise
+        self._tasks = [
+            asyncio.ensure_future(self.connection.run()),
+            asyncio.ensure_future(self._look_after_certificate()),
+        ]
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        work = [*self._sessions.values(), *self._tasks]
+        for task in work:
+            task.cancel()
+        if work:
+            await asyncio.wait(work)
+        if self._ledger is not None:
+            self._ledger.close()
+
+    async def __aiter__(self) -> AsyncIterator[FleetMean]:
+        while True:
+            while self._means:
+                yield self._means.popleft()
+            if self._failed is not None:
+                raise self._failed
+            self._news.clear()
+            await self._news.wait()
+
+    async def run(self) -> None:
+        """Follow for ever; raises what makes that impossible, such as a ledger that cannot be written."""
+        async for _ in self:
+            pass
+
+    @property
+    def name(self) -> str:
+        """The member's name."""
+        return self.identity.name
+
+    @property
+    def ledger(self) -> Ledger:
+        """The open ledger."""
+        assert self._ledger is not None
+        return self._ledger
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are under way."""
+        return len(self._sessions)
+
+    def _require_cap(self, ledger: Ledger) -> None:
+        """Refuse at the start what the ledger would refuse at every session."""
+        policy = self.policy
+        if policy.label in ledger.values() and policy.cap > (known := ledger.balance(policy.label).cap):
+            raise InputError(
+                f"the cap of {policy.label!r} in {policy.ledger} is {known:g}, and cannot become "
+                f"{policy.cap:g} in passing: raise it on purpose first (`tacit ledger cap`)."
+            )
+
+    def _ended(self, task: asyncio.Future[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Stop following: nothing may be said any more."""
+        self._failed = self._failed or error
+        self._news.set()
+
+    # ---- what the hub says ----------------------------------------------------------------------------
+
+    def _here(self, here: bool) -> None:
+        text = "connected to the hub" if here else "the connection to the hub is lost"
+        self._tell("connected" if here else "disconnected", text, member=self.name)
+
+    def _hear(self, message: AnyMessage) -> None:
+        match message:
+            case SessionOffer():
+                self._consider(message)
+            case RenewalAnswer():
+                self._install(message)
+            case RevocationNews(revoked=data):
+                with suppress(TacitError):  # an older list, or one that is known
+                    install_revocations(data, self.identity.directory)
+            case _:
+                pass
+
+    def _consider(self, offer: SessionOffer) -> None:
+        """Judge a session by the policy, set aside what it may cost, and take part; or say why not."""
+        try:
+            session = offered_session(offer, self.connection.hub_key)
+        except InputError as error:
+            self._tell("refused", str(error), member=self.name, why="signature")
+            return
+        if session.id in self._sessions:
+            self._reply(session, "")  # offered again after a connection was lost
+            return
+        ledger, now = self.ledger, self._clock.wall()
+        if ledger.is_over(session.id) or ledger.size(session.id):
+            return  # it was here before, and is over
+        refusal = self.policy.judge(session, (self.name, self.identity.public_key), ledger, now)
+        if refusal is not None:
+            self._refuse(session, refusal.why, refusal.sentence)
+            return
+        try:
+            if self.policy.role == AGENT:
+                self._set_aside(session, now)
+            write_whole(self._file(session), msgspec.msgpack.encode(offer), force=True)
+        except CapExceeded as error:
+            self._refuse(session, "cap", str(error))
+        except LedgerError as error:
+            self._fail(error)
+        except TacitError as error:
+            self._refuse(session, "unable", str(error))
+        else:
+            self._begin(session, fresh=True)
+
+    def _set_aside(self, session: Session, now: float) -> None:
+        policy = self.policy
+        self.ledger.reserve(
+            session.id,
+            policy.label,
+            planned=up(session.planned(number_of(session, self.identity))),
+            adjacency=session.adjacency,
+            diameter=session.diameter,
+            expires=session.expires,
+            now=now,
+            cap=policy.cap,
+            cap_adjacency=policy.adjacency,
+            windows=policy.windows,
+        )
+
+    def _reply(self, session: Session, why: str) -> None:
+        self.connection.send(OfferReply(session.id, not why, why))
+
+    def _refuse(self, session: Session, why: str, sentence: str) -> None:
+        """Say why: a word to the hub, and a sentence to the owner."""
+        self.tally.refused[why] += 1
+        self._reply(session, why)
+        facts = {"member": self.name, "session": session.name, "why": why}
+        self._tell("refused", f"{session.name} is not joined: {sentence}", **facts)
+
+    # ---- sessions -------------------------------------------------------------------------------------
+
+    @property
+    def _folder(self) -> Path:
+        return self.policy.ledger.with_name(f"{self.policy.ledger.name}.sessions")
+
+    def _file(self, session: Session) -> Path:
+        return self._folder / f"{session.id.hex()}{_ENDING}"
+
+    def _resume(self) -> None:
+        """Go on with sessions that were not over when this member was stopped."""
+        for path in sorted(self._folder.glob(f"*{_ENDING}")):
+            offer = msgspec.msgpack.decode(read_private(path), type=SessionOffer)
+            session = Session.decode(offer.session)
+            self._begin(session, fresh=False)
+
+    def _begin(self, session: Session, *, fresh: bool) -> None:
+        task = self._sessions[session.id] = asyncio.ensure_future(self._take_part(session, fresh))
+        task.add_done_callback(self._ended)
+
+    async def _take_part(self, session: Session, fresh: bool) -> None:
+        over = False
+        try:
+            keeps = self.policy.role == KEEPER
+            over = await (self._keep(session, fresh) if keeps else self._join(session, fresh))
+        except SessionOver:
+            over = True
+        except SourceFailed as error:
+            self.ledger.settle(session.id)  # nothing was said, so nothing is lost
+            over = True
+            self._refuse(session, "source", str(error))
+        except LedgerError:
+            raise  # nothing may be said any more
+        except TacitError as error:
+            over = self.ledger.is_over(session.id) or self._clock.wall() >= session.expires
+            facts = {"member": self.name, "session": session.name}
+            self._tell("failed", f"{session.name} failed: {error}", **facts)
+        finally:
+            self._sessions.pop(session.id, None)
+            if over:
+                self._file(session).unlink(missing_ok=True)
+
+    async def _join(self, session: Session, fresh: bool) -> bool:
+        policy, value = self.policy, None
+        if not self.ledger.size(session.id):
+            if self._clock.wall() >= session.expires:
+                self.ledger.settle_expired(self._clock.wall())
+                return True
+            assert policy.source is not None
+            value = await policy.source.read(session.components)
+        if fresh:
+            self.tally.joined += 1
+            self._reply(session, "")
+        async with Agent(
+            session,
+            value,
+            ledger=self.ledger,
+            identity=self.identity,
+            cap=None,
+            label=policy.label,
+            trust=policy.trust,
+            transport=SessionChannel(session, number_of(session, self.identity), self.connection),
+            clock=self._clock,
+        ) as member:
+            del value
+            self._tell("joined", f"{session.name} is joined", member=self.name, session=session.name)
+            result = await member.result()
+        self._note(session, result)
+        return True
+
+    async def _keep(self, session: Session, fresh: bool) -> bool:
+        if fresh:
+            self.tally.joined += 1
+            self._reply(session, "")
+        channel = SessionChannel(session, keeper_number(session, self.identity), self.connection)
+        async with Keeper(
+            session, ledger=self.ledger, identity=self.identity, transport=channel, clock=self._clock
+        ) as member:
+            self._tell("joined", f"{session.name} is kept", member=self.name, session=session.name)
+            result = await member.result()
+        self._over(session, result.finished)
+        return True
+
+    def _note(self, session: Session, result: AgentResult) -> None:
+        """Keep the mean for whoever iterates; nothing of the own state."""
+        if result.finished and result.feedback is not None:
+            heard = result.feedback
+            mean = heard if isinstance(heard, float) else [float(number) for number in heard]
+            facts = (session.name, mean, result.rounds, session.n, result.loss, result.spent, result.cap)
+            self._means.append(FleetMean(*facts))
+            self._news.set()
+        self._over(session, result.finished, loss=result.loss, spent=result.spent, cap=result.cap)
+
+    def _over(self, session: Session, finished: bool, **facts: Any) -> None:
+        state = "finished" if finished else "stopped"
+        setattr(self.tally, state, getattr(self.tally, state) + 1)
+        self._tell(state, f"{session.name} is over: {state}", member=self.name, session=session.name, **facts)
+
+    # ---- the own certificate --------------------------------------------------------------------------
+
+    async def _look_after_certificate(self) -> None:
+        """Ask the hub for the next certificate when a third of the life of this one is left."""
+        while True:
+            if self.connection.connected and self.identity.certificate.renewal_due():
+                self._ask_for_certificate()
+            await self._clock.sleep(_LOOK if self.connection.connected else 1.0)
+
+    def _ask_for_certificate(self) -> None:
+        try:
+            request = renew_agent(self.identity.directory)
+            self.connection.send(RenewalRequest(request.read_bytes()))
+        except (TacitError, OSError) as error:
+            self._tell("trouble", f"no certificate can be asked for: {error}", member=self.name)
+
+    def _install(self, answer: RenewalAnswer) -> None:
+        try:
+            if not answer.bundle:
+                raise InputError(f"the hub gives no new certificate: {answer.why}")
+            self.identity = self.connection.identity = install(answer.bundle, self.identity.directory)
+        except TacitError as error:
+            self._tell("trouble", str(error), member=self.name)
+            return
+        self._tell(
+            "renewed", f"the certificate counts until {self.identity.expires:%Y-%m-%d}", member=self.name
+        )
+        self.connection.reconnect()

@@ -1,0 +1,373 @@
+"""A hub's one port: who may enter, and frames of many sessions over one connection per member.
+
+Members show a certificate. One who has none can do two things: ask for the authority's certificate, which is
+public, and show an invitation. Such connections stay bounded in number, in length and in time as those of
+any stranger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol, final
+
+from websockets.frames import CloseCode
+
+from tacit.errors import InputError, TacitError
+from tacit.runtime.fleet.channel import SessionChannel
+from tacit.runtime.fleet.messages import (
+    AGENT,
+    AUTHORITY_PATH,
+    CONTROL,
+    ENROL_PATH,
+    FRAME_BYTES,
+    HUB_PATH,
+    ID_BYTES,
+    KEEPER,
+    SESSION,
+    STRANGER_BYTES,
+    AnyMessage,
+    ChannelClosed,
+    ChannelOpen,
+    EnrolmentAnswer,
+    EnrolmentRequest,
+    Greeting,
+    decode_control,
+    encode_control,
+)
+from tacit.runtime.limits import SPARE_FILES, raise_files
+from tacit.runtime.transport.base import NetworkError
+from tacit.runtime.transport.connection_diagnosis import why_turned_away
+from tacit.runtime.transport.link import ConnectionRefused, Link
+from tacit.runtime.transport.listener import Listener
+from tacit.runtime.transport.tls import Channel, Credentials
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.identity.certificates import Certificate
+    from tacit.runtime.identity.identity import Identity
+
+_FOUND, _FORBIDDEN, _NOTHING = 200, 403, 404
+_MEMBER, _STRANGER = 0, 1
+_TICK = 1.0  # seconds between two looks at the connections
+_PING_AFTER, _END_AFTER = 5, 10  # ticks of silence
+_HANDSHAKE = 10.0  # seconds to show a certificate, or to enrol
+_MOST_STRANGERS = 1024
+_QUEUE_BYTES = 1 << 26
+_MOST_KINDS = 1000
+_REPLACED = 4001  # a close code of our own
+
+
+class GatewayEvents(Protocol):
+    """What a gateway tells its hub."""
+
+    async def enrol(self, asked: EnrolmentRequest) -> EnrolmentAnswer:
+        """Answer one who shows an invitation."""
+        ...
+
+    def came(self, member: FleetMember) -> None:
+        """A member has connected and said its role."""
+        ...
+
+    def left(self, member: FleetMember) -> None:
+        """A member's connection is over."""
+        ...
+
+    def said(self, member: FleetMember, message: AnyMessage) -> None:
+        """A member has said something beside frames of sessions."""
+        ...
+
+
+@final
+class FleetMember:
+    """A member that is connected: its name, its signing key, its role once it has said it."""
+
+    def __init__(self, link: Link, certificate: Certificate) -> None:
+        assert certificate.subject is not None
+        self.link, self.certificate = link, certificate
+        self.name, self.public_key = certificate.name, certificate.subject.public_key
+        self.role = ""
+        self.hears: set[bytes] = set()
+        """The sessions that it has opened a channel for."""
+
+    def send(self, message: AnyMessage) -> bool:
+        """Say something; False if the connection is over."""
+        return self.link.send(encode_control(message))
+
+
+@final
+class Gateway:
+    """The hub's connections.
+
+    Parameters
+    ----------
+    identity : Identity
+        The coordinator's keys.
+    authority : callable
+        The authority's certificate as PEM, to be given to anyone.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        events: GatewayEvents,
+        *,
+        listen: Sequence[str],
+        authority: Callable[[], bytes],
+        trouble: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.identity, self._events, self._listen = identity, events, tuple(listen)
+        self._authority, self._trouble = authority, trouble
+        self.members: dict[str, FleetMember] = {}
+        self._by_link: dict[Link, FleetMember] = {}
+        self._channels: dict[bytes, SessionChannel] = {}
+        self._busy: set[asyncio.Future[None]] = set()
+        self._told: Counter[str] = Counter()
+        self._credentials: Credentials | None = None
+        self._listener: Listener | None = None
+        self._watching: asyncio.Future[None] | None = None
+        self._closing = False
+
+    @property
+    def expires(self) -> datetime | None:
+        """When the hub's own certificate expires."""
+        return None if self._credentials is None else self._credentials.expires
+
+    async def open(self) -> None:
+        """Listen."""
+        self._credentials = Credentials(self.identity.tls, bare=True)
+        room = max(64, (raise_files() - SPARE_FILES) // 4)
+        most = min(_MOST_STRANGERS, room)
+        self._listener = Listener(
+            self._answering, seconds=_HANDSHAKE, most=most, most_per_address=max(16, most // 2)
+        )
+        try:
+            for endpoint in self._listen:
+                await self._listener.open(endpoint)
+        except NetworkError:
+            self._listener.close()
+            raise
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def close(self) -> None:
+        """Take leave of everyone."""
+        self._closing = True
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        links = [member.link for member in self.members.values()]
+        for link in links:
+            link.close()
+        if links:
+            await asyncio.wait([link.lost for link in links], timeout=2.0)
+
+    def _answering(self, address: str) -> Link:
+        assert self._credentials is not None
+        self._credentials.reload()
+        return Link(
+            self,
+            Channel(self._credentials.server),
+            frame_bytes=STRANGER_BYTES,
+            queue_bytes=_QUEUE_BYTES,
+            address=address,
+            bare=True,
+        )
+
+    # ---- what connections tell (see `tacit.runtime.transport.link.Owner`) -----------------------------
+
+    def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:  # noqa: ARG002
+        """Let a member in, or one with an invitation; give the authority's certificate to anyone."""
+        if path == AUTHORITY_PATH:
+            raise ConnectionRefused(_FOUND, self._authority().decode("ascii"))
+        if path == ENROL_PATH:
+            return _STRANGER
+        if certificate is None:
+            raise ConnectionRefused(_FORBIDDEN, "a hub of tacit is here: show a certificate (tacit enroll).")
+        name = certificate.name
+        if path != f"{HUB_PATH}{name}":
+            raise ConnectionRefused(_NOTHING, f"a hub of tacit is here, and {name} asks for something else.")
+        if certificate.subject is None or certificate.subject.public_key == self.identity.public_key:
+            raise ConnectionRefused(_FORBIDDEN, f"{name} is no member: use an agent's or a keeper's keys.")
+        if self._is_revoked(certificate):
+            raise ConnectionRefused(_FORBIDDEN, f"the certificate of {name} is revoked.")
+        return _MEMBER
+
+    def opened(self, link: Link) -> None:
+        """Use a member's connection from now on, instead of an older one."""
+        if link.who != _MEMBER:
+            return  # the listener ends it soon, whatever it says
+        assert link.certificate is not None
+        assert self._listener is not None
+        self._listener.let_in(link)
+        link.allow(FRAME_BYTES)
+        member = FleetMember(link, link.certificate)
+        if (older := self.members.pop(member.name, None)) is not None:
+            self._part(older)
+            older.link.close(_REPLACED, f"another connection with the key of {member.name} replaces this one")
+        self.members[member.name] = self._by_link[link] = member
+
+    def heard(self, link: Link, data: bytes) -> None:
+        """Take a frame: of a session, or something else."""
+        member = self._by_link.get(link)
+        if member is None:
+            self._hear_stranger(link, data)
+            return
+        kind, rest = data[:1], data[1:]
+        if kind == SESSION and len(rest) >= ID_BYTES:
+            if (channel := self._channels.get(rest[:ID_BYTES])) is not None:
+                channel.put(link, rest[ID_BYTES:])
+        elif kind == CONTROL:
+            try:
+                self._take(member, decode_control(data))
+            except TacitError as error:
+                self._tell(
+                    f"said {member.name}", f"{member.name} said something that cannot be used: {error}"
+                )
+        else:
+            link.close(CloseCode.UNSUPPORTED_DATA, "frames of a session or of a hub are expected")
+
+    def ended(self, link: Link, why: BaseException | None) -> None:
+        """Use a connection no longer; tell of strangers who were turned away."""
+        member = self._by_link.get(link)
+        if member is not None:
+            self._part(member)
+        elif link.who is None and not self._closing:
+            if isinstance(why, ConnectionRefused):
+                if why.status != _FOUND:
+                    whose = link.certificate.name if link.certificate is not None else "someone"
+                    self._tell(
+                        f"refused {whose}", f"{whose} was refused (from {link.address}): {why.sentence}"
+                    )
+            else:
+                self._tell(*why_turned_away(link.address, why or ConnectionError()))
+
+    def _part(self, member: FleetMember) -> None:
+        self._by_link.pop(member.link, None)
+        if self.members.get(member.name) is member:
+            del self.members[member.name]
+        for channel in tuple(self._channels.values()):
+            channel.detach(member.link)
+        if member.role:
+            self._events.left(member)
+
+    # ---- those who have no certificate ----------------------------------------------------------------
+
+    def _hear_stranger(self, link: Link, data: bytes) -> None:
+        if link.waiting:
+            link.close(CloseCode.POLICY_VIOLATION, "one question is answered")
+            return
+        link.waiting = 1
+        try:
+            asked = decode_control(data)
+        except InputError:
+            asked = None
+        if not isinstance(asked, EnrolmentRequest):
+            link.close(CloseCode.UNSUPPORTED_DATA, "an invitation is expected")
+            return
+        self.go_on(self._enrol(link, asked))
+
+    async def _enrol(self, link: Link, asked: EnrolmentRequest) -> None:
+        link.send(encode_control(await self._events.enrol(asked)))
+        link.close(CloseCode.NORMAL_CLOSURE)
+
+    def go_on(self, work: Awaitable[None]) -> None:
+        """Do something in the background; what goes wrong there is told."""
+        task = asyncio.ensure_future(work)
+        self._busy.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Future[None]) -> None:
+        self._busy.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._tell("failed", f"something failed in the hub ({type(error).__name__}): {error}")
+
+    # ---- members --------------------------------------------------------------------------------------
+
+    def _take(self, member: FleetMember, message: AnyMessage) -> None:
+        match message:
+            case Greeting(role=role):
+                if role not in (AGENT, KEEPER):
+                    raise InputError("a member is an agent or a keeper.")
+                first, member.role = not member.role, role
+                if first:
+                    self._events.came(member)
+            case _ if not member.role:
+                raise InputError("the first word must be which role it plays.")
+            case ChannelOpen(session=session):
+                member.hears.add(session)
+                if (channel := self._channels.get(session)) is not None:
+                    self._attach(member, channel)
+            case ChannelClosed(session=session):
+                member.hears.discard(session)
+                if (channel := self._channels.get(session)) is not None:
+                    channel.detach(member.link)
+            case _:
+                pass
+        self._events.said(member, message)
+
+    def _attach(self, member: FleetMember, channel: SessionChannel) -> None:
+        """Let a member hear frames of a session that it is in, by name and key."""
+        number = member_number(channel.session, member.name, member.public_key)
+        if number is not None:
+            member.send(ChannelOpen(channel.session.id))
+            channel.attach(number, member.link)
+
+    def channel_opened(self, channel: SessionChannel) -> None:
+        """Carry frames of a session from now on."""
+        self._channels[channel.session.id] = channel
+        for member in tuple(self.members.values()):
+            if channel.session.id in member.hears:
+                self._attach(member, channel)
+
+    def channel_closed(self, channel: SessionChannel) -> None:
+        """Carry frames of a session no longer."""
+        if self._channels.get(channel.session.id) is channel:
+            del self._channels[channel.session.id]
+            for link in tuple(channel.links.values()):
+                link.send(encode_control(ChannelClosed(channel.session.id)))
+
+    # ---- looking after connections --------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """End connections that are silent, or whose certificate does not count any more."""
+        while True:
+            await asyncio.sleep(_TICK)
+            now = datetime.now(UTC)
+            for member in tuple(self.members.values()):
+                member.link.tick(_PING_AFTER, _END_AFTER)
+                if now >= member.certificate.expires:
+                    self._turn_out(member, f"the certificate of {member.name} has expired")
+                elif self._is_revoked(member.certificate):
+                    self._turn_out(member, f"the certificate of {member.name} is revoked")
+
+    def _is_revoked(self, certificate: Certificate) -> bool:
+        try:
+            return self.identity.revoked(certificate)
+        except TacitError as error:
+            self._tell("revocations", str(error))
+            return True
+
+    def _turn_out(self, member: FleetMember, why: str) -> None:
+        self._tell(why, f"A connection was ended: {why}.")
+        member.link.close(CloseCode.POLICY_VIOLATION, why)
+
+    def _tell(self, kind: str, sentence: str) -> None:
+        """Tell of what others can cause as often as they like: at the 1st, 2nd, 4th, 8th … time."""
+        if kind not in self._told and len(self._told) >= _MOST_KINDS:
+            return
+        self._told[kind] += 1
+        count = self._told[kind]
+        if not count & (count - 1):
+            self._trouble(sentence if count == 1 else f"{sentence} ({count} times so far)")
+
+
+def member_number(session: Session, name: str, key: bytes) -> int | None:
+    """Return the number of an agent or keeper of a session, by name and key."""
+    for number in (*range(session.n), *session.keeper_numbers):
+        found = session.member(number)
+        if found.name == name:
+            return number if found.key == key else None
+    return None

@@ -1,0 +1,524 @@
+"""The hub: a coordinator that stays. It enrols members, makes sessions, and brings them to their end.
+
+What runs inside a session is the same `Coordinator` as everywhere. The hub only designs and signs sessions,
+records them, hands them to those who are connected, and starts a coordinator for each. It is stopped and
+started at any time: its ledger and its store have all it needs to go on.
+
+It holds nothing private. It also holds its authority, so it decides who may connect; whom agents trust with
+their privacy is in their own policies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+
+from tacit.errors import InputError, TacitError
+from tacit.files import private_directory, read_public
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.session import Session
+from tacit.runtime.coordinator import Coordinator, CoordinatorResult
+from tacit.runtime.fleet.channel import SessionChannel
+from tacit.runtime.fleet.enrolment import Enrolment
+from tacit.runtime.fleet.gateway import FleetMember, Gateway, member_number
+from tacit.runtime.fleet.log import FleetLog, say_nothing
+from tacit.runtime.fleet.messages import (
+    AGENT,
+    KEEPER,
+    AnyMessage,
+    ChannelClosed,
+    ChannelOpen,
+    EnrolmentAnswer,
+    EnrolmentRequest,
+    OfferReply,
+    RenewalAnswer,
+    RenewalRequest,
+    RevocationNews,
+    signed_offer,
+)
+from tacit.runtime.fleet.orders import SessionOrder, depends_on_size, designed, instance, radius_for
+from tacit.runtime.fleet.store import HubStore
+from tacit.runtime.identity.certificates import Request
+from tacit.runtime.identity.identity import (
+    TRUSTED,
+    Identity,
+    bundle,
+    install,
+    install_revocations,
+    load_authority,
+    new_agent,
+    new_authority,
+    renew_agent,
+    renew_authority,
+)
+from tacit.runtime.identity.register import REVOKED, opened
+from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.transport.connection_diagnosis import require_endpoint
+from tacit.runtime.workers import in_worker
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+LEDGER, KEYS, AUTHORITY = "hub.ledger", "coordinator", "authority"
+SERVING, PAUSED, DRAINING = "serving", "paused", "draining"
+_LOOK = 0.1  # seconds between two looks at what is to be done
+_HOUSEKEEPING = 30.0
+_MOST_AT_ONCE, _MOST_REVIVED = 64, 32
+_MOST_SKIPPED = 64
+_FORGET = 30 * 86_400.0
+_WORD = re.compile(r"[a-z-]{1,20}")
+
+
+def new_hub(
+    home: Path, address: str, *, listen: str | None = None, hosts: tuple[str, ...] = (), days: float = 365
+) -> str:
+    """Make a hub's directory with an authority and keys of its own; return the authority's fingerprint."""
+    host, port = require_endpoint(address)
+    at = listen or f"wss://0.0.0.0:{port}"
+    require_endpoint(at)
+    private_directory(home)
+    HubStore(home, create=True).close()
+    authority = new_authority(f"{_plain(home.resolve().name)}-authority", home / AUTHORITY, days=days)
+    request = new_agent(COORDINATOR_NAME, home / KEYS, hosts=tuple(dict.fromkeys((host, *hosts))))
+    with opened(home / AUTHORITY, authority) as register:
+        made = register.sign(Request.parse(request.read_bytes(), str(request)), days, listen=True)
+        register.save()
+    install(bundle(made, authority), home / KEYS)
+    store = HubStore(home)
+    store.set_setting("address", address)
+    store.set_setting("listen", at)
+    store.close()
+    return authority.certificate.key_fingerprint
+
+
+def _plain(name: str) -> str:
+    """Return a directory's name as certificates may have it."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-")[:40] or "hub"
+
+
+@final
+class _Running:
+    """A session that has a coordinator now."""
+
+    def __init__(self, session: Session, task: str, *, revived: bool) -> None:
+        self.session, self.task, self.revived = session, task, revived
+        self.offer: AnyMessage | None = None
+        self.coordinator: Coordinator | None = None
+        self.unwilling: set[str] = set()
+        self.work: asyncio.Future[None] | None = None
+
+
+@final
+class Hub:
+    """Runs a hub's directory until it is drained or cancelled.
+
+    Parameters
+    ----------
+    home : Path
+        What `new_hub` made.
+    tell : callable
+        Told what happens.
+    transcripts : Path, optional
+        A directory where the coordinator's transcript of each session is kept, for `tacit verify`.
+    listen : str, optional
+        Where to listen, instead of where the hub was made for.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        tell: FleetLog = say_nothing,
+        transcripts: Path | None = None,
+        listen: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.home, self._tell, self._transcripts, self._clock = home, tell, transcripts, clock
+        self.store = HubStore(home)
+        self._identity = Identity.load(home / KEYS)
+        self._identity.require_current()
+        self._enrolment = Enrolment(home / AUTHORITY, self.store)
+        self.gateway = Gateway(
+            self._identity,
+            self,
+            listen=[listen or self.store.setting("listen")],
+            authority=lambda: read_public(home / AUTHORITY / TRUSTED),
+            trouble=lambda why: tell("trouble", why),
+        )
+        self._ledger: Ledger | None = None
+        self._running: dict[bytes, _Running] = {}
+        self._designs: dict[tuple[str, int | None], Session] = {}
+        self._radii: dict[tuple[str, int], float] = {}
+        self._designing: set[str] = set()
+        self._skips: dict[tuple[str, str], list[int]] = {}  # sessions that a refusing agent is not asked for
+        self._seen_list: tuple[int, int] | None = None
+        self.refusals: Counter[str] = Counter()
+        self.enrolled = 0
+        self.started = 0
+
+    @property
+    def state(self) -> str:
+        """serving, paused or draining."""
+        return self.store.setting("state", SERVING)
+
+    def running(self) -> list[Session]:
+        """Return the sessions under way."""
+        return [one.session for one in self._running.values() if not one.revived]
+
+    async def run(self) -> None:
+        """Serve until drained."""
+        if self.state == DRAINING:
+            self.store.set_setting("state", SERVING)
+        self._ledger = await in_worker(lambda: Ledger(self.home / LEDGER))
+        try:
+            self._keep_house()
+            await self.gateway.open()
+            self._tell("listening", f"the hub listens at {self.store.setting('address')}")
+            for row in self.store.running_sessions():
+                self._start(Session.decode(row["data"]), row["task"])
+            await self._serve()
+        finally:
+            await self._stop()
+
+    async def _serve(self) -> None:
+        house = self._clock() + _HOUSEKEEPING
+        while not (self.state == DRAINING and not self.running()):
+            now = self._clock()
+            if now >= house:
+                house = now + _HOUSEKEEPING
+                self._keep_house()
+            self._spread_revocations()
+            if self.state == SERVING:
+                for row in self.store.due_tasks():
+                    if row["next"] <= now and row["name"] not in self._designing:
+                        self._begin(row, now)
+            await asyncio.sleep(_LOOK)
+        self._tell("drained", "no session is under way, and none will begin: the hub stops")
+
+    async def _stop(self) -> None:
+        work = [one.work for one in self._running.values() if one.work is not None]
+        for task in work:
+            task.cancel()
+        if work:
+            await asyncio.wait(work)
+        await self.gateway.close()
+        if self._ledger is not None:
+            self._ledger.close()
+        self.store.close()
+
+    # ---- beginning sessions ---------------------------------------------------------------------------
+
+    def _begin(self, row: sqlite3.Row, now: float) -> None:
+        """Begin a session of a task whose time has come, if all it needs is there."""
+        name = row["name"]
+        try:
+            order = msgspec.json.decode(row["asked"], type=SessionOrder)
+        except msgspec.DecodeError as error:
+            self.store.set_task(name, state="failed", note=f"the order cannot be read: {error}")
+            return
+        agents, keepers, missing = self._who(name, order)
+        if missing is None and len(self.running()) >= _MOST_AT_ONCE:
+            missing = f"waits: {_MOST_AT_ONCE} sessions are under way"
+        if missing is not None:
+            self._put_off(row, order, missing, now)
+            return
+        size = len(agents) if depends_on_size(order) else None
+        design = self._designs.get((name, size))
+        if design is None:
+            self._designing.add(name)
+            self.gateway.go_on(self._design(name, size, order, agents, keepers))
+            return
+        self._count_skips(name)
+        number = row["started"] + 1
+        title = name if row["every"] is None else f"{name}-{number}"
+        session = instance(design, title, agents, keepers, now)
+        last = row["every"] is None or (row["times"] is not None and number >= row["times"])
+        later = row["next"] + (row["every"] or 0.0)
+        next_run = later if later > now else now + (row["every"] or 0.0)
+        # On the disk before anyone hears of it: a hub that is killed now goes on with it.
+        self.store.start_session(
+            name, session.id, title, session.encode(), session.expires, next_run=next_run, last=last
+        )
+        self.started += 1
+        self._start(session, name)
+
+    def _who(self, task: str, order: SessionOrder) -> tuple[list[Member], list[Member], str | None]:
+        """Return the agents and keepers of a session that begins now, or what is missing."""
+        members = self.gateway.members
+        keepers = [
+            members[name] for name in order.keepers if name in members and members[name].role == KEEPER
+        ]
+        agents = [
+            member
+            for member in sorted(members.values(), key=lambda one: one.name)
+            if member.role == AGENT and order.wants(member.name) and not self._skipped(task, member.name)
+        ]
+        missing = None
+        if away := [name for name in order.keepers if name not in {keeper.name for keeper in keepers}]:
+            missing = f"waits for the keeper {', '.join(away)}"
+        elif len(agents) < order.least:
+            missing = f"waits for agents: {len(agents)} of at least {order.least} are there"
+        return [_listed(one) for one in agents], [_listed(one) for one in keepers], missing
+
+    def _put_off(self, row: sqlite3.Row, order: SessionOrder, why: str, now: float) -> None:
+        """Try a schedule again at its next time, and what runs once until its patience ends."""
+        self._count_skips(row["name"])
+        if row["every"] is not None:
+            self.store.set_task(row["name"], next=now + row["every"], note=why)
+        elif now - row["next"] >= order.wait:
+            self.store.set_task(row["name"], state="failed", note=why)
+            self._tell("failed", f"{row['name']} was not begun: it {why}", task=row["name"])
+
+    async def _design(
+        self, task: str, size: int | None, order: SessionOrder, agents: list[Member], keepers: list[Member]
+    ) -> None:
+        hub = self._identity.public_key
+        try:
+            self._designs[task, size] = await in_worker(lambda: designed(order, agents, keepers, hub))
+        except TacitError as error:
+            self.store.set_task(task, state="failed", note=str(error))
+            self._tell("failed", f"{task} cannot be run: {error}", task=task)
+        finally:
+            self._designing.discard(task)
+
+    # ---- agents that refuse ---------------------------------------------------------------------------
+
+    def _skipped(self, task: str, name: str) -> bool:
+        found = self._skips.get((task, name))
+        return found is not None and found[0] > 0
+
+    def _count_skips(self, task: str) -> None:
+        for (which, _), skip in self._skips.items():
+            if which == task and skip[0] > 0:
+                skip[0] -= 1
+
+    def _refused(self, running: _Running, name: str, why: str) -> None:
+        """Leave an agent out of the task's next sessions, for longer each time: all would wait for it."""
+        skip = self._skips.setdefault((running.task, name), [0, 1])
+        skip[0] = skip[1]
+        skip[1] = min(2 * skip[1], _MOST_SKIPPED)
+        self.refusals[why] += 1
+        running.unwilling.add(name)
+        session = running.session
+        left = sum(member.name not in running.unwilling for member in session.roster)
+        kept = all(keeper.name not in running.unwilling for keeper in session.keepers)
+        if running.coordinator is not None and (left < session.least_start or not kept):
+            running.coordinator.halt()  # it could never begin
+        self.store.refused(name, why)
+        title = running.session.name
+        self._tell(
+            "refused", f"{name} does not take part in {title}: {why}", session=title, member=name, why=why
+        )
+
+    # ---- conducting sessions --------------------------------------------------------------------------
+
+    def _start(self, session: Session, task: str, *, revived: bool = False) -> None:
+        running = self._running[session.id] = _Running(session, task, revived=revived)
+        running.work = asyncio.ensure_future(self._conduct(running))
+
+    async def _conduct(self, running: _Running) -> None:
+        session = running.session
+        try:
+            result = await self._coordinate(running)
+            if not running.revived:
+                await self._record(running, result)
+        except TacitError as error:
+            self._tell("failed", f"{session.name} failed: {error}", session=session.name)
+            if not running.revived:
+                self.store.end_session(session.id, "failed", {"why": str(error)})
+        finally:
+            self._running.pop(session.id, None)
+
+    async def _coordinate(self, running: _Running) -> CoordinatorResult:
+        assert self._ledger is not None
+        session, takers = running.session, list[Any]()
+        writer = None if running.revived else self._transcript(session)
+        if writer is not None:
+            takers.append(writer)
+        try:
+            async with Coordinator(
+                session,
+                ledger=self._ledger,
+                identity=self._identity,
+                transport=SessionChannel(session, COORDINATOR, self.gateway),
+                takers=takers,
+            ) as made:
+                running.coordinator = made
+                if not running.revived:
+                    running.offer = signed_offer(session, self._identity)
+                    for member in tuple(self.gateway.members.values()):
+                        self._offer(member, running)
+                    self._tell("begun", f"{session.name} has begun", session=session.name, agents=session.n)
+                return await made.result()
+        finally:
+            if writer is not None:
+                writer.close()
+
+    def _transcript(self, session: Session) -> Any:
+        if self._transcripts is None:
+            return None
+        from tacit.runtime.transcript import TranscriptWriter
+
+        path = self._transcripts / f"{session.name}.jsonl"
+        return TranscriptWriter(path, session, COORDINATOR, durable=False, sign=self._identity.sign)
+
+    async def _record(self, running: _Running, result: CoordinatorResult) -> None:
+        """Keep what came of a session, all of it public."""
+        session = running.session
+        used = [len(names) for names in result.used]
+        mean = None if result.feedback is None else session.clamp(result.feedback)
+        facts: dict[str, Any] = {
+            "mean": mean if mean is None or isinstance(mean, float) else mean.tolist(),
+            "rounds": result.rounds,
+            "agents": session.n,
+            "used": used,
+            "missing": sorted({m.name for m in session.roster} - set(result.used[-1])) if used else [],
+        }
+        if used:
+            facts["radius"] = await self._radius(running, min(used))
+        state = "finished" if result.finished else "stopped"
+        self.store.end_session(session.id, state, facts)
+        self._tell(state, f"{session.name} is over: {state}", session=session.name, **facts)
+
+    async def _radius(self, running: _Running, count: int) -> float:
+        key = (running.task, count)
+        if key not in self._radii:
+            self._radii[key] = await in_worker(lambda: radius_for(running.session, count))
+        return self._radii[key]
+
+    def _offer(self, member: FleetMember, running: _Running) -> None:
+        known = member_number(running.session, member.name, member.public_key) is not None
+        if known and running.offer is not None:
+            member.send(running.offer)
+
+    # ---- what the gateway tells -----------------------------------------------------------------------
+
+    async def enrol(self, asked: EnrolmentRequest) -> EnrolmentAnswer:
+        """Answer one who shows an invitation."""
+        try:
+            made, data = await in_worker(lambda: self._enrolment.grant(asked, self._clock()))
+        except InputError as error:
+            self._tell(
+                "enrolment-refused", f"an invitation was refused: {error}", invitation=asked.number[:12]
+            )
+            return EnrolmentAnswer(why=str(error))
+        assert made.subject is not None
+        self.enrolled += 1
+        self._tell("enrolled", f"{made.name} is enrolled with the key {made.subject.key}", member=made.name)
+        return EnrolmentAnswer(data)
+
+    def came(self, member: FleetMember) -> None:
+        """Give a member what it may have missed."""
+        assert member.certificate.subject is not None
+        self.store.seen(member.name, member.certificate.subject.key, member.role, self._clock())
+        self._tell("connected", f"{member.name} has connected", member=member.name, role=member.role)
+        if (known := self._identity.revocations) is not None:
+            member.send(RevocationNews(known.pem()))
+        for running in self._running.values():
+            self._offer(member, running)
+
+    def left(self, member: FleetMember) -> None:
+        """Note that a member is gone."""
+        self._tell("disconnected", f"{member.name} is not connected any more", member=member.name)
+
+    def said(self, member: FleetMember, message: AnyMessage) -> None:
+        """Take what a member says."""
+        match message:
+            case OfferReply():
+                self._hear_reply(member, message)
+            case RenewalRequest(request=request):
+                self.gateway.go_on(self._renew(member, request))
+            case ChannelOpen(session=session) if session not in self._running:
+                self._revive(member, session)
+            case _:
+                pass
+
+    def _hear_reply(self, member: FleetMember, reply: OfferReply) -> None:
+        running = self._running.get(reply.session)
+        if running is None or member_number(running.session, member.name, member.public_key) is None:
+            return
+        if reply.joins:
+            if self._skips.pop((running.task, member.name), None) is not None:
+                self.store.refused(member.name, None)
+        else:
+            self._refused(running, member.name, reply.why if _WORD.fullmatch(reply.why) else "other")
+
+    def _revive(self, member: FleetMember, session: bytes) -> None:
+        """Let one who was away hear how a session ended: its coordinator goes on from the ledger."""
+        row = self.store.session(session)
+        revived = sum(one.revived for one in self._running.values())
+        if row is not None and revived < _MOST_REVIVED:
+            found = Session.decode(row["data"])
+            if member_number(found, member.name, member.public_key) is not None:
+                self._start(found, row["task"], revived=True)
+                return
+        member.send(ChannelClosed(session))
+
+    async def _renew(self, member: FleetMember, request: bytes) -> None:
+        try:
+            data = await in_worker(lambda: self._enrolment.renew(member.certificate, request))
+        except InputError as error:
+            member.send(RenewalAnswer(why=str(error)))
+            self._tell(
+                "renewal-refused", f"{member.name} gets no new certificate: {error}", member=member.name
+            )
+        else:
+            member.send(RenewalAnswer(data))
+            self._tell("renewed", f"{member.name} has a new certificate", member=member.name)
+
+    # ---- keeping house --------------------------------------------------------------------------------
+
+    def _keep_house(self) -> None:
+        """Renew the authority's and the hub's own certificate in time, and forget old sessions."""
+        authority = load_authority(self.home / AUTHORITY)
+        mine = self._identity.certificate
+        if authority.certificate.renewal_due():
+            life = (authority.certificate.expires - authority.certificate.begins).total_seconds() / 86_400
+            authority = renew_authority(self.home / AUTHORITY, days=life)
+            self._tell("renewed", "the authority has a new certificate, with the same key")
+        if mine.renewal_due():
+            request = renew_agent(self.home / KEYS)
+            with opened(self.home / AUTHORITY, authority) as register:
+                life = (mine.expires - mine.begins).total_seconds() / 86_400
+                signed = register.sign(Request.parse(request.read_bytes(), str(request)), life, listen=True)
+                register.save()
+            install(bundle(signed, authority), self.home / KEYS)
+            self._identity = self.gateway.identity = Identity.load(self.home / KEYS)
+            self._tell("renewed", "the hub has a new certificate")
+        self.store.forget_before(self._clock() - _FORGET)
+
+    def _spread_revocations(self) -> None:
+        """Take over the authority's newest list of revoked certificates, and give it to everyone."""
+        path = self.home / AUTHORITY / REVOKED
+        try:
+            status = path.stat()
+        except OSError:
+            return
+        stamp = (status.st_mtime_ns, status.st_size)
+        if stamp == self._seen_list:
+            return
+        self._seen_list = stamp
+        with suppress(FileNotFoundError):
+            data = read_public(path)
+            try:
+                _, found = install_revocations(data, self.home / KEYS)
+            except TacitError as error:
+                self._tell("trouble", str(error))
+                return
+            self._tell("revoked", f"list {found.number} of revoked certificates counts from now on")
+            for member in self.gateway.members.values():
+                member.send(RevocationNews(found.pem()))
+
+
+def _listed(member: FleetMember) -> Member:
+    return Member(member.name, member.public_key)

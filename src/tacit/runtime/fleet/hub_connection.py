@@ -1,0 +1,247 @@
+"""A member's one connection to its hub, kept up for ever, with the frames of all its sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, final
+
+from websockets.exceptions import WebSocketException
+from websockets.frames import CloseCode
+
+from tacit.errors import TacitError
+from tacit.protocol.roster import COORDINATOR
+from tacit.runtime.fleet.channel import SessionChannel
+from tacit.runtime.fleet.messages import (
+    CONTROL,
+    FRAME_BYTES,
+    HUB_PATH,
+    ID_BYTES,
+    SESSION,
+    AnyMessage,
+    ChannelClosed,
+    ChannelOpen,
+    Greeting,
+    decode_control,
+    encode_control,
+)
+from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
+from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached
+from tacit.runtime.transport.link import ConnectionRefused, Link
+from tacit.runtime.transport.tls import Channel, Credentials
+
+if TYPE_CHECKING:
+    from tacit.runtime.identity.certificates import Certificate
+    from tacit.runtime.identity.identity import Identity
+
+_FORBIDDEN = 403
+_PATIENCE = 3.0  # seconds without a connection before someone is told that nobody listens (yet)
+_FIRST_WAIT, _LONGEST_WAIT, _SETTLED = 0.1, 15.0, 5.0
+_HANDSHAKE = 20.0
+_TICK, _PING_AFTER, _END_AFTER = 1.0, 5, 10
+_QUEUE_BYTES = 1 << 26
+
+
+@final
+class HubConnection:
+    """Connects to a hub again and again.
+
+    Parameters
+    ----------
+    endpoint : str
+        Where the hub is, ``wss://host:port``.
+    role : str
+        What this member tells the hub that it is.
+    said : callable
+        Told what the hub says beside frames of sessions.
+    here : callable
+        Called with True when there is a connection, with False when it is lost.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        identity: Identity,
+        role: str,
+        *,
+        said: Callable[[AnyMessage], None],
+        here: Callable[[bool], None] = lambda _: None,
+        trouble: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._host, self._port = require_endpoint(endpoint)
+        self._endpoint, self._role = endpoint, role
+        self.identity = identity
+        self._said, self._here, self._trouble = said, here, trouble
+        self._credentials = Credentials(identity.tls)
+        self._channels: dict[bytes, SessionChannel] = {}
+        self._link: Link | None = None
+        self._again = False
+        self.hub_key = b""
+        """The hub's signing key, as the authority vouches for it; empty before the first connection."""
+        self.why: str | None = None
+        """Why there is no connection, in one sentence."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._link is not None
+
+    @property
+    def expires(self) -> datetime | None:
+        """When the own certificate expires."""
+        return self._credentials.expires
+
+    def send(self, message: AnyMessage) -> bool:
+        """Say something to the hub; False if there is no connection."""
+        return self._link is not None and self._link.send(encode_control(message))
+
+    def reconnect(self) -> None:
+        """Connect anew, with a certificate that was just renewed."""
+        if self._link is not None:
+            self._again = True
+            self._link.close(CloseCode.NORMAL_CLOSURE)
+
+    def channel_opened(self, channel: SessionChannel) -> None:
+        """Carry frames of a session from now on."""
+        self._channels[channel.session.id] = channel
+        self.send(ChannelOpen(channel.session.id))
+
+    def channel_closed(self, channel: SessionChannel) -> None:
+        """Carry frames of a session no longer."""
+        if self._channels.get(channel.session.id) is channel:
+            del self._channels[channel.session.id]
+            self.send(ChannelClosed(channel.session.id))
+
+    # ---- connecting -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep a connection, for ever."""
+        watching = asyncio.ensure_future(self._watch())
+        try:
+            await self._dial()
+        finally:
+            watching.cancel()
+            if self._link is not None:
+                link = self._link
+                link.close()
+                await asyncio.wait([link.lost], timeout=2.0)
+
+    async def _dial(self) -> None:
+        wait, since = _FIRST_WAIT, time.monotonic()
+        while True:
+            try:
+                link = await self._connected()
+            except (OSError, TacitError, ConnectionRefused, ValueError, WebSocketException) as error:
+                refused = isinstance(error, ConnectionRefused)
+                self._explain(error, time.monotonic() - since)
+                wait = _LONGEST_WAIT if refused and getattr(error, "status", 0) == _FORBIDDEN else wait
+            else:
+                self.why, start = None, time.monotonic()
+                await link.lost
+                since = time.monotonic()
+                wait = _FIRST_WAIT if since - start > _SETTLED or self._again else wait
+                self._again = False
+                if link.goodbye:
+                    self._tell(f"{self._endpoint} has ended the connection: {link.goodbye}.")
+            await asyncio.sleep(wait * random.uniform(0.5, 1.5))
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    async def _connected(self) -> Link:
+        self._credentials.reload()
+        name = self._credentials.certificate.name
+        self._credentials.certificate.require_current(f"the certificate of {name}")
+        link = Link(
+            self,
+            Channel(self._credentials.client, self._host),
+            uri=f"{self._endpoint}{HUB_PATH}{name}",
+            frame_bytes=FRAME_BYTES,
+            queue_bytes=_QUEUE_BYTES,
+        )
+        try:
+            async with asyncio.timeout(_HANDSHAKE):
+                await asyncio.get_running_loop().create_connection(lambda: link, self._host, self._port)
+                await link.made
+        except BaseException:
+            link.abort()
+            raise
+        if not link.open:
+            raise link.why or ConnectionResetError()
+        return link
+
+    def _explain(self, error: Exception, seconds: float) -> None:
+        match error:
+            case ConnectionRefused():
+                sentence = f"{self._endpoint} refuses us: {error.sentence}"
+            case TacitError():
+                sentence = str(error)
+            case _:
+                sentence = why_not_reached(self._endpoint, error)
+                if seconds < _PATIENCE:
+                    return  # whoever is started first waits for the others
+        self._tell(sentence)
+
+    def _tell(self, sentence: str) -> None:
+        if self.why != sentence:
+            self.why = sentence
+            self._trouble(sentence)
+
+    # ---- what the connection tells (see `tacit.runtime.transport.link.Owner`) --------------------------
+
+    def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:  # noqa: ARG002
+        """Accept the hub alone: our authority calls it the coordinator."""
+        if certificate is None or certificate.subject is None or certificate.name != COORDINATOR_NAME:
+            raise ConnectionRefused(_FORBIDDEN, "who answers is not the hub of our authority.")
+        if self.identity.revoked(certificate):
+            raise ConnectionRefused(_FORBIDDEN, "the certificate of the hub is revoked.")
+        return COORDINATOR
+
+    def opened(self, link: Link) -> None:
+        """Say who we are, and which sessions we hear."""
+        assert link.certificate is not None
+        assert link.certificate.subject is not None
+        self._link, self.hub_key = link, link.certificate.subject.public_key
+        self.send(Greeting(self._role))
+        for session in self._channels:
+            self.send(ChannelOpen(session))
+        self._here(True)
+
+    def heard(self, link: Link, data: bytes) -> None:
+        """Take a frame of a session, or something else."""
+        kind, rest = data[:1], data[1:]
+        if kind == SESSION:
+            if (channel := self._channels.get(rest[:ID_BYTES])) is not None:
+                channel.put(link, rest[ID_BYTES:])
+        elif kind == CONTROL:
+            try:
+                self._take(link, decode_control(data))
+            except TacitError as error:
+                self._trouble(f"{self._endpoint} said something that cannot be used: {error}")
+
+    def _take(self, link: Link, message: AnyMessage) -> None:
+        match message:
+            case ChannelOpen(session=session):
+                if (channel := self._channels.get(session)) is not None:
+                    channel.attach(COORDINATOR, link)
+            case ChannelClosed(session=session):
+                if (channel := self._channels.get(session)) is not None:
+                    channel.detach(link)
+            case _:
+                self._said(message)
+
+    def ended(self, link: Link, why: BaseException | None) -> None:  # noqa: ARG002
+        """Use the connection no longer."""
+        if self._link is link:
+            self._link = None
+            for channel in tuple(self._channels.values()):
+                channel.detach(link)
+            self._here(False)
+
+    async def _watch(self) -> None:
+        """End a connection that is silent."""
+        while True:
+            await asyncio.sleep(_TICK)
+            if self._link is not None:
+                self._link.tick(_PING_AFTER, _END_AFTER)

@@ -1,0 +1,150 @@
+"""What a hub and a member say to each other beside the frames of sessions. MessagePack, one tag each.
+
+A frame over their connection begins with one byte: CONTROL for these messages, SESSION for a frame of a
+session, whose id follows in 32 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from tacit.errors import InputError
+from tacit.protocol.session import MOST_NUMBER_BYTES, Session
+from tacit.protocol.signatures import is_signed
+
+if TYPE_CHECKING:
+    from tacit.runtime.identity.identity import Identity
+
+CONTROL, SESSION = b"\0", b"\1"
+ID_BYTES = 32
+FRAME_BYTES = MOST_NUMBER_BYTES + (1 << 20)
+"""The longest frame of a member: the longest message of a session, or a session with a long roster."""
+STRANGER_BYTES = 1 << 15
+"""The longest frame of one who has no certificate yet."""
+HUB_PATH, ENROL_PATH, AUTHORITY_PATH = "/tacit/1/hub/", "/tacit/1/enroll", "/tacit/1/authority"
+AGENT, KEEPER = "agent", "keeper"
+_OFFERS = b"tacit session offer 1\0"
+
+
+class FleetMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="is"):
+    """Any of the messages below."""
+
+
+class Greeting(FleetMessage, frozen=True, tag="hello"):
+    """A member's first word: which role it plays."""
+
+    role: str
+
+
+class SessionOffer(FleetMessage, frozen=True, tag="offer"):
+    """A session to take part in, signed by the hub."""
+
+    session: bytes
+    signature: bytes
+
+
+class OfferReply(FleetMessage, frozen=True, tag="reply"):
+    """Whether a member takes part, and if not why, as one word. It never depends on its value."""
+
+    session: bytes
+    joins: bool
+    why: str = ""
+
+
+class ChannelOpen(FleetMessage, frozen=True, tag="open"):
+    """Who says it can hear frames of this session now."""
+
+    session: bytes
+
+
+class ChannelClosed(FleetMessage, frozen=True, tag="closed"):
+    """Who says it does not hear frames of this session any more, or never did."""
+
+    session: bytes
+
+
+class RenewalRequest(FleetMessage, frozen=True, tag="renew"):
+    """A member asks for its next certificate."""
+
+    request: bytes
+
+
+class RenewalAnswer(FleetMessage, frozen=True, tag="renewed"):
+    """The next certificate with its authority's, or why there is none."""
+
+    bundle: bytes = b""
+    why: str = ""
+
+
+class RevocationNews(FleetMessage, frozen=True, tag="revoked"):
+    """The authority's newest list of revoked certificates."""
+
+    revoked: bytes
+
+
+class EnrolmentRequest(FleetMessage, frozen=True, tag="enrol"):
+    """One who has no certificate yet shows an invitation and asks for one."""
+
+    number: str
+    secret: bytes
+    request: bytes
+
+    def __repr__(self) -> str:
+        return f"<EnrolmentRequest with invitation {self.number!r}>"
+
+
+class EnrolmentAnswer(FleetMessage, frozen=True, tag="enrolled"):
+    """The certificate with its authority's, or why there is none."""
+
+    bundle: bytes = b""
+    why: str = ""
+
+
+AnyMessage: TypeAlias = (
+    Greeting
+    | SessionOffer
+    | OfferReply
+    | ChannelOpen
+    | ChannelClosed
+    | RenewalRequest
+    | RenewalAnswer
+    | RevocationNews
+    | EnrolmentRequest
+    | EnrolmentAnswer
+)
+_DECODER: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage)
+
+
+def encode_control(message: AnyMessage) -> bytes:
+    """Return a message as a frame."""
+    return CONTROL + msgspec.msgpack.encode(message)
+
+
+def decode_control(frame: bytes) -> AnyMessage:
+    """Read a frame that begins with CONTROL; anything else is refused."""
+    try:
+        if not frame.startswith(CONTROL):
+            raise InputError("this is no message between a hub and a member.")
+        return _DECODER.decode(frame[1:])
+    except msgspec.DecodeError:
+        raise InputError("a message between hub and member cannot be read.") from None
+
+
+def session_frame(session: bytes, frame: bytes) -> bytes:
+    """Return a frame of a session as it travels."""
+    return SESSION + session + frame
+
+
+def signed_offer(session: Session, identity: Identity) -> SessionOffer:
+    """Return a session as its coordinator offers it."""
+    return SessionOffer(session.encode(), identity.sign(_OFFERS + session.id))
+
+
+def offered_session(offer: SessionOffer, hub_key: bytes) -> Session:
+    """Return the session of an offer, or refuse one that this hub has not signed or does not coordinate."""
+    session = Session.decode(offer.session)
+    if session.coordinator != hub_key or not is_signed(hub_key, _OFFERS + session.id, offer.signature):
+        raise InputError(f"session {session.name} is not signed by the hub: it is not joined.")
+    return session

@@ -1,0 +1,96 @@
+"""What an operator asks a hub to run: a promise, for whoever is connected then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, final
+
+import msgspec
+
+from tacit.protocol.roster import Member
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+
+_LEAST_LIFE = 600.0
+"""A session of a hub lasts at least so many seconds: members that were away come back within them."""
+
+
+@final
+class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every session of a task has in common.
+
+    Attributes
+    ----------
+    question : dict
+        Fields of `tacit.Question`: what is promised.
+    agents : str
+        A pattern: of the agents that are connected, those with such a name take part.
+    keepers : tuple of str
+        Who holds masks and adds the noise.
+    least : int
+        A session begins with at least so many agents.
+    wait : float
+        So many seconds a session that is run once waits for agents and keepers.
+    """
+
+    question: dict[str, Any]
+    agents: str = "*"
+    keepers: tuple[str, ...] = ()
+    least: int = 2
+    wait: float = 60.0
+    round_deadline: float = 10.0
+    start_deadline: float = 5.0
+    repeat: float = 0.5
+
+    def wants(self, name: str) -> bool:
+        """Whether an agent of this name is asked to take part."""
+        return name not in self.keepers and fnmatchcase(name, self.agents)
+
+
+def designed(
+    order: SessionOrder, members: Sequence[Member], keepers: Sequence[Member], hub: bytes
+) -> Session:
+    """Return the best session for an order. Takes long: call it on a thread that may."""
+    from tacit.runtime.identity.roster import Roster
+    from tacit.runtime.session.design import draft
+    from tacit.theory.question import Question
+
+    return draft(
+        "design",
+        Roster((*members, *keepers), hub),
+        Question(**order.question),
+        deadlines=Deadlines(order.round_deadline, order.start_deadline, order.repeat),
+        keepers=[keeper.name for keeper in keepers],
+    )
+
+
+def depends_on_size(order: SessionOrder) -> bool:
+    """Whether the noise depends on how many take part: it does where an accuracy is asked for."""
+    return order.question.get("radius") is not None
+
+
+def instance(
+    design: Session, name: str, members: Sequence[Member], keepers: Sequence[Member], now: float
+) -> Session:
+    """Return a session of this design for these members, that begins now."""
+    longest = design.deadlines.start + design.rounds * design.deadlines.round
+    return replace(
+        design,
+        name=name,
+        roster=tuple(members),
+        keepers=tuple(keepers),
+        quorum=None,
+        start=None,
+        mask_bytes=None,
+        expires=min(math.ceil(now + max(_LEAST_LIFE, 2 * longest)), LAST_EXPIRY),
+    )
+
+
+def radius_for(session: Session, count: int, failure_probability: float = 0.05) -> float:
+    """Return the radius that is promised if so many agents take part in every round. May take long."""
+    smaller = session
+    if count < session.n:
+        smaller = replace(session, roster=session.roster[:count], quorum=None, start=None, mask_bytes=None)
+    return float(smaller.promise(failure_probability).theory.radius)

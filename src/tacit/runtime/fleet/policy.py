@@ -1,0 +1,292 @@
+"""What an owner allows: one TOML file that an agent judges every session by.
+
+Nothing in a judgement depends on the value. What a session costs is not judged here: the ledger sets it
+aside, or refuses, before a byte leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+
+from tacit.errors import FileError, InputError
+from tacit.files import read_public
+from tacit.runtime.fleet.messages import AGENT, KEEPER
+from tacit.runtime.fleet.sources import (
+    CallableSource,
+    CommandSource,
+    EnvironmentSource,
+    FileSource,
+    LinesSource,
+    ValueSource,
+)
+from tacit.runtime.identity.keys import key_bytes
+from tacit.runtime.ledger.budget import Window, require_amount, require_label
+from tacit.runtime.session.trust import require_trusted_keeper
+from tacit.runtime.transport.connection_diagnosis import require_endpoint
+from tacit.theory.privacy import require_adjacency
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tacit.protocol.session import Session
+    from tacit.runtime.ledger.ledger import Ledger
+
+FORMAT = 1
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_UNITS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+def seconds(text: str | float, what: str) -> float:
+    """Read a time: a number of seconds, or such as 30s, 5m, 2h, 1d."""
+    found = _TIME.fullmatch(str(text).strip())
+    number = math.nan if found is None else float(found[1]) * _UNITS[found[2]]
+    if not math.isfinite(number):
+        raise InputError(f"{what} must be a time such as 30s, 5m, 2h or 1d, got {text!r}.")
+    return number
+
+
+class ValuePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The value: where it comes from, and the range that sessions on it must have."""
+
+    low: float
+    high: float
+    components: int = 1
+    label: str = "value"
+    file: str | None = None
+    command: tuple[str, ...] | None = None
+    env: str | None = None
+    stdin: bool = False
+    timeout: str | float = "10s"
+
+
+class WindowPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The most that sessions begun within some time may cost together."""
+
+    time: str | float
+    cap: float
+
+
+class LimitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What sessions may cost, and how often and how long they may be."""
+
+    cap: float
+    adjacency: float | None = None
+    windows: tuple[WindowPolicy, ...] = ()
+    pause: str | float = 0.0
+    longest: str | float = "1d"
+
+
+class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    hub: str
+    authority: str
+    keys: str
+    ledger: str
+    role: str = AGENT
+    value: ValuePolicy | None = None
+    limits: LimitPolicy | None = None
+    trust: dict[str, str] = {}
+
+
+@final
+@dataclass(frozen=True)
+class PolicyRefusal:
+    """Why a session is not joined: a word for the hub, and a sentence for the owner."""
+
+    why: str
+    sentence: str
+
+
+@final
+@dataclass(frozen=True)
+class Policy:
+    """What an owner allows.
+
+    Attributes
+    ----------
+    hub : str
+        Whom to follow, ``wss://host:port``.
+    authority : str
+        The fingerprint of the key of the authority that `keys` trusts.
+    cap, adjacency : float
+        The most that may be lost on the value in all sessions, and for values how far apart (None: any two).
+    windows : tuple of Window
+        The most that sessions begun within some time may cost together.
+    pause : float
+        A session begins at least so many seconds after the one before.
+    longest : float
+        A session that could last longer than so many seconds is refused.
+    trust : dict
+        Keepers whom the owner trusts, with their keys.
+    """
+
+    hub: str
+    authority: str
+    keys: Path
+    ledger: Path
+    role: str
+    low: float = 0.0
+    high: float = 0.0
+    components: int = 1
+    label: str = "value"
+    cap: float = 0.0
+    adjacency: float | None = None
+    windows: tuple[Window, ...] = ()
+    pause: float = 0.0
+    longest: float = 86_400.0
+    trust: dict[str, bytes] | None = None
+    source: ValueSource | None = None
+
+    def judge(  # noqa: PLR0911 - one return for each reason
+        self, session: Session, me: tuple[str, bytes], ledger: Ledger, now: float
+    ) -> PolicyRefusal | None:
+        """Return why a session is refused, None if all but its cost is allowed."""
+        where = f"session {session.name}"
+        if session.topology != "server":
+            return PolicyRefusal("topology", f"{where} has no coordinator")
+        members = session.keepers if self.role == KEEPER else session.roster
+        if me not in {(member.name, member.key) for member in members}:
+            return PolicyRefusal("roster", f"{where} does not name {me[0]} with its key as {self.role}")
+        if now >= session.expires:
+            return PolicyRefusal("expired", f"{where} expired on {session.expiry}")
+        if session.expires - now > self.longest:
+            return PolicyRefusal(
+                "long", f"{where} lasts until {session.expiry}, longer than the policy allows"
+            )
+        if self.role == KEEPER:
+            return None
+        lattice = session.lattice
+        if (lattice.low, lattice.high, session.components) != (self.low, self.high, self.components):
+            return PolicyRefusal(
+                "range",
+                f"{where} is about {session.components} numbers from {lattice.low:g} to {lattice.high:g}, "
+                f"and the policy about {self.components} from {self.low:g} to {self.high:g}",
+            )
+        try:
+            require_trusted_keeper(session, self.trust or {})
+        except InputError as error:
+            return PolicyRefusal("keepers", str(error))
+        if now - ledger.last_begun(self.label) < self.pause:
+            return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
+        return None
+
+
+def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Policy:
+    """Read a policy; paths in it count from where the file is. `value` takes the place of its source."""
+    place = Path(path)
+    try:
+        raw = tomllib.loads(read_public(place).decode("utf-8-sig"))
+        found = msgspec.convert(raw, _PolicyFile)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FileError(f"{place} must be TOML, and is not: {error}.") from None
+    except msgspec.ValidationError as error:
+        raise FileError(f"{place}: {error}.") from None
+    try:
+        return _policy(found, place.resolve().parent, value)
+    except FileError:
+        raise
+    except InputError as error:
+        raise FileError(f"{place}: {error}") from None
+
+
+def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None) -> Policy:
+    if found.format != FORMAT:
+        raise InputError(f"format must be {FORMAT}, got {found.format}.")
+    require_endpoint(found.hub)
+    if not _FINGERPRINT.fullmatch(found.authority):
+        raise InputError("authority must be a fingerprint of 64 characters, as `tacit keys show` prints it.")
+    if found.role not in (AGENT, KEEPER):
+        raise InputError(f"role must be {AGENT} or {KEEPER}, got {found.role!r}.")
+    common: dict[str, Any] = {
+        "hub": found.hub,
+        "authority": found.authority,
+        "keys": beside / found.keys,
+        "ledger": beside / found.ledger,
+        "role": found.role,
+    }
+    if found.role == KEEPER:
+        if found.value is not None or found.trust or function is not None:
+            raise InputError("a keeper has no value and trusts nobody: remove [value] and [trust].")
+        longest = "1d" if found.limits is None else found.limits.longest
+        return Policy(**common, longest=seconds(longest, "longest"))
+    if found.value is None or found.limits is None:
+        raise InputError("an agent needs [value] and [limits].")
+    value, limits = found.value, found.limits
+    if not (math.isfinite(value.low) and math.isfinite(value.high) and value.low < value.high):
+        raise InputError("value.low must be below value.high.")
+    return Policy(
+        **common,
+        low=value.low,
+        high=value.high,
+        components=value.components,
+        label=require_label(value.label),
+        cap=require_amount(limits.cap, "limits.cap", endless=True),
+        adjacency=None if limits.adjacency is None else require_adjacency(limits.adjacency),
+        windows=tuple(Window(seconds(one.time, "a window's time"), one.cap) for one in limits.windows),
+        pause=seconds(limits.pause, "limits.pause"),
+        longest=seconds(limits.longest, "limits.longest"),
+        trust={name: key_bytes(key, f"the key of {name}") for name, key in found.trust.items()},
+        source=_source(value, beside, function),
+    )
+
+
+def _source(value: ValuePolicy, beside: Path, function: Callable[[], Any] | None) -> ValueSource:
+    given = [name for name in ("file", "command", "env") if getattr(value, name) is not None]
+    given += ["stdin"] if value.stdin else []
+    if function is not None:
+        if given:
+            raise InputError(f"the value comes from a function: remove value.{given[0]}.")
+        return CallableSource(function)
+    if len(given) != 1:
+        raise InputError(
+            "the value must come from one place: give one of value.file, command, env and stdin."
+        )
+    if value.file is not None:
+        return FileSource(beside / value.file)
+    if value.command is not None:
+        if not value.command:
+            raise InputError("value.command must name a program.")
+        return CommandSource(value.command, seconds(value.timeout, "value.timeout"))
+    return LinesSource() if value.stdin else EnvironmentSource(str(value.env))
+
+
+def policy_text(*, hub: str, authority: str, keys: Path, ledger: Path, role: str = AGENT, **more: Any) -> str:
+    """Return a policy as the text of its file, for one who has just enrolled."""
+    written = json.dumps
+    lines = [
+        "# What this agent may do: read by `tacit agent`. See docs/reference/files.md.",
+        f"format = {FORMAT}",
+        f"hub = {written(hub)}",
+        f"authority = {written(authority)}",
+        f"keys = {written(str(keys))}",
+        f"ledger = {written(str(ledger))}",
+        f"role = {written(role)}",
+    ]
+    for table in ("value", "limits", "trust"):
+        if more.get(table):
+            lines += ["", f"[{table}]"]
+            lines += [
+                f"{_key(key)} = {_toml(entry)}" for key, entry in more[table].items() if entry is not None
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").isalnum() else json.dumps(name)
+
+
+def _toml(entry: Any) -> str:
+    if isinstance(entry, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_toml(value)}" for key, value in entry.items()) + " }"
+    if isinstance(entry, list | tuple):
+        return "[" + ", ".join(map(_toml, entry)) + "]"
+    return json.dumps(entry)

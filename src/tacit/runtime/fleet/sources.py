@@ -1,0 +1,196 @@
+"""Where an agent's private value comes from: read at the moment of a session, never logged.
+
+A source that fails is a failure that is said to the owner, without what was read. A value off the session's
+range is no failure: it is clamped, because whether an agent takes part must not depend on its value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import os
+import re
+import stat
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, final
+
+from tacit.errors import InputError
+
+Value: TypeAlias = float | list[float]
+_MOST = 1 << 26
+
+
+class SourceFailed(InputError):
+    """The source of a value gave none; the message holds nothing of what it gave."""
+
+
+class ValueSource(Protocol):
+    """Gives a value when a session begins."""
+
+    async def read(self, components: int) -> Value:
+        """Return the value as it is now, or raise `SourceFailed`."""
+        ...
+
+
+def parse_value(text: str, components: int) -> Value:
+    """Read one finite number, or one per component; what was given is not repeated in the error."""
+    words = [word for word in re.split(r"[\s,;\[\]]+", text) if word]
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        numbers = []
+    return _checked(numbers, components)
+
+
+def _checked(numbers: list[float], components: int) -> Value:
+    if len(numbers) != components or not all(map(math.isfinite, numbers)):
+        many = f"{components} finite numbers, separated by blanks or commas"
+        what = "one finite number" if components == 1 else many
+        raise InputError(f"the value must be {what}; the input is not.")
+    return numbers[0] if components == 1 else numbers
+
+
+def read_value_file(path: Path) -> str:
+    """Return what a file with a private value holds; refuse one that others may read."""
+    from tacit.files import require_private
+
+    with path.open("rb") as source:
+        status = os.fstat(source.fileno())
+        if stat.S_ISREG(status.st_mode):  # a pipe has no mode to check, and cannot be read twice
+            require_private(path, status)
+        return source.read(_MOST).decode("utf-8-sig", errors="replace")  # what is no number is refused
+
+
+@final
+class FileSource:
+    """A file of mode 600, read anew for each session."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def read(self, components: int) -> Value:
+        """Read the file."""
+        try:
+            text = await asyncio.to_thread(read_value_file, self._path)
+        except OSError as error:
+            raise SourceFailed(f"{self._path}: {error.strerror or type(error).__name__}.") from None
+        except InputError as error:
+            raise SourceFailed(str(error)) from None
+        return _parsed(text, components)
+
+
+@final
+class CommandSource:
+    """A command whose standard output is the value; what it says on standard error is not kept."""
+
+    def __init__(self, words: Sequence[str], seconds: float = 10.0) -> None:
+        self._words, self._seconds = tuple(words), seconds
+
+    async def read(self, components: int) -> Value:
+        """Run the command."""
+        quiet = asyncio.subprocess.DEVNULL
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._words, stdin=quiet, stdout=asyncio.subprocess.PIPE, stderr=quiet
+            )
+        except OSError as error:
+            raise SourceFailed(f"{self._words[0]} cannot be run: {error.strerror}.") from None
+        try:
+            async with asyncio.timeout(self._seconds):
+                out, _ = await process.communicate()
+        except TimeoutError:
+            raise SourceFailed(f"{self._words[0]} gave no value within {self._seconds:g} s.") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            raise SourceFailed(f"{self._words[0]} ended with exit code {process.returncode}.")
+        return _parsed(out[:_MOST].decode("utf-8-sig", errors="replace"), components)
+
+
+@final
+class EnvironmentSource:
+    """A variable of this process's environment."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def read(self, components: int) -> Value:
+        """Look at the variable."""
+        text = os.environ.get(self._name)
+        if text is None:
+            raise SourceFailed(f"the environment has no variable {self._name}.")
+        return _parsed(text, components)
+
+
+@final
+class LinesSource:
+    """Lines of standard input: the last one that has come is the value."""
+
+    def __init__(self, stream: Any = None) -> None:
+        self._stream = stream or sys.stdin
+        self._last: str | None = None
+        self._thread: threading.Thread | None = None
+        self._came = threading.Event()
+
+    def start(self) -> None:
+        """Begin to take lines."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._follow, name="tacit-lines", daemon=True)
+            self._thread.start()
+
+    def _follow(self) -> None:
+        for line in self._stream:
+            if line.strip():
+                self._last = line
+                self._came.set()
+
+    async def read(self, components: int) -> Value:
+        """Return the last line."""
+        self.start()
+        if self._last is None:
+            await asyncio.to_thread(self._came.wait, 1.0)
+        if self._last is None:
+            raise SourceFailed("no line has come on standard input yet.")
+        return _parsed(self._last, components)
+
+
+@final
+class CallableSource:
+    """A function of the program that an agent is part of; it may be a coroutine function."""
+
+    def __init__(self, function: Callable[[], Any | Awaitable[Any]]) -> None:
+        self._function = function
+
+    async def read(self, components: int) -> Value:
+        """Call the function; one that is no coroutine function runs on a thread of its own."""
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                found = await self._function()
+            else:
+                found = await asyncio.to_thread(self._function)
+            numbers = (
+                [float(found)]
+                if components == 1 and not hasattr(found, "__len__")
+                else list(map(float, found))
+            )
+        except Exception as error:  # its message may hold the value
+            raise SourceFailed(f"the value's function failed with {type(error).__name__}.") from None
+        try:
+            return _checked(numbers, components)
+        except InputError as error:
+            raise SourceFailed(str(error)) from None
+
+
+def _parsed(text: str, components: int) -> Value:
+    try:
+        return parse_value(text, components)
+    except InputError as error:
+        raise SourceFailed(str(error)) from None

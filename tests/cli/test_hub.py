@@ -1,0 +1,118 @@
+"""`tacit hub`, `invite`, `enroll`, `agent` and `keys sign DIRECTORY`, as far as nothing has to listen."""
+
+import pytest
+
+from tacit.runtime.fleet.invitation import Invitation
+
+
+@pytest.fixture
+def hub(run):
+    run("hub", "new", "hub", "--address", "wss://hub.example.org:7447")
+    return "hub"
+
+
+def test_a_hub_is_made_once(run, answer, hub):
+    assert (
+        "exists already" in run("hub", "new", "hub", "--address", "wss://hub.example.org:7447", code=2).output
+    )
+    found = answer("hub", "show", hub)
+    assert (found["address"], found["state"]) == ("wss://hub.example.org:7447", "serving")
+    assert len(found["authority"]) == 64
+    assert answer("keys", "show", "hub/authority")["key_fingerprint"] == found["authority"]
+
+
+def test_invitations_are_lines_for_one_hub(run, answer, hub):
+    line = run("invite", "alice", "--hub", hub).stdout
+    assert line.count("\n") == 1
+    made = Invitation.parse(line)
+    assert (made.address, made.pattern) == ("wss://hub.example.org:7447", "alice")
+    assert made.fingerprint == answer("hub", "show", hub)["authority"]
+    lines = run("invite", "meter-*", "--count", 3, "--hub", hub).stdout.split()
+    assert len({Invitation.parse(one).secret for one in lines}) == 3
+    assert answer("hub", "show", hub)["open_invitations"] == 4
+    assert "1 invitations" in run("hub", "withdraw", hub, "alice").output
+    assert "3 invitations" in run("hub", "withdraw", hub, "--all").output
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["alice", "--hours", "0"], "--hours"),
+        (["alice", "--days", "-1"], "--days"),
+        (["alice", "--count", "2"], "pattern"),
+        (["coordinator"], "reserved"),
+        (["a b"], "letters"),
+        (["alice", "--address", "http://x"], "wss"),
+    ],
+)
+def test_what_cannot_be_invited(run, answer, hub, words, why):
+    assert why in run("invite", *words, "--hub", hub, code=2).output
+    assert answer("hub", "show", hub)["open_invitations"] == 0
+
+
+def test_an_invitation_that_is_not_whole_is_not_repeated(run, tmp_path):
+    assert "copy all" in run("enroll", "tacit-invitation-1-AAAA", code=2).output
+    (tmp_path / "line").write_text("tacit-invitation-1-c2VjcmV0")
+    said = run("enroll", "line", code=2).output
+    assert "c2VjcmV0" not in said
+
+
+def test_orders_wait_for_the_hub(run, answer, hub):
+    asked = ("--loss", 1, "--low", 0, "--high", 10)
+    assert answer("hub", "run", hub, *asked, "--name", "load", "--every", "1m") == {
+        "name": "load",
+        "every": 60.0,
+    }
+    assert "before" in run("hub", "run", hub, *asked, "--name", "load", "--detach", code=2).output
+    for words, why in (
+        (["--every", "soon"], "30s"),
+        (["--every", "1ms"], "100ms"),
+        (["--times", 3], "--every"),
+        (["--name", "a b"], "letters"),
+    ):
+        assert why in run("hub", "run", hub, *asked, *words, code=2).output
+    assert "--loss" in run("hub", "run", hub, "--low", 0, "--high", 1, code=2).output
+    [task] = answer("hub", "show", hub)["tasks"]
+    assert (task["name"], task["state"], task["asked"]["question"]["loss"]) == ("load", "due", 1.0)
+    assert "cancelled" in run("hub", "cancel", hub, "load").output
+    assert answer("hub", "show", hub)["tasks"][0]["state"] == "stopped"
+    assert "nothing called" in run("hub", "cancel", hub, "other", code=2).output
+
+
+def test_pause_resume_drain_are_settings(run, answer, hub):
+    for verb, state in (("pause", "paused"), ("resume", "serving"), ("drain", "draining")):
+        run("hub", verb, hub)
+        assert answer("hub", "show", hub)["state"] == state
+
+
+def test_no_hub_and_no_policy(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "no hub" in run("hub", "show", "empty", code=2).output
+    (tmp_path / "me.toml").write_text("format = 1\n")
+    assert "hub" in run("agent", "me.toml", code=2).output
+
+
+def test_many_requests_are_signed_at_once(run, answer, tmp_path):
+    run("keys", "authority", "--out", "authority")
+    (tmp_path / "requests").mkdir()
+    for name in ("a", "b", "c"):
+        run("keys", "new", name)
+        (tmp_path / name / "request.pem").rename(tmp_path / "requests" / f"{name}.pem")
+    found = answer("keys", "sign", "requests", "--out", "certificates")
+    assert [one["name"] for one in found["certificates"]] == ["a", "b", "c"]
+    for name in ("a", "b", "c"):
+        run("keys", "install", f"certificates/{name}.crt", "--keys", name)
+    assert "exists already" in run("keys", "sign", "requests", "--out", "certificates", code=2).output
+
+
+def test_of_a_directory_all_or_none_are_signed(run, answer, tmp_path):
+    run("keys", "authority", "--out", "authority")
+    (tmp_path / "requests").mkdir()
+    run("keys", "new", "a")
+    run("keys", "new", "b", "--host", "192.0.2.1")
+    for name in ("a", "b"):
+        (tmp_path / name / "request.pem").rename(tmp_path / "requests" / f"{name}.pem")
+    assert "listen" in run("keys", "sign", "requests", "--out", "certificates", code=2).output
+    assert not list((tmp_path / "certificates").glob("*.crt"))
+    assert answer("keys", "show", "authority")["signed"] == []
+    assert "holds none" in run("keys", "sign", "certificates", code=2).output

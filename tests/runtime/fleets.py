@@ -1,0 +1,132 @@
+"""A hub and its members in one event loop, over real TLS, for tests."""
+
+import asyncio
+import json
+import socket
+import time
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+import msgspec
+
+from tacit.runtime.fleet.enrolment import enroll
+from tacit.runtime.fleet.follower import FleetAgent
+from tacit.runtime.fleet.hub import AUTHORITY, Hub, new_hub
+from tacit.runtime.fleet.invitation import new_invitation, secret_digest
+from tacit.runtime.fleet.orders import SessionOrder
+from tacit.runtime.fleet.policy import policy_text
+from tacit.runtime.fleet.store import HubStore
+from tacit.runtime.identity.identity import load_authority
+
+WAIT = 20
+ONE_SHOT = {"loss": 1.0, "low": 0.0, "high": 10.0, "law": "one-shot", "rounds": 2, "mixing": 0.99}
+
+
+class Told(list):
+    """All that was told, as (event, text, facts)."""
+
+    def __call__(self, event, text, **facts):
+        self.append((event, text, facts))
+
+    def events(self, *names):
+        return [one for one in self if one[0] in names]
+
+
+class Fleet:
+    """A hub's directory with members beside it; what runs and what was told."""
+
+    def __init__(self, folder):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.folder, self.address = folder, f"wss://localhost:{port}"
+        self.fingerprint = new_hub(folder / "hub", self.address, listen=f"wss://127.0.0.1:{port}")
+        self.told, self.keys, self.hub = Told(), {}, None
+
+    def invite(self, pattern, *, expires=None, days=30.0, **changes):
+        made = new_invitation(self.address, self.fingerprint, pattern, expires or int(time.time() + 600))
+        store = HubStore(self.folder / "hub")
+        store.invite(made.number, secret_digest(made.secret), made.pattern, made.expires, days)
+        store.close()
+        return msgspec.structs.replace(made, **changes)
+
+    @asynccontextmanager
+    async def serving(self):
+        """Run the hub while the block lasts."""
+        self.hub = Hub(self.folder / "hub", tell=self.told)
+        running = asyncio.ensure_future(self.hub.run())
+        await self.until(lambda: self.told.events("listening") or running.done())
+        try:
+            yield self.hub
+        finally:
+            self.told[:] = [one for one in self.told if one[0] != "listening"]
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+    async def enrol(self, name, **invited):
+        made = await asyncio.to_thread(enroll, self.invite(name, **invited), self.folder / name)
+        self.keys[name] = made.key
+        return made
+
+    def policy(self, name, value=5.0, *, role="agent", trust=(), value_table=None, **limits):
+        """Write a member's policy and return its path."""
+        more = {}
+        if role == "agent":
+            file = self.folder / f"{name}.value"
+            file.write_text(repr(value))
+            file.chmod(0o600)
+            source = {"file": file.name} if value_table is None else value_table
+            more = {
+                "value": {"low": 0.0, "high": 10.0, **source},
+                "limits": {"cap": 100.0, **limits},
+                "trust": {one: self.keys[one] for one in trust},
+            }
+        path = self.folder / f"{name}.toml"
+        path.write_text(
+            policy_text(
+                hub=self.address,
+                authority=self.fingerprint,
+                keys=name,
+                ledger=f"{name}.ledger",
+                role=role,
+                **more,
+            )
+        )
+        return path
+
+    def follow(self, name, **given):
+        return FleetAgent(self.folder / f"{name}.toml", tell=self.told, **given)
+
+    async def run(self, name="run", *, every=None, times=None, question=ONE_SHOT, **order):
+        """Ask for sessions, and return them when all are over."""
+        asked = SessionOrder(question, **order)
+        self.hub.store.add_task(name, msgspec.to_builtins(asked), every, times)
+        return await self.over(name, times or 1)
+
+    async def over(self, name, count=1):
+        def found():
+            rows = self.hub.store.sessions(name)
+            over = [row for row in rows if row["state"] != "running"]
+            failed = self.hub.store.task(name)["state"] == "failed"
+            return (over,) if len(over) >= count or failed else None
+
+        await self.until(found)
+        return [(row["state"], json.loads(row["result"])) for row in found()[0]]
+
+    async def until(self, ready):
+        async with asyncio.timeout(WAIT):
+            while not ready():
+                await asyncio.sleep(0.01)
+
+    def authority(self):
+        return load_authority(self.folder / "hub" / AUTHORITY)
+
+
+@asynccontextmanager
+async def following(fleet, *names, **given):
+    """Let members follow the hub while the block lasts."""
+    async with AsyncExitStack() as stack:
+        made = [await stack.enter_async_context(fleet.follow(name, **given)) for name in names]
+        await fleet.until(
+            lambda: set(names) <= {m.name for m in fleet.hub.gateway.members.values() if m.role}
+        )
+        yield made if len(made) > 1 else made[0]

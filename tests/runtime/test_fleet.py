@@ -1,0 +1,369 @@
+"""A hub and its members: sessions on demand and by schedule, restarts, refusals, nothing private told."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from tests.runtime.fleets import ONE_SHOT, Fleet, following
+
+from tacit.errors import InputError, LedgerError
+from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.fleet import hub as hub_module
+from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
+from tacit.runtime.fleet.hub import DRAINING, KEYS, PAUSED, SERVING
+from tacit.runtime.fleet.messages import SessionOffer, offered_session, signed_offer
+from tacit.runtime.fleet.orders import radius_for
+from tacit.runtime.identity.identity import Identity
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.session.cancellation import cancel
+
+NAMES = ("alice", "bob", "carol")
+ROUNDS = {"loss": 2.0, "low": 0.0, "high": 10.0, "rounds": 60, "mixing": 0.5}
+
+
+DESIGNS = {}
+
+
+@pytest.fixture(autouse=True)
+def quick_designs(monkeypatch):
+    """Design once for all tests: a design takes a second, and is tested elsewhere."""
+    real = hub_module.designed
+
+    def known(order, members, keepers, hub):
+        key = (json.dumps(order.question), len(keepers))
+        if key not in DESIGNS:
+            DESIGNS[key] = real(order, members, keepers, hub)
+        waits = Deadlines(order.round_deadline, order.start_deadline, order.repeat)
+        return replace(DESIGNS[key], coordinator=hub, deadlines=waits)
+
+    monkeypatch.setattr(hub_module, "designed", known)
+    monkeypatch.setattr(hub_module, "radius_for", lambda *_: 1.0)
+
+
+async def fleet_of(folder, *names, **limits):
+    fleet = Fleet(folder)
+    async with fleet.serving():
+        for name in names:
+            await fleet.enrol(name)
+            fleet.policy(name, **limits)
+    return fleet
+
+
+def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        async with fleet.serving() as hub, following(fleet, *NAMES) as agents:
+            [(state, result)] = await fleet.run(least=3)
+            assert state == "finished"
+            assert (result["agents"], result["used"], result["missing"]) == (3, [3, 3], [])
+            async with asyncio.timeout(30):
+                mean = await anext(aiter(agents[0]))
+            assert mean.value == result["mean"]
+            assert (mean.session, mean.loss, mean.spent) == ("run", 1.0, 1.0)
+            page = json.loads(HubPages(hub).json())
+            assert page["outcomes"] == {"finished": 1}
+            assert page["members"] == dict.fromkeys(NAMES, "agent")
+            metrics = HubPages(hub).metrics().decode()
+            assert 'tacit_hub_sessions{state="finished"} 1.0' in metrics
+            own = AgentPages(agents[0])
+            assert json.loads(own.json())["loss"] == {"spent": 1.0, "cap": 100.0}
+            assert 'tacit_agent_loss{what="spent"} 1.0' in own.metrics().decode()
+
+    asyncio.run(main())
+
+
+def test_an_offer_counts_only_with_the_hubs_signature(tmp_path):
+    fleet = Fleet(tmp_path)
+    hub = Identity.load(tmp_path / "hub" / KEYS)
+    from tacit.testing.sessions import known_key, known_session
+
+    foreign = known_session()
+    signature = known_key(-1).sign(b"tacit session offer 1\0" + foreign.id)
+    with pytest.raises(InputError, match="not signed by the hub"):
+        offered_session(SessionOffer(foreign.encode(), signature), hub.public_key)
+    own = Session.decode(foreign.encode())
+    object.__setattr__(own, "coordinator", hub.public_key)
+    right = signed_offer(own, hub)
+    assert offered_session(right, hub.public_key).coordinator == hub.public_key
+    with pytest.raises(InputError, match="not signed by the hub"):
+        offered_session(SessionOffer(right.session, bytes(64)), hub.public_key)
+    assert fleet.fingerprint
+
+
+def test_an_agent_that_was_stopped_goes_on_and_says_the_same(tmp_path):
+    """Stopped in mid-session and started again, it finishes, and its ledger has one message per round."""
+
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        async with fleet.serving() as hub, following(fleet, "alice", "bob"):
+            carol = fleet.follow("carol")
+            await carol.__aenter__()
+            await fleet.until(lambda: "carol" in {m.name for m in hub.gateway.members.values() if m.role})
+            running = asyncio.ensure_future(fleet.run(question=ROUNDS, least=3))
+            await fleet.until(lambda: carol.sessions and carol.ledger.sessions())
+            session = carol.ledger.sessions()[0]
+            await fleet.until(lambda: carol.ledger.said(session, 2) is not None)
+            said = carol.ledger.said(session, 2)
+            await carol.__aexit__(None, None, None)
+            async with following(fleet, "carol") as again:
+                [(state, _)] = await running
+                assert state == "finished"
+                await fleet.until(lambda: again.tally.finished == 1)
+                assert again.ledger.said(session, 2) == said
+                assert again.ledger.balance("value").spent <= 2.0
+                assert not list(tmp_path.glob("carol.ledger.sessions/*"))
+
+    asyncio.run(main())
+
+
+def test_one_who_was_away_at_the_end_hears_of_it_later(tmp_path):
+    """The session is over and its coordinator gone: the hub lets it go on from the ledger."""
+
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        async with fleet.serving() as hub, following(fleet, "alice", "bob"):
+            async with following(fleet, "carol") as carol:
+                running = asyncio.ensure_future(
+                    fleet.run(question=ROUNDS, least=3, round_deadline=0.2, start_deadline=0.2)
+                )
+                await fleet.until(lambda: carol.sessions and carol.ledger.sessions())
+                session = carol.ledger.sessions()[0]
+                await fleet.until(lambda: carol.ledger.said(session, 2) is not None)
+            [(state, _)] = await running
+            assert state == "finished"
+            await fleet.until(lambda: not hub.running())
+            async with following(fleet, "carol") as again:
+                await fleet.until(lambda: again.tally.finished == 1)
+
+    asyncio.run(main())
+
+
+def test_a_hub_that_was_restarted_goes_on_from_its_directory(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        async with following_later(fleet) as agents:
+            async with fleet.serving() as hub:
+                await fleet.until(lambda: sum(bool(m.role) for m in hub.gateway.members.values()) == 3)
+                asked = asyncio.ensure_future(fleet.run(question=ROUNDS, least=3))
+                await fleet.until(lambda: agents[0].sessions and agents[0].ledger.sessions())
+                session = agents[0].ledger.sessions()[0]
+                await fleet.until(lambda: agents[0].ledger.said(session, 2) is not None)
+                asked.cancel()
+            async with fleet.serving():
+                [(state, result)] = await fleet.over("run")
+                assert state == "finished"
+                assert result["rounds"] == 60
+                await fleet.until(lambda: all(agent.tally.finished == 1 for agent in agents))
+
+    asyncio.run(main())
+
+
+def following_later(fleet):
+    """Members that are there before the hub."""
+    from contextlib import asynccontextmanager
+
+    @asynccontextmanager
+    async def made():
+        agents = [fleet.follow(name) for name in NAMES]
+        for agent in agents:
+            await agent.__aenter__()
+        try:
+            yield agents
+        finally:
+            for agent in agents:
+                await agent.__aexit__(None, None, None)
+
+    return made()
+
+
+def test_refusals_are_said_in_a_word_and_a_session_without_agents_ends(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES, cap=1.5)
+        async with fleet.serving() as hub, following(fleet, *NAMES) as agents:
+            await fleet.run("first", least=3)
+            [(state, result)] = await fleet.run("second", least=3, start_deadline=0.3)
+            assert state == "stopped"
+            assert result["rounds"] == 0
+            assert hub.refusals == {"cap": 3}
+            assert {agent.ledger.balance("value").spent for agent in agents} == {1.0}
+            wide = {**ONE_SHOT, "high": 20.0}
+            [(state, _)] = await fleet.run("third", question=wide, least=3, start_deadline=0.3)
+            assert state == "stopped"
+            assert hub.refusals == {"cap": 3, "range": 3}
+            assert {row["refused"] for row in hub.store.members()} == {"range"}
+
+    asyncio.run(main())
+
+
+def test_an_agent_that_refuses_is_left_out_for_a_while(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        fleet.policy("carol", cap=0.5)
+        async with fleet.serving(), following(fleet, *NAMES):
+            found = await fleet.run(every=0.1, times=4, least=2, start_deadline=0.3)
+            sizes = [result["agents"] for _, result in found]
+            assert [state for state, _ in found] == ["finished"] * 4
+            assert sizes[0] == 3
+            assert 2 in sizes
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("value", [5.0, -1e9, 1e300])
+def test_taking_part_does_not_depend_on_the_value(tmp_path, value):
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob")
+        fleet.policy("alice", value)
+        async with fleet.serving(), following(fleet, "alice", "bob"):
+            [(state, result)] = await fleet.run()
+            assert (state, result["used"]) == ("finished", [2, 2])
+            said = [(event, text) for event, text, facts in fleet.told if facts.get("member") == "alice"]
+            assert ("joined", "run is joined") in said
+            assert not any("clamp" in text or "range" in text for _, text in said)
+
+    asyncio.run(main())
+
+
+def test_a_source_that_fails_is_said_to_its_owner_and_costs_nothing(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        fleet.policy("carol", value_table={"command": ["sh", "-c", "echo 7.654321 broken"]})
+        async with fleet.serving() as hub, following(fleet, *NAMES) as agents:
+            [(state, result)] = await fleet.run(least=3, start_deadline=0.3)
+            assert (state, result["missing"]) == ("finished", ["carol"])
+            assert hub.refusals == {"source": 1}
+            [(_, text, _)] = [one for one in fleet.told.events("refused") if "member" in one[2]][:1]
+            assert "one finite number" in text
+            assert agents[2].ledger.spent("value") == 0.0
+            assert "7.654321" not in repr(fleet.told)
+
+    asyncio.run(main())
+
+
+def test_pause_drain_and_cancel(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        async with fleet.serving() as hub, following(fleet, *NAMES):
+            hub.store.set_setting("state", PAUSED)
+            asked = asyncio.ensure_future(fleet.run("waits", least=3))
+            await asyncio.sleep(0.3)
+            assert not hub.running()
+            hub.store.set_setting("state", SERVING)
+            assert [state for state, _ in await asked] == ["finished"]
+            long = {**ROUNDS, "rounds": 1000}
+            asked = asyncio.ensure_future(fleet.run("long", question=long, least=3, start_deadline=0.3))
+            await fleet.until(hub.running)
+            cancel(hub.running()[0], Identity.load(tmp_path / "hub" / KEYS))
+            assert [state for state, _ in await asked] == ["stopped"]
+            hub.store.set_setting("state", DRAINING)
+            await fleet.until(lambda: fleet.told.events("drained"))
+
+    asyncio.run(main())
+
+
+def test_too_few_members_are_waited_for_and_then_it_fails(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice")
+        async with fleet.serving() as hub, following(fleet, "alice"):
+            assert await fleet.run("few", least=2, wait=0.2) == []
+            assert "1 of at least 2" in hub.store.task("few")["note"]
+            assert await fleet.run("kept", least=1, wait=0.2, keepers=("north",)) == []
+            assert "keeper north" in hub.store.task("kept")["note"]
+
+    asyncio.run(main())
+
+
+def test_a_ledger_that_fails_stops_the_agent(tmp_path, monkeypatch):
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob")
+        async with fleet.serving(), following(fleet, "alice", "bob") as (alice, _):
+            asked = asyncio.ensure_future(fleet.run(start_deadline=0.2))
+
+            def full(*_, **__):
+                raise LedgerError("the disk is full")
+
+            monkeypatch.setattr(alice.ledger, "reserve", full)
+            with pytest.raises(LedgerError, match="full"):
+                async with asyncio.timeout(30):
+                    await alice.run()
+            asked.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_cap_in_the_policy_does_not_rise_in_passing(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob", cap=3.0)
+        async with fleet.serving():
+            async with following(fleet, "alice", "bob"):
+                await fleet.run()
+            fleet.policy("alice", cap=4.0)
+            with pytest.raises(InputError, match="on purpose"):
+                async with fleet.follow("alice"):
+                    pass
+
+    asyncio.run(main())
+
+
+def test_a_policy_of_another_authority_is_refused(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice")
+        path = fleet.policy("alice")
+        path.write_text(path.read_text().replace(fleet.fingerprint, "ab" * 32))
+        with pytest.raises(InputError, match="find out why"):
+            fleet.follow("alice")
+
+    asyncio.run(main())
+
+
+def test_a_fleet_with_keepers_killed_agents_and_a_restarted_hub(tmp_path):
+    """The small version of benchmarks/fleet.py: means, losses and logs are what was promised."""
+    values = {f"meter-{i}": 1.23456 + 1.34567 * i for i in range(6)}
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving():
+            for name in ("north", "south", *values):
+                await fleet.enrol(name)
+        for name in ("north", "south"):
+            fleet.policy(name, role="keeper")
+        for name, value in values.items():
+            windows = [{"time": "1d", "cap": 5.0}]
+            fleet.policy(name, value, trust=["south"], cap=20.0, windows=windows)
+        agents = {name: fleet.follow(name) for name in ("north", "south", *values)}
+        for agent in agents.values():
+            await agent.__aenter__()
+        order = {"keepers": ("north", "south"), "least": 4, "start_deadline": 0.5, "round_deadline": 0.5}
+        async with fleet.serving() as hub:
+            await fleet.until(lambda: sum(bool(m.role) for m in hub.gateway.members.values()) == 8)
+            asked = asyncio.ensure_future(fleet.run("load", every=0.2, times=6, **order))
+            await fleet.until(lambda: len(hub.store.sessions("load")) >= 2)
+            await agents["meter-5"].__aexit__(None, None, None)
+            await fleet.until(lambda: len(hub.store.sessions("load")) >= 4)
+            asked.cancel()
+        agents["meter-5"] = fleet.follow("meter-5")
+        await agents["meter-5"].__aenter__()
+        async with fleet.serving() as hub:
+            found = await fleet.over("load", 6)
+            await fleet.until(lambda: not any(agent.sessions for agent in agents.values()))
+            rows = hub.store.sessions("load")
+        for agent in agents.values():
+            await agent.__aexit__(None, None, None)
+        return fleet, found, rows
+
+    fleet, found, rows = asyncio.run(main())
+    # Each agent has given its 5 of a day after five sessions; the last may be refused by too many to begin.
+    done = [(row, result) for row, (state, result) in zip(rows, found, strict=True) if state == "finished"]
+    assert len(done) >= 5
+    for row, result in done:
+        session = Session.decode(row["data"])
+        used = [m.name for m in session.roster if m.name not in result["missing"]]
+        target = session.clamp(sum(values[name] for name in used) / len(used))
+        # One alarm in 10^9 sessions.
+        assert abs(result["mean"] - target) <= radius_for(session, len(used), 1e-9)
+    for name in values:
+        with Ledger(tmp_path / f"{name}.ledger") as ledger:
+            assert 0 < ledger.spent("value") <= 5.0
+    told = repr(fleet.told)
+    assert not any(f"{value:.4f}"[:-1] in told for value in values.values())

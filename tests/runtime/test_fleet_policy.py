@@ -1,0 +1,284 @@
+"""What an owner allows: policies, sources of values, caps per window. Nothing depends on the value."""
+
+import asyncio
+import io
+import math
+from dataclasses import replace
+
+import pytest
+
+from tacit.errors import CapExceeded, FileError, InputError
+from tacit.runtime.fleet.policy import Policy, read_policy, seconds
+from tacit.runtime.fleet.sources import (
+    CallableSource,
+    CommandSource,
+    EnvironmentSource,
+    FileSource,
+    LinesSource,
+    SourceFailed,
+)
+from tacit.runtime.ledger.budget import Window
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.testing.sessions import known_session
+
+SECRET = "31.415926"
+DAY = 86_400.0
+
+
+def ledger_at(path, *begun):
+    """A ledger with sessions of loss 1 begun at these times."""
+    ledger = Ledger(path)
+    for k, now in enumerate(begun):
+        reserve(ledger, k, now=now, cap=100.0)
+    return ledger
+
+
+def reserve(ledger, k, *, now, cap=None, windows=(), planned=1.0, **more):
+    return ledger.reserve(
+        bytes([k + 1]) * 32, "value", planned=planned, adjacency=1.0, diameter=1.0, now=now, cap=cap,
+        windows=windows, **more,
+    )  # fmt: skip
+
+
+# ---- caps per window -------------------------------------------------------------------------------
+
+
+def test_a_window_counts_what_was_begun_in_it(path):
+    with ledger_at(path, 0.0, 1000.0) as ledger:
+        two_a_day = (Window(DAY, 2.0),)
+        with pytest.raises(CapExceeded, match="would pass the cap of 2"):
+            reserve(ledger, 2, now=DAY - 1.0, windows=two_a_day)
+        assert ledger.reservation(bytes([3]) * 32) is None
+        reserve(ledger, 2, now=DAY + 1.0, windows=two_a_day)  # the first is out of the window
+        assert ledger.spent_since("value", 1.0) == 2.0
+        with pytest.raises(CapExceeded):
+            reserve(ledger, 3, now=DAY + 2.0, windows=two_a_day)
+
+
+def test_a_window_is_computed_from_the_file(path):
+    ledger_at(path, 0.0, 10.0).close()
+    with Ledger(path) as again:
+        assert again.last_begun("value") == 10.0
+        with pytest.raises(CapExceeded):
+            reserve(again, 2, now=20.0, windows=(Window(60.0, 2.5),))
+
+
+def test_a_clock_that_was_set_back_frees_nothing(path):
+    with ledger_at(path, 1000.0, 2000.0) as ledger, pytest.raises(CapExceeded):
+        reserve(ledger, 2, now=10.0, windows=(Window(60.0, 2.0),))
+
+
+def test_a_window_counts_a_session_as_often_as_the_cap_does(path):
+    """The session's adjacency is its maker's choice: over a range of 4 steps it counts 4 times."""
+    with Ledger(path) as ledger, pytest.raises(CapExceeded, match="counted 4 times"):
+        ledger.reserve(
+            bytes(31) + b"1", "value", planned=1.0, adjacency=1.0, diameter=4.0, now=0.0, cap=100.0,
+            windows=(Window(60.0, 3.9),),
+        )  # fmt: skip
+
+
+def test_what_was_not_said_is_free_again(path):
+    with ledger_at(path, 0.0, 1.0) as ledger:
+        ledger.settle(bytes([1]) * 32)
+        reserve(ledger, 2, now=2.0, windows=(Window(60.0, 2.0),))
+
+
+@pytest.mark.parametrize(("time", "cap"), [(0.0, 1.0), (math.inf, 1.0), (1.0, -1.0), (1.0, math.inf)])
+def test_a_window_is_a_time_and_an_amount(time, cap):
+    with pytest.raises(InputError):
+        Window(time, cap)
+
+
+# ---- policies --------------------------------------------------------------------------------------
+
+AGENT = """
+format = 1
+hub = "wss://localhost:7447"
+authority = "{print}"
+keys = "keys"
+ledger = "me.ledger"
+
+[value]
+file = "value"
+low = 0
+high = 1
+
+[limits]
+cap = 2
+windows = [{{ time = "1d", cap = 1.5 }}]
+pause = "1m"
+longest = "2h"
+
+[trust]
+"keeper-0" = "{key}"
+"""
+
+
+@pytest.fixture
+def text():
+    from tacit.runtime.identity.keys import key_text
+
+    session = known_session(keepers=2)
+    return AGENT.format(print="ab" * 32, key=key_text(session.keepers[0].key))
+
+
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_a_policy_is_read_as_it_is_written(tmp_path, text):
+    policy = read_policy(written(tmp_path / "me.toml", text))
+    assert policy.windows == (Window(DAY, 1.5),)
+    assert (policy.pause, policy.longest, policy.keys) == (60.0, 7200.0, tmp_path / "keys")
+    assert isinstance(policy.source, FileSource)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("cap = 2", "cap = -2", "limits.cap"),
+        ("cap = 2", 'cap = "2"', "cap"),
+        ("[limits]", "[limit]", "limit"),
+        ('file = "value"', "", "one place"),
+        ('file = "value"', 'file = "value"\nenv = "X"', "one place"),
+        ("high = 1", "high = 0", "below"),
+        ("format = 1", "format = 9", "format"),
+        ('"wss://', '"http://', "wss"),
+        ("abab", "zz", "fingerprint"),
+        ('"1m"', '"soon"', "30s"),
+        ("keys =", 'role = "king"\nkeys =', "role"),
+        ("keys =", 'role = "keeper"\nkeys =', "keeper has no value"),
+        ("[value]", "[value", "TOML"),
+    ],
+)
+def test_a_wrong_policy_is_refused_in_one_sentence(tmp_path, text, old, new, why):
+    assert old in text
+    with pytest.raises(FileError, match=why):
+        read_policy(written(tmp_path / "me.toml", text.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("30s", 30.0), ("5m", 300.0), ("2h", 7200.0), ("1d", DAY), (7, 7.0)]
+)
+def test_times(text, found):
+    assert seconds(text, "it") == found
+
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+def policy(tmp_path, text):
+    return read_policy(written(tmp_path / "me.toml", text))
+
+
+def judged(policy, session, ledger, who=0, now=NOW):
+    me = session.member(who)
+    return policy.judge(session, (me.name, me.key), ledger, now)
+
+
+def soon(**changes):
+    return known_session(keepers=2, expires=int(NOW + 600), **changes)
+
+
+def test_a_session_is_judged_by_the_policy(policy, path):
+    with Ledger(path) as ledger:
+        session = soon()
+        assert judged(policy, session, ledger) is None
+        assert policy.judge(session, ("agent-0", bytes(32)), ledger, NOW).why == "roster"
+        assert judged(policy, session, ledger, now=session.expires).why == "expired"
+        assert judged(policy, session, ledger, now=NOW - 7200).why == "long"
+        assert judged(policy, soon(high=2.0), ledger).why == "range"
+        assert judged(policy, soon(components=2), ledger).why == "range"
+        assert judged(replace(policy, trust={}), session, ledger).why == "keepers"
+        assert judged(policy, known_session(graph="ring:4", expires=int(NOW + 600)), ledger).why == "topology"
+        assert judged(policy, session, ledger, who=3).why == "roster"  # an agent's policy keeps for nobody
+
+
+def test_a_keeper_of_a_trusted_name_with_another_key_is_refused(policy, path):
+    with Ledger(path) as ledger:
+        session = soon()
+        liar = {"keeper-0": session.keepers[1].key, "keeper-1": session.keepers[1].key}
+        assert judged(replace(policy, trust=liar), session, ledger).why == "keepers"
+
+
+def test_sessions_that_come_too_soon_are_refused(policy, path):
+    with ledger_at(path, NOW - 59.0) as ledger:
+        assert judged(policy, soon(), ledger).why == "pause"
+        assert judged(policy, soon(), ledger, now=NOW + 1.0) is None
+
+
+def test_a_keeper_judges_its_own_place_alone(policy, path):
+    keeper = Policy(policy.hub, policy.authority, policy.keys, policy.ledger, "keeper", longest=7200.0)
+    with Ledger(path) as ledger:
+        assert judged(keeper, soon(), ledger, who=3) is None
+        assert judged(keeper, soon(), ledger, who=0).why == "roster"
+
+
+# ---- sources ---------------------------------------------------------------------------------------
+
+
+def read(source, components=1):
+    return asyncio.run(source.read(components))
+
+
+def test_a_file_is_read_anew_for_each_session(tmp_path):
+    file = written(tmp_path / "value", "1.5")
+    file.chmod(0o600)
+    source = FileSource(file)
+    assert read(source) == 1.5
+    file.write_text("2.5, 3")
+    assert read(source, 2) == [2.5, 3.0]
+
+
+def test_a_command_an_environment_and_a_function(monkeypatch):
+    assert read(CommandSource(["echo", "4.5"])) == 4.5
+    monkeypatch.setenv("READING", "5.5")
+    assert read(EnvironmentSource("READING")) == 5.5
+    assert read(CallableSource(lambda: 6)) == 6.0
+
+    async def later():
+        return [1, 2]
+
+    assert read(CallableSource(later), 2) == [1.0, 2.0]
+
+
+def test_the_last_line_counts():
+    source = LinesSource(io.StringIO("1\n2\n\n7.5\n"))
+    source.start()
+    source._thread.join()
+    assert read(source) == 7.5
+
+
+def failing(tmp_path):
+    open_to_all = written(tmp_path / "open", SECRET)
+    open_to_all.chmod(0o644)
+    words = written(tmp_path / "words", f"it is {SECRET}")
+    words.chmod(0o600)
+
+    def breaks():
+        raise ValueError(f"the value {SECRET} is odd")
+
+    return [
+        FileSource(tmp_path / "none"),
+        FileSource(open_to_all),
+        FileSource(words),
+        CommandSource(["sh", "-c", f"echo {SECRET}; exit 3"]),
+        CommandSource(["sh", "-c", f"echo {SECRET} >&2; echo nan"]),
+        CommandSource(["/nowhere/reading"]),
+        CommandSource(["sleep", "60"], seconds=0.05),
+        EnvironmentSource("TACIT_NO_SUCH_VARIABLE"),
+        LinesSource(io.StringIO(f"{SECRET} {SECRET}\n")),
+        CallableSource(breaks),
+        CallableSource(lambda: "much"),
+        CallableSource(lambda: math.nan),
+    ]
+
+
+def test_a_source_that_fails_says_so_without_the_value(tmp_path):
+    for source in failing(tmp_path):
+        with pytest.raises(SourceFailed) as error:
+            read(source)
+        shown = f"{error.value} {error.value.__cause__}"
+        assert SECRET not in shown.replace(" ".join(getattr(source, "_words", ())), "")
