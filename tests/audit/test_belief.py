@@ -164,7 +164,7 @@ def test_a_redrawing_agent_tells_more_than_promised():
 def test_all_adversaries_on_the_wires_believe_the_same():
     execution = session(ClientServer(PARAMETERS["fading"], agents=3), [0.0, 1.0, 2.0], 4)
     others = {"eavesdropper": (), "server": (), "compromised": (0, 2), "insiders": (0, 2)}
-    assert set(others) == set(ADVERSARIES)
+    assert {*others, "conspirators"} == set(ADVERSARIES)  # these need keepers
     seen = [belief(execution, 1, prior=(-2, 4), adversary=a, compromised=c) for a, c in others.items()]
     assert all(np.array_equal(b.density, seen[0].density) for b in seen)
     assert repr(seen[2]) == "<Belief about agent 1 (compromised), 4 rounds>"

@@ -1,6 +1,7 @@
 """What insiders believe who hear no wire but their own."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -134,3 +135,88 @@ def test_what_has_no_closed_form_is_refused():
     vectors = History.full(uneven, np.zeros((2, 3, 2)), np.zeros((2, 2)))
     with pytest.raises(StateError, match="one number in every round"):
         belief(vectors, 1, prior=(0, 3), adversary="insiders", compromised=[0])
+
+
+# ---- where keepers add the noise, everyone is in their place ----------------------------------------------
+
+
+def kept(parameters, values, rounds, keepers=2, seed=3):
+    mechanism = ClientServer(parameters, agents=len(values), keepers=keepers)
+    noise = np.random.default_rng(seed).laplace(size=(rounds, keepers))
+    return mechanism.execute(values, noise * mechanism.noise_law.scales(rounds).reshape(rounds, -1))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("told", [(), (2,)])
+def test_with_two_keepers_by_bayes_rule_in_loops(name, told):
+    """All that is heard is the sum, with two draws in it, less what the compromised have sent."""
+    parameters, cells = PARAMETERS[name], 24
+    values, rounds = ([1.0, -2.0], 3) if not told else ([1.0, -2.0, 0.5], 3)
+    run = kept(parameters, values, rounds)
+    width, n = 7 / cells, len(values)
+    starts = [-3 + (k + 0.5) * width for k in range(cells)]
+    scales = parameters.scales(rounds).tolist()
+    masses = [0.0] * cells
+    for i, v in enumerate(starts):
+        for other in starts:
+            state, log = v + other, 0.0
+            for t, (y, scale) in enumerate(zip(run.y, scales, strict=True)):
+                if scale:
+                    log += two_laplace(n * y - run.private.sent[t, list(told)].sum() - state, scale)
+                state = (1 - parameters.sigma) * state + parameters.sigma * 2 * y
+            masses[i] += math.exp(log)
+    density = np.array(masses) / (sum(masses) * width)
+    adversary = "compromised" if told else "eavesdropper"
+    seen = belief(run, 0, prior=(-3, 4), adversary=adversary, compromised=told, points=cells)
+    assert seen.mean[-1] == pytest.approx(density @ starts * width, rel=1e-6)
+    assert (seen.learned <= seen.promised).all()
+    other = "insiders" if told else "server"
+    same = belief(run, 0, prior=(-3, 4), adversary=other, compromised=told, points=cells)
+    np.testing.assert_array_equal(same.density, seen.density)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("keeper", [0, 1])
+def test_conspirators_believe_what_an_eavesdropper_does_without_keepers(name, keeper):
+    """What they put together is the message of an agent that adds the honest keeper's noise itself."""
+    run = kept(PARAMETERS[name], [1.0, -2.0, 0.5], 4)
+    seen = belief(run, 0, prior=(-3, 4), adversary="conspirators", keeper=keeper)
+    x = run.private.sent[:, :1] + run.eta[:, [keeper]]
+    rounds = 1 if name == "one-shot" else 4
+    alone = History.full(ClientServer(PARAMETERS[name], agents=1), x[:rounds], run.y[:rounds])
+    np.testing.assert_allclose(seen.density[: rounds + 1], belief(alone, 0, prior=(-3, 4)).density)
+    np.testing.assert_array_equal(seen.density[rounds:], [seen.density[-1]] * (5 - rounds))
+    assert (seen.learned <= seen.promised).all()
+
+
+def test_a_crowd_hides_an_agent_from_an_eavesdropper_and_not_from_conspirators():
+    """On average over starts from the prior, the eavesdropper of 40 agents learns next to nothing."""
+    rng, spread = np.random.default_rng(5), {"eavesdropper": 0.0, "conspirators": 0.0}
+    for seed in range(20):
+        run = kept(Fading(0.6, 0.5, 0.7), rng.uniform(0, 4, 40), 4, seed=seed)
+        for adversary in spread:
+            seen = belief(run, 0, prior=(0, 4), adversary=adversary, points=81)
+            spread[adversary] += float(seen.high[-1] - seen.low[-1]) / 20
+    assert spread["eavesdropper"] > 0.98 * 0.95 * 4
+    assert spread["conspirators"] < 0.75 * 0.95 * 4
+
+
+def test_what_nobody_knows_is_refused():
+    run = kept(PARAMETERS["fading"], [1.0, -2.0, 0.5], 4)
+    public = run.public()
+    assert belief(public, 0, prior=(-3, 4)).mean == pytest.approx(belief(run, 0, prior=(-3, 4)).mean)
+    with pytest.raises(StateError, match="under masks"):
+        belief(public, 0, prior=(-3, 4), adversary="insiders", compromised=[1])
+    with pytest.raises(StateError, match="use a simulated one"):
+        belief(public, 0, prior=(-3, 4), adversary="conspirators")
+    with pytest.raises(StateError, match="keeper from 0 to 1"):
+        belief(run, 0, prior=(-3, 4), adversary="conspirators", keeper=2)
+    with pytest.raises(StateError, match="from 0 to 2"):
+        belief(run, 3, prior=(-3, 4))
+    plain = session(ClientServer(PARAMETERS["fading"], agents=2), [1.0, 2.0], 2, np.random.default_rng(1))
+    with pytest.raises(StateError, match="no keepers"):
+        belief(plain, 0, prior=(-3, 4), adversary="conspirators")
+    absent = np.ones((4, 3), dtype=bool)
+    absent[2, 1] = False
+    with pytest.raises(StateError, match="every agent sent"):
+        belief(replace(public, used=absent), 0, prior=(-3, 4))

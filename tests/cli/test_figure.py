@@ -140,6 +140,8 @@ def test_trajectories_on_a_graph(answer):
         (("belief", "--table", "--agents", 3, "--range", "2,1"), "in rising order"),
         (("belief", "--table", "--graph", "ring:5", "--adversary", "server"), "no server on a graph"),
         (("belief", "--table", "--agents", 3, "--compromised", "1"), "leave them out"),
+        (("belief", "--table", "--agents", 3, "--adversary", "conspirators"), "no keepers"),
+        (("belief", "--table", "--graph", "ring:5", "--keepers", 2), "keepers need a server"),
         (("convergence", "--table", "--graph", "ring:300"), "at most 200 agents"),
         (("loss", "--table", "--distance", "0"), "must be a positive number"),
         (("loss", "--table", "--broken", "nothing"), "nothing"),
@@ -172,6 +174,12 @@ def test_the_compromised_are_named(answer):
     helped = answer(*words, "--adversary", "compromised", "--compromised", "1,2")
     assert helped["adversary"] == "compromised"
     assert helped["table"] == alone["table"]
+
+
+def test_a_belief_of_conspirators_is_drawn(run, tmp_path):
+    out = tmp_path / "belief.svg"
+    run("figure", "belief", *FIGURES["belief"], "--keepers", 2, "--adversary", "conspirators", "--out", out)
+    assert "All others and all keepers but one" in out.read_text()
 
 
 def test_the_choice_of_adversaries_is_the_librarys():

@@ -171,6 +171,15 @@ async def test_an_adversary_thinks_about_an_agent(user):
     await until(lambda: chart(user, "believed now")["series"][1]["markLine"]["data"] != truth)
 
 
+async def test_an_eavesdropper_is_watched_with_and_without_keepers(user):
+    await user.open("/watch?find=accuracy&agents=8&budget=4&mixing=0.3&rounds=5&tolerance=50&keepers=2")
+    await see(user, "Messages are under masks, so it learns from the feedback alone")
+    await see(user, "Without keepers an eavesdropper would be 95% sure")
+    assert [series["name"] for series in chart(user, "believed now")["series"]][2] == "without keepers"
+    put(user, "adversary", "conspirators")
+    await see(user, "Everybody but this agent and one honest keeper")
+
+
 async def test_nobody_shows_a_status(user):
     await user.open("/status?ports=1")
     await see(user, "Nobody shows a status there")

@@ -1,6 +1,7 @@
 """A session to watch: what is drawn is what happened."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_a_graph_is_drawn_where_it_lies():
     assert places(None, 5000) is None
 
 
-@pytest.mark.parametrize("adversary", ADVERSARIES)
+@pytest.mark.parametrize("adversary", [name for name in ADVERSARIES if name != "conspirators"])
 def test_the_belief_is_the_auditors(played, adversary):
     made = scene(Watching(ROUND, "7", "0", adversary, "1-3, 5"))
     told = (1, 2, 3, 5) if adversary in ("compromised", "insiders") else ()
@@ -96,6 +97,24 @@ def test_the_belief_is_the_auditors(played, adversary):
     band = charts_watch.interval(made.belief, made.session, 9)["series"][1]["data"]
     assert len(band) == 10
     assert band[9][1] == pytest.approx(truth.high[9] - truth.low[9], rel=1e-4)
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_an_eavesdropper_with_and_without_keepers(played, adversary):
+    """Whoever thinks, beside it stands what an eavesdropper would believe without keepers."""
+    form = replace(ROUND, keepers="2")
+    made = scene(Watching(form, "7", "0", adversary, "1-3, 5"))
+    assert made.wrong == {}
+    history = made.session.history
+    assert (history.mechanism.keepers, made.belief.adversary) == (2, adversary)
+    assert history.theta[0, 0] == played.history.theta[0, 0]  # the same made-up values
+    alone = belief(played.history, 0, prior=(0, 10), points=161)
+    np.testing.assert_array_equal(made.without.density, alone.density)
+    options = charts_watch.density(made.belief, made.session, 15, made.without)
+    drawn = {series["name"]: series["data"] for series in options["series"]}
+    np.testing.assert_allclose(np.array(drawn["without keepers"])[:, 1], alone.density[-1], rtol=1e-5)
+    np.testing.assert_allclose(np.array(drawn["now"])[:, 1], made.belief.density[-1], rtol=1e-5)
+    json.dumps(charts_watch.network(made.session, 3, 0), allow_nan=False)
 
 
 def test_every_adversary_of_the_auditor_can_be_chosen():
@@ -112,6 +131,7 @@ def test_every_adversary_of_the_auditor_can_be_chosen():
         (Watching(ROUND, adversary="insiders", compromised=""), "compromised", "must be named"),
         (Watching(ROUND, adversary="insiders", compromised="a"), "compromised", "whole number"),
         (Watching(NET, adversary="server"), "adversary", "no server on a graph"),
+        (Watching(ROUND, adversary="conspirators"), "adversary", "no keepers"),
         (Watching(Form(radius="x")), "", "not a finite number"),
         (Watching(Form(radius="0")), "", "exact average"),
         (Watching(Form(agents="5000")), "", "tacit simulate"),

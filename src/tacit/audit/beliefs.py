@@ -14,6 +14,12 @@ heard bears on its start (docs/proofs/audit.md, section 1); a fourth hears less:
 - ``"compromised"`` agents tell all they know to an eavesdropper (the paper's strongest adversary).
   Their own starts, states and noise say nothing about the start of another;
 - ``"insiders"`` are compromised agents who hear no wire but their own: see `insiders`.
+
+Where keepers add the noise, messages are under masks. All of these then know the feedback alone, but for what
+compromised agents tell of themselves. A fifth adversary is worth what an eavesdropper is without keepers:
+
+- ``"conspirators"`` are everybody but the agent and one honest keeper: all wires, the server, all other
+  agents and all other keepers. What they know can be computed for simulated sessions only.
 """
 
 from __future__ import annotations
@@ -29,12 +35,13 @@ from tacit.audit.insiders import hear_everything, insider_density
 from tacit.audit.reconstruction import Posterior, Prior, from_kinks, kinks
 from tacit.errors import ParameterError, StateError
 from tacit.history import AgentHistory, History
+from tacit.law import Law
 from tacit.mechanism import ClientServer
 from tacit.report import Grid, Shown, near
 from tacit.rounding import product_up, shown_up
 from tacit.theory.privacy import epsilon
 
-Adversary = Literal["eavesdropper", "server", "compromised", "insiders"]
+Adversary = Literal["eavesdropper", "server", "compromised", "insiders", "conspirators"]
 """Who may be listening, by what is seen."""
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
 """All of them."""
@@ -127,6 +134,7 @@ def belief(
     level: float = 0.95,
     run: int = 0,
     component: int = 0,
+    keeper: int = 0,
 ) -> Belief:
     """Return what an adversary believes about one agent's start after every round.
 
@@ -140,15 +148,17 @@ def belief(
     prior : Prior or (low, high), optional
         What is known before; two numbers are a flat prior. By default flat on the declared range, where
         the messages are on a lattice and so have one.
-    adversary : {"eavesdropper", "server", "compromised", "insiders"}
+    adversary : {"eavesdropper", "server", "compromised", "insiders", "conspirators"}
     compromised : numbers of agents
-        For the last two: who tells all. Not the agent itself, of whom all would be known.
+        For "compromised" and "insiders": who tells all. Not the agent itself, of whom all would be known.
     points : int
         At how many values the density is given.
     level : float
         Of the credible interval.
     run, component : int
         Which session of transcripts; which component of vectors.
+    keeper : int
+        For conspirators: which keeper is honest.
 
     Examples
     --------
@@ -171,14 +181,16 @@ def belief(
         raise StateError(f"run must be a number from 0 to {transcripts.runs - 1}, got {run}.")
     others = tuple(sorted(set(compromised)))
     _require_view(transcripts, agent, adversary, others)
-    view = transcripts[slice(run, run + 1)].of(agent)
+    law = transcripts.mechanism.law.of_agent(agent)
     values = np.linspace(known.edges[0], known.edges[-1], points)
-    if adversary == "insiders" and not hear_everything(transcripts, agent, others):
+    if _hears_only_feedback(transcripts, agent, adversary, others):
         seen = _hidden(insider_density(transcripts, run, others, known, points), known, values, level)
     else:
+        one = transcripts[slice(run, run + 1)]
+        view = _pooled(transcripts[run], agent, keeper) if adversary == "conspirators" else one.of(agent)
         posterior = _by_round(view, known, transcripts.rounds, _component(transcripts, component))
         seen = _heard(posterior, known, values, level)
-    spent = _epsilons(view, transcripts.rounds)
+    spent = _epsilons(law, transcripts.rounds)
     most, least = _limits(known, values, spent)
     return Belief(
         agent=agent,
@@ -248,6 +260,10 @@ def _require_view(
         raise ParameterError(f"adversary must be one of {', '.join(ADVERSARIES)}, got {adversary!r}.")
     if adversary == "server" and not isinstance(transcripts.mechanism, ClientServer):
         raise StateError("there is no server on a graph: choose the eavesdropper or compromised agents.")
+    if not 0 <= agent < transcripts.mechanism.n:
+        raise StateError(f"agent must be a number from 0 to {transcripts.mechanism.n - 1}, got {agent}.")
+    if adversary == "conspirators" and not transcripts.mechanism.keepers:
+        raise StateError("there are no keepers to conspire with: choose another adversary.")
     if compromised and adversary not in ("compromised", "insiders"):
         raise ParameterError(
             f"compromised agents go with the adversaries compromised and insiders, got {adversary!r}: "
@@ -281,9 +297,29 @@ def _by_round(view: AgentHistory, prior: Prior, rounds: int, component: int | No
     return from_kinks(kink, np.where(heard, weight, 0.0), prior)
 
 
-def _epsilons(view: AgentHistory, rounds: int) -> FloatArray:
+def _hears_only_feedback(
+    transcripts: History, agent: int, adversary: Adversary, others: tuple[int, ...]
+) -> bool:
+    if transcripts.mechanism.keepers:
+        return adversary != "conspirators"
+    return adversary == "insiders" and not hear_everything(transcripts, agent, others)
+
+
+def _pooled(run: History, agent: int, keeper: int) -> AgentHistory:
+    """Return what conspirators know as the messages of one agent that adds its own noise."""
+    known = run.conspirators(agent, keeper)
+    assert known.x is not None
+    x = np.zeros((run.rounds, *known.x.shape[1:]))
+    x[: len(known.x)] = known.x
+    said = np.arange(run.rounds)[:, None] < len(known.x)  # noise drawn once: nothing is sent after it
+    alone = ClientServer(run.mechanism.law.of_agent(agent), agents=1)
+    update = np.arange(run.rounds)
+    return History(alone, x, run.y, said, update, update[:, None]).of(0)
+
+
+def _epsilons(law: Law, rounds: int) -> FloatArray:
     """Return ε_t of the agent's own parameters for t = 0, …, T."""
-    return np.array([epsilon(view.law, t) for t in range(rounds + 1)])
+    return np.array([epsilon(law, t) for t in range(rounds + 1)])
 
 
 def _learned(posterior: Posterior, prior: Prior) -> FloatArray:

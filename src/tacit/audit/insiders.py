@@ -9,6 +9,9 @@ where Θ is the sum of the honest states and E the sum of their noises. So all t
 sum of the honest starts, through the law of a sum of m Laplace variables; the start of one agent is
 hidden among the others'. If all others are insiders (m = 1), they know the message itself.
 
+Where keepers add the noise, everyone hears the feedback alone, and E is the sum of the keepers' draws. So an
+eavesdropper is in the place of insiders who have nothing to subtract.
+
 The density of a sum of m standard Laplace variables is e^{−|s|}·p_{m−1}(|s|)/(2^m (m−1)!), with the reverse
 Bessel polynomials p_n = (2n − 1)p_{n−1} + s²·p_{n−2}, p_0 = 1, p_1 = 1 + s.
 """
@@ -49,16 +52,17 @@ def insider_density(
     The honest agents' starts are independent beforehand, all with the same prior. They must share
     their parameters, and everybody must have spoken in every round.
     """
-    share, honest = _shared(transcripts, insiders), transcripts.mechanism.n - len(insiders)
-    x, y = transcripts.x[run][:, sorted(insiders)], transcripts.y[run]
-    said = transcripts.mechanism.n * y - x.sum(axis=1)
+    mechanism, y = transcripts.mechanism, transcripts.y[run]
+    share, honest = _shared(transcripts, insiders), mechanism.n - len(insiders)
+    told = _told(transcripts, run, insiders)
+    said = mechanism.n * y - told.sum(axis=1)
     sigma, scales = float(share.sigma), share.scales(len(y))
     width = (prior.edges[-1] - prior.edges[0]) / cells
     starts = np.asarray(prior.edges[0] + (np.arange(cells) + 0.5) * width, dtype=np.float64)
     mass = prior.density(starts)
     others, first = _sum_of_starts(mass, starts, honest - 1, width)
     total = first + starts[0] + np.arange(len(others) + cells - 1) * width  # all values of Θ(0)
-    law = _log_law(honest)
+    law = _log_law(mechanism.keepers or honest)
     log, path, rows = np.zeros(len(total)), 0.0, [mass]
     for t, (sum_t, y_t) in enumerate(zip(said, y, strict=True)):
         if scales[t] > 0:
@@ -68,6 +72,20 @@ def insider_density(
         rows.append(mass * np.correlate(np.exp(log - log.max()), others, mode="valid"))
     density = np.array(rows)
     return np.asarray(density / (density.sum(axis=1, keepdims=True) * width))
+
+
+def _told(transcripts: History, run: int, insiders: Sequence[int]) -> FloatArray:
+    """Return what the insiders have sent; where keepers add the noise, what is under their masks."""
+    if not transcripts.mechanism.keepers:
+        return np.asarray(transcripts.x[run][:, sorted(insiders)])
+    if not insiders:
+        return np.zeros((transcripts.rounds, 0))
+    sent = None if transcripts.private is None else transcripts.private.sent
+    if sent is None:
+        raise StateError(
+            "what compromised agents have sent is under masks, and not in this history: use a simulated one."
+        )
+    return np.asarray(sent[run][:, sorted(insiders)])
 
 
 def _shared(transcripts: History, insiders: Sequence[int]) -> Law:
@@ -86,7 +104,8 @@ def _shared(transcripts: History, insiders: Sequence[int]) -> Law:
         own[name] = float(honest[0])
     if (
         transcripts.components is not None
-        or not transcripts.said.all()
+        or not transcripts.used_or_all.all()
+        or not (transcripts.mechanism.keepers or transcripts.said.all())
         or len(transcripts.rounds_of) != transcripts.rounds
     ):
         raise StateError("insiders can be judged where every agent sent one number in every round.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tacit.cli.simulated_run import SimulatedRun
 
 # The names of tacit.audit.ADVERSARIES, repeated because --help must not load it; a test compares the two.
-ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders")
+ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders", "conspirators")
 
 _AGENTS = 20  # if neither --agents nor --graph is given
 _GRAPHS = ("ring:12", "grid:5x5", "karate", "hypercube:5")
@@ -109,7 +109,7 @@ def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing
 @click.command(
     epilog="\b\nExample:\n  tacit figure belief --agents 20 --epsilon 0.5 --agent 3 --out belief.svg\n"
 )
-@options.asked("agents", "graph")
+@options.asked("agents", "graph", "keepers")
 @_session_options
 @click.option(
     "--agent", type=options.Whole(0), default=0, show_default=True, help="The agent whose value is guessed."
@@ -155,7 +155,9 @@ def belief(
     Bayes' rule in one simulated session, with the strongest and weakest belief that the promise
     allows. Everyone who sees all messages believes the same: an eavesdropper, the server, and an
     eavesdropper helped by compromised agents. Insiders are compromised agents who see only their own
-    connections. The figure shows the agent's value, which is made up unless a file is given.
+    connections. With keepers messages are under masks, and all of these learn from the feedback alone;
+    conspirators are everybody but the agent and one honest keeper. The figure shows the agent's value,
+    which is made up unless a file is given.
     """
     from tacit.audit.beliefs import belief as believed
     from tacit.cli.values import made_up_range

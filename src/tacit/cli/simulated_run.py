@@ -70,7 +70,14 @@ class SimulatedRun:
 
 
 def play(
-    size: int | Graph, *, epsilon: float, mixing: Numbers, source: str, seed: int, rounds: int | None = None
+    size: int | Graph,
+    *,
+    epsilon: float,
+    mixing: Numbers,
+    source: str,
+    seed: int,
+    rounds: int | None = None,
+    keepers: int = 0,
 ) -> SimulatedRun:
     """Design the best noise, make or read the values, and run the mechanism once."""
     n = size if isinstance(size, int) else size.n
@@ -80,6 +87,7 @@ def play(
     answer = design(
         agents=size if isinstance(size, int) else None,
         graph=None if isinstance(size, int) else size,
+        keepers=keepers,
         epsilon=epsilon,
         mixing=mixing,
         spread=made_up_spread(source),

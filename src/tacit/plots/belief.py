@@ -16,6 +16,7 @@ _WHO = {
     "server": "The curious server",
     "compromised": "An eavesdropper with compromised agents",
     "insiders": "Compromised agents",
+    "conspirators": "All others and all keepers but one",
 }
 
 

@@ -126,8 +126,11 @@ def spent(session: WatchedRun, t: int) -> Options:
     return options
 
 
-def density(found: Belief, session: WatchedRun, t: int) -> Options:
-    """Draw what is believed after t rounds, beside the truth and the belief before."""
+def density(found: Belief, session: WatchedRun, t: int, without: Belief | None = None) -> Options:
+    """Draw what is believed after t rounds, beside the truth and the belief before.
+
+    `without` is what an eavesdropper would believe without keepers.
+    """
     unit, truth = _unit(session), float(session.history.theta[0, found.agent])
     options = frame(
         with_unit("value of the chosen agent,", unit) if unit else "value of the chosen agent", "belief"
@@ -137,9 +140,13 @@ def density(found: Belief, session: WatchedRun, t: int) -> Options:
     now["markLine"] = _level(0, "truth", SECOND) | {"data": [{"xAxis": float(f"{truth:.6g}")}]}
     now["markLine"]["label"] |= {"position": "end"}
     now["markLine"]["lineStyle"] |= {"type": "solid", "width": 2}
-    options["series"] = [prior, now]
-    options["legend"]["data"] = ["before", "now"]
-    options["yAxis"] |= _ends(0, 1.15 * float(found.density.max()))
+    options["series"], top = [prior, now], float(found.density.max())
+    if without is not None:
+        seen = without.density[min(t, len(without.density) - 1)]
+        options["series"].append(line("without keepers", _points(without.values, seen), SECOND, width=1.5))
+        top = max(top, float(without.density.max()))
+    options["legend"]["data"] = [series["name"] for series in options["series"]]
+    options["yAxis"] |= _ends(0, 1.15 * top)
     options["yAxis"]["axisLabel"] = {"show": False}
     options["yAxis"]["nameGap"] = 14
     options["grid"]["left"] = 34

@@ -8,7 +8,7 @@ from typing import cast
 
 from nicegui import background_tasks, events, ui
 
-from tacit.audit.beliefs import Adversary
+from tacit.audit.beliefs import Adversary, Belief
 from tacit.report import near
 from tacit.rounding import shown_up
 from tacit.studio import charts, charts_watch
@@ -36,7 +36,16 @@ _SAID = {
     "compromised": "They tell an eavesdropper all they know. Their own numbers say nothing about the value "
     "of another, so they learn no more than it.",
     "insiders": "They hear no wire but their own: the feedback, and their own messages.",
+    "conspirators": "Everybody but this agent and one honest keeper puts all together. This is the most that "
+    "anyone can learn, and what the loss is about.",
 }
+_MASKED = {
+    "eavesdropper": "Messages are under masks, so it learns from the feedback alone.",
+    "server": "Messages are under masks, so it learns from the feedback alone.",
+    "compromised": "Messages are under masks. They know the feedback, and what they have sent themselves.",
+    "insiders": "They know the feedback, and what they have sent themselves.",
+}
+"""The same where keepers add the noise."""
 
 
 class WatchPage:
@@ -189,11 +198,12 @@ class WatchPage:
         found = self._scene.belief
         for picture in (self._density, self._interval):
             picture.set_visibility(found is not None)
-        self._why.set_text("" if found is None else _SAID[found.adversary])
+        said = _SAID | _MASKED if session.history.mechanism.keepers else _SAID
+        self._why.set_text("" if found is None else said[found.adversary])
         if found is None:
             self._verdict.set_text("")
             return
-        redraw(self._density, charts_watch.density(found, session, t))
+        redraw(self._density, charts_watch.density(found, session, t, self._scene.without))
         redraw(self._interval, charts_watch.interval(found, session, t))
         low, mean, high = (near(float(row[t]), 3) for row in (found.low, found.mean, found.high))
         truth = near(float(session.history.theta[0, found.agent]), 3)
@@ -201,8 +211,21 @@ class WatchPage:
         self._verdict.set_text(
             f"After round {t} its best guess is {with_unit(mean, unit)}, and it is {percent(found.level)} "
             f"sure of {low} to {with_unit(high, unit)}. The truth is {with_unit(truth, unit)}. "
-            f"Learned so far: {learned}, of at most {most}."
+            f"Learned so far: {learned}, of at most {most}." + _without_keepers(self._scene.without, t, unit)
         )
+
+
+def _without_keepers(other: Belief | None, t: int, unit: str) -> str:
+    """Say what an eavesdropper would believe of the same value if agents added their own noise."""
+    if other is None:
+        return ""
+    now = min(t, len(other.mean) - 1)
+    low, high = (near(float(row[now]), 3) for row in (other.low, other.high))
+    return (
+        f" Without keepers an eavesdropper would be {percent(other.level)} sure of {low} to "
+        f"{with_unit(high, unit)} by now, and could have learned up to "
+        f"{shown_up(float(other.promised[now]), 3)}."
+    )
 
 
 def build(query: Mapping[str, str]) -> None:

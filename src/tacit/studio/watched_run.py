@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +31,7 @@ ADVERSARIES: dict[Adversary, str] = {
     "server": "the curious server",
     "compromised": "compromised agents and an eavesdropper",
     "insiders": "compromised agents alone",
+    "conspirators": "all others and all keepers but one",
 }
 NAMED: tuple[Adversary, ...] = ("compromised", "insiders")
 """Adversaries that are a set of agents."""
@@ -73,10 +74,15 @@ class Watching:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scene:
-    """A session and a belief, or sentences about the fields that stand in their way ("" for none)."""
+    """A session and a belief, or sentences about the fields that stand in their way ("" for none).
+
+    `without` is where keepers add the noise: what an eavesdropper would believe in the session that the same
+    question leads to without them. None where it leads to none.
+    """
 
     session: WatchedRun | None = None
     belief: Belief | None = None
+    without: Belief | None = None
     wrong: dict[str, str] = field(default_factory=dict)
 
 
@@ -95,11 +101,21 @@ def scene(asked: Watching) -> Scene:
         return Scene(session, wrong={"agent": str(error)})
     try:
         told = agents_named(asked.compromised) if asked.adversary in NAMED else ()
-        return Scene(session, believe(session, agent, asked.adversary, told))
+        seen = believe(session, agent, asked.adversary, told)
+        return Scene(session, seen, _without_keepers(asked.form, session, agent))
     except TacitError as error:
         where = "compromised" if asked.adversary in NAMED else "adversary"
         where = "agent" if agent >= session.agents else where
         return Scene(session, wrong={where: str(error)})
+
+
+def _without_keepers(form: Form, session: WatchedRun, agent: int) -> Belief | None:
+    """Let an eavesdropper think about the same value where agents add their own noise."""
+    alone = replace(form, keepers="0")
+    if not session.history.mechanism.keepers or plan(alone).design is None:
+        return None
+    other = perform(alone, session.seed)
+    return believe(other, agent, "eavesdropper") if agent < other.agents else None
 
 
 @lru_cache(maxsize=4)
@@ -117,11 +133,6 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
             f"the studio plays sessions of one number per agent, got {question.components:,} components: "
             "set numbers per value to 1."
         )
-    if mechanism.keepers:
-        raise StateError(
-            "the studio plays sessions in which agents add their own noise, for under masks there is nothing "
-            "to see: let agents trust nobody."
-        )
     if mechanism.n > MOST_AGENTS:
         raise StateError(
             f"the studio plays sessions of up to {MOST_AGENTS:,} agents, got {mechanism.n:,}: "
@@ -131,7 +142,7 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
     rounds = min(rounds, 400)
     # The stream of `tacit simulate`: the same seed makes up the same values there.
     values = np.random.default_rng([seed, 0x7AC17]).uniform(*question.span, mechanism.n)
-    noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n)
+    noise = SimulatedNoise(seed).draw(mechanism.noise_law, rounds, mechanism.sources)
     history = mechanism.execute(values, noise)
     weights = accuracy.weights(mechanism)
     epsilons = [privacy.epsilon(mechanism.law, t) for t in range(rounds + 1)]
