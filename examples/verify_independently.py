@@ -133,17 +133,17 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         means = [((v << shift + 1) + len(used)) // (2 * len(used)) for v in found]
         return [max(-self.limit, min(self.limit, v)) for v in means]
 
-    def share(self, i: int, j: int) -> Fraction:
-        """How much agent i counts the message of j, up to a factor that is the same for all j."""
+    def share(self, i: int, j: int, there: set[int]) -> Fraction:
+        """How much agent i counts the message of j, up to a factor, where these messages are there."""
         if self.weights != "metropolis":
             return Fraction(1 if self.weights is None else self.counts.get((i, j), 0))
         if i != j:
             return Fraction(1, 1 + max(len(self.near[i]), len(self.near[j])))
-        return 1 - sum((self.share(i, k) for k in self.near[i]), Fraction(0))
+        return 1 - sum((self.share(i, k, there) for k in self.near[i] & there), Fraction(0))
 
     def mean(self, reports: list["Frame"], i: int = -1) -> list[int]:
         rows = [[x << r.exponent - self.state for x in r.numbers] for r in reports]
-        shares = [self.share(i, r.sender) for r in reports]
+        shares = [self.share(i, r.sender, {r.sender for r in reports}) for r in reports]
         shares = shares if any(shares) else [Fraction(1)] * len(rows)
         columns = [
             sum(map(Fraction.__mul__, shares, map(Fraction, column))) for column in zip(*rows, strict=True)

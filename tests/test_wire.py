@@ -1,11 +1,16 @@
 """The test vectors of the wire format are current, and a program that knows only the page passes them."""
 
 import importlib.util
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
+
+from tacit.graph import Graph
+from tacit.testing import known_session
 
 ROOT = Path(__file__).parents[1]
 
@@ -79,6 +84,21 @@ def test_a_law_that_the_page_does_not_have_is_refused(other, vectors):
     for unknown in (renamed, further):
         with pytest.raises(other.BAD):
             other.Session(msgspec.msgpack.encode(unknown))
+
+
+@pytest.mark.parametrize(
+    "weights", [None, "metropolis", ((0, 0, 3), (0, 1, 2), (0, 2, 1), (1, 0, 1), (2, 0, 5))]
+)
+def test_means_of_the_messages_that_came(other, weights):
+    """Whichever came, both programs count them the same."""
+    ours = known_session(graph=Graph.from_edges([(0, 1), (0, 2)]), rounds=1, weights=weights)
+    theirs = other.Session(ours.encode())
+    for i in range(3):
+        near = sorted((i, *ours.neighbours(i)))
+        for some in (s for k in range(1, 4) for s in itertools.combinations(near, k)):
+            said = [SimpleNamespace(sender=j, numbers=[3 + 7**j], exponent=ours.exponent(j, 0)) for j in some]
+            mean = ours.lattice.mean([(m.numbers[0], m.exponent) for m in said], ours.counts(i, some))
+            assert theirs.mean(said, i) == [mean]
 
 
 def test_scales(other, vectors):

@@ -4,12 +4,12 @@ The map of the package, from the ground up:
 
 - `tacit.errors`: every exception raised on purpose.
 - `tacit.graph`: who talks to whom.
-- `tacit.law`: what noise, when, and at what cost.
+- `tacit.law`: noise laws: the size of the noise in each round, and its loss.
 - `tacit.mechanism`: what the paper's mechanisms do; pure functions of (state, noise).
 - `tacit.history`: what happened in a run, as one value and one file.
-- `tacit.theory`: what is claimed and proved of them; closed forms, no sampling.
+- `tacit.theory`: their guarantees in closed form, without sampling.
 - `tacit.noise`: where randomness comes from.
-- `tacit.simulation`: what would happen.
+- `tacit.simulation`: simulated runs, with noise from a seed.
 - `tacit.audit`: what an adversary could learn, and testers that try to break the promise.
 - `tacit.protocol`: agent, coordinator and peer as machines without a network.
 - `tacit.runtime`: the only place with network, disk and clock. `tacit.testing`: its public test tools.

@@ -1,4 +1,4 @@
-"""Array types and the checks that every boundary of the package shares."""
+"""Array types, and checks of arrays that come from outside the package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PerAgent: TypeAlias = float | Sequence[float] | FloatArray
 
 
 def frozen(array: npt.NDArray[np.generic]) -> None:
-    """Make an array read-only, so that a frozen value stays what it was."""
+    """Make an array read-only, so that a frozen object cannot change."""
     array.setflags(write=False)
 
 
@@ -46,7 +46,7 @@ def as_states(values: npt.ArrayLike, n: int, what: str = "values") -> FloatArray
 
 
 def require_finite(values: FloatArray, what: str) -> None:
-    """Refuse NaN and infinities, naming the place and not the value."""
+    """Refuse NaN and infinities. The error names the index, never a value."""
     bad = ~np.isfinite(values)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -8,13 +8,13 @@
     │   ├── ParameterError      mixing, noise, decay or a probability is out of its range
     │   │   └── LawError        a noise law is not known, or does not define what was asked of it
     │   ├── StateError          values have a wrong shape or are not finite
-    │   ├── SessionOver         the session was over before; what it led to is no new result
+    │   ├── SessionOver         the session was already over; there is no new result
     │   ├── RecordTooLarge      what should be recorded would not fit in memory
     │   └── FileError           a file cannot be read, or is not what it should be
-    │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not speak
-    ├── Disputed                someone signed what cannot be true here, so the agent must not speak
+    │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not send
+    ├── Disputed                a signed message contradicts the ledger, so the agent must not send
     ├── CapExceeded             the owner's cap on the privacy loss does not allow it
-    └── Infeasible              the question is well posed but has no answer; says what has to give
+    └── Infeasible              no parameters meet the request; lists changes that would help
 
 A message says what must hold, what was given, and what to do. It never contains a private value.
 """
@@ -29,7 +29,7 @@ class TacitError(Exception):
 
 
 class InputError(TacitError, ValueError):
-    """What was given cannot be used as it is."""
+    """The input cannot be used."""
 
 
 class GraphError(InputError):
@@ -39,7 +39,7 @@ class GraphError(InputError):
 class ParameterError(InputError):
     """A parameter is outside the range in which the guarantee holds.
 
-    ``field`` is its name among the fields of `tacit.Question`, where it is one of them.
+    ``field`` is its name among the fields of `tacit.Question`, if it is one of them.
     """
 
     def __init__(self, message: str, field: str | None = None) -> None:
@@ -56,9 +56,9 @@ class StateError(InputError):
 
 
 class SessionOver(InputError):
-    """The session was over for this agent before it was asked to take part again.
+    """The agent had already finished this session when it was started again.
 
-    ``result`` is what came of it then (an `AgentResult`), or None if the ledger has forgotten that.
+    ``result`` is the result of that time (an `AgentResult`), or None if the ledger has forgotten it.
     """
 
     def __init__(self, message: str, result: Any = None) -> None:
@@ -67,7 +67,7 @@ class SessionOver(InputError):
 
 
 class RecordTooLarge(InputError):
-    """The record asked for would not fit in memory."""
+    """The requested record would not fit in memory."""
 
 
 class FileError(InputError):
@@ -75,22 +75,22 @@ class FileError(InputError):
 
 
 class LedgerError(FileError):
-    """A ledger cannot be trusted, or cannot be written: the agent must not speak."""
+    """A ledger cannot be trusted or written, so the agent must not send anything."""
 
 
 class Disputed(TacitError):
-    """Someone signed what cannot be true by this agent's own ledger: it says nothing more in the session."""
+    """A signed message contradicts this agent's ledger; the agent sends nothing more in the session."""
 
 
 class CapExceeded(TacitError):
-    """What was asked would lose more privacy than the owner allows; nothing was sent."""
+    """The request would exceed the owner's cap on the privacy loss; nothing was sent."""
 
 
 class Infeasible(TacitError):
     """No parameters meet the request.
 
-    ``alternatives`` are changes that would make it feasible: each maps one or several sides to new values,
-    to be changed together, the other sides kept as they are. ``gives`` has those of one side alone.
+    ``alternatives`` are changes that would make it feasible. Each maps one or several fields to new values,
+    to be changed together; the other fields stay. ``gives`` has the changes of a single field.
     """
 
     def __init__(

@@ -22,14 +22,14 @@ from tacit.errors import FileError
 
 PRIVATE, PUBLIC, CLOSED = 0o600, 0o644, 0o700
 LARGEST = 1 << 26
-"""Nothing that is read whole is longer than this many bytes, and no line."""
+"""Maximum size of a file that is read at once, and of a line, in bytes."""
 
 
 def private_directory(path: Path) -> Path:
     """Make a directory that only its owner can enter, or refuse one that others can."""
     try:
         path.mkdir(mode=CLOSED, parents=True)
-        path.chmod(CLOSED)  # the umask may have taken more away
+        path.chmod(CLOSED)  # the umask may have removed the owner's bits
         return path
     except FileExistsError:
         pass
@@ -54,10 +54,10 @@ def write_whole(
     force: bool = False,
     durable: bool = True,
 ) -> None:
-    """Write a file so that it is there whole or not at all, under every crash.
+    """Write a file atomically: after a crash it is complete or absent.
 
-    An existing file is refused unless `force`; two writers cannot both win. `durable` waits for the disk.
-    With `mode` None the umask decides who may read it.
+    An existing file is refused unless `force`; of two writers only one succeeds. `durable` waits for the
+    disk. With `mode` None the umask decides who may read it.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
@@ -74,7 +74,7 @@ def write_whole(
             if force:
                 os.replace(part, path)
             else:
-                os.link(part, path)  # unlike a rename it fails where there is something
+                os.link(part, path)  # unlike a rename, it fails if the file exists
         finally:
             with suppress(FileNotFoundError):
                 part.unlink()
@@ -91,9 +91,9 @@ def write_whole(
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Let the body write a file beside `path`, and put it in its place when it is whole.
+    """Let the body write a temporary file, and rename it to `path` when it is complete.
 
-    For libraries that write to a path themselves. The name keeps its suffix, which they go by.
+    For libraries that write to a path themselves. The name keeps its suffix, which they depend on.
     """
     part = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.part{path.suffix}")
     try:
@@ -106,9 +106,9 @@ def whole_file(path: Path) -> Iterator[Path]:
 def open_own(path: Path) -> int:
     """Open a public file of our own for appending, or make it; returns its descriptor.
 
-    Whoever can plant a link must not make us write to a key, a value or any other file of the owner's. So
-    links are not followed, and the file must be a plain one of this user with one name. Callers check that it
-    begins as they would begin it (`begins_as`).
+    An attacker who can create a link must not make us write to a key, a value or another file of the owner.
+    So links are not followed, and the file must be a regular file of this user with one name. Callers also
+    check its first bytes (`begins_as`).
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -132,7 +132,7 @@ def open_own(path: Path) -> int:
 
 
 def begins_as(descriptor: int, first: bytes) -> bool:
-    """Whether a file begins with these bytes; one that is empty or was cut short in them does, too."""
+    """Whether a file begins with these bytes, or is empty or cut short within them."""
     return first.startswith(os.pread(descriptor, len(first), 0))
 
 

@@ -1,8 +1,7 @@
 """Packages whose public names load their module when first used.
 
-``import tacit`` and ``tacit --help`` stay light that way, and a user pays only for what is used. A public
-name never is the name of a module beside it (`tests/test_structure.py`): importing that module would put it
-in the name's place.
+This keeps ``import tacit`` and ``tacit --help`` fast. A public name must differ from the names of the
+package's modules (`tests/test_structure.py`): importing such a module would replace the public name.
 """
 
 from __future__ import annotations

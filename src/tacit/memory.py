@@ -1,4 +1,4 @@
-"""How much memory there is, so that what cannot fit is refused before it is tried."""
+"""How much memory there is, so that a request that cannot fit is refused early."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def machine_memory() -> int:
-    """Return how many bytes of memory the machine has, 16 GiB where it does not say."""
+    """Return how many bytes of memory the machine has; 16 GiB if that is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -15,11 +15,11 @@ def machine_memory() -> int:
 
 
 def available_memory() -> int:
-    """Bytes that can be had without swapping, within the limits of a container."""
+    """Bytes that can be allocated without swapping, within the limits of a container."""
     try:
         page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, OSError, ValueError):
-        return 1 << 62  # not known on this system: let it try
+        return 1 << 62  # unknown on this system: allow everything
     candidates = [_reclaimable() or page * pages]
     group = "/sys/fs/cgroup/memory"
     limit, used = _number(f"{group}.max", ""), _number(f"{group}.current", "")
@@ -30,7 +30,7 @@ def available_memory() -> int:
 
 
 def _reclaimable() -> int | None:
-    """Linux's own estimate, which counts file caches that it would give back."""
+    """Linux's own estimate, which includes file caches that it can drop."""
     kibibytes = _number("/proc/meminfo", "MemAvailable:")
     return None if kibibytes is None else 1024 * kibibytes
 

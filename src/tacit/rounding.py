@@ -23,9 +23,9 @@ def extended(value: npt.ArrayLike) -> Extended:
 
 
 def round_up(value: Extended, relative_error: npt.ArrayLike = 8 * ULP) -> FloatArray:
-    """Return the smallest float64 that is surely at least the true value.
+    """Return a float64 that is at least the true value.
 
-    `value` is non-negative and at most `relative_error` below or above the truth.
+    `value` is non-negative and within `relative_error` of the true value.
     """
     bound = value * (1 + extended(relative_error))
     result = np.asarray(bound, dtype=np.float64)
@@ -38,9 +38,9 @@ def fraction_up(value: Fraction) -> float:
 
 
 def ratio_up(over: int, under: int) -> float:
-    """Return the smallest float at least as large as a quotient of whole numbers; inf beyond all floats.
+    """Return the smallest float at least as large as a quotient of whole numbers; inf on overflow.
 
-    The quotient is not reduced: for numbers of many thousand digits that would take longest.
+    The quotient is not reduced: with many thousand digits that would be the slowest part.
     """
     try:
         result = over / under  # rounded to nearest, for whole numbers of any size
@@ -60,7 +60,7 @@ def product_up(*factors: float) -> float:
 
 
 def shown_up(value: float, digits: int = 6) -> str:
-    """Write a number for people with so many significant digits, rounded up."""
+    """Write a number for people with this many significant digits, rounded up."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     exact = Decimal(repr(float(value)))  # the decimal that reads back as this float: 0.14, not 0.140001

@@ -108,7 +108,7 @@ def test_a_radius_that_says_little_is_warned_about(answer, run):
     told = answer("session", "new", *ASKED, "--rounds", 10)
     assert told["radius"] > 25
     (warning,) = [note for note in told["notes"] if note.startswith("WARNING")]
-    assert "the result says nothing" in warning
+    assert "the result is useless" in warning
     assert "WARNING" in run("session", "check", "session.toml").output
     told = answer("session", "new", *ASKED, "--adjacency", 5, "--force")
     (warning,) = [note for note in told["notes"] if note.startswith("WARNING")]

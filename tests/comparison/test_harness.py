@@ -121,7 +121,7 @@ def test_only_what_is_differentially_private_has_an_epsilon(found):
     assert "at worst" in found.row("gossip").privacy
     assert "1 edge apart" in found.notes()[-2]
     assert found.row("keepers").guarantee.kind == "one honest keeper"
-    assert "If all keepers pool what they have" in found.notes()[-1]
+    assert "If all keepers collude" in found.notes()[-1]
 
 
 def test_one_shot_noise_is_the_most_accurate_of_the_pure_and_the_note_says_by_how_much(found):

@@ -140,7 +140,7 @@ def test_a_matrix_is_taken_as_it_is():
         ([[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0.5, 0.6]], "row 2 adds up to 1.1"),
         ([[0.5, 0.5, 0], [-0.5, 1, 0.5], [0, 0.5, 0.5]], "not be negative.*-0.5 in row 1"),
         ([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]], "must reach every other agent"),
-        ([[0.5, 0.25, 0.25], [0.5, 0, 0.5], [0, 0.5, 0.5]], "row 0 counts 2, who is no neighbour"),
+        ([[0.5, 0.25, 0.25], [0.5, 0, 0.5], [0, 0.5, 0.5]], "row 0 has one for 2, who is no neighbour"),
         ([[1, 0], [0, 1]], "matrix of 3 × 3"),
         ([[np.nan, 0.5, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]], "be finite"),
     ],

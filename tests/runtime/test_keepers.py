@@ -231,7 +231,7 @@ def test_what_is_lost_is_said(about):
     assert "north, south" in note
     assert "no protection at all" in note
     alone = replace(about, keepers=about.keepers[:1], mask_bytes=None)
-    assert any("With one keeper alone" in note for note in explain(alone).notes)
+    assert any("A single keeper can" in note for note in explain(alone).notes)
     assert explain(about).as_dict()["keeper_keys"].keys() == {"north", "south"}
 
 

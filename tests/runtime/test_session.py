@@ -503,14 +503,14 @@ def test_what_cannot_be_had_says_what_has_to_give():
     asked = {"low": 0.0, "high": 1.0, "mixing": 0.8}
     for one_shot in (False, True):
         for more in ({"radius": 0.01}, {"rounds": 2}):
-            with pytest.raises(Infeasible, match="would do") as error:
+            with pytest.raises(Infeasible, match="would work") as error:
                 draft("s", roster(3), **asked, **more, loss=1.0, law="one-shot" if one_shot else None)
             for way in set(error.value.gives) & {"radius", "rounds", "epsilon", "tolerance"}:
                 terms = asked | more | {"loss": 1.0} | {way: error.value.gives[way]}
                 if way == "epsilon":
                     del terms["loss"]
                 draft("s", roster(3), **terms, law="one-shot" if one_shot else None)
-        with pytest.raises(Infeasible, match="a radius of 0 cannot be had"):
+        with pytest.raises(Infeasible, match="a radius of 0 is impossible"):
             draft("s", roster(3), **asked, loss=1.0, radius=0.0, law="one-shot" if one_shot else None)
 
 
@@ -552,7 +552,7 @@ def test_notes_say_what_an_owner_may_not_expect():
     whole = explain(session(noise=1000.0, quorum=4, lattice=Lattice(0.0, 50.0, -90)))
     gives_away, says_nothing = whole.notes
     assert gives_away.startswith("Whatever its value is, an agent gives away at most ")
-    assert "so the result says nothing" in says_nothing
+    assert "so the result is useless" in says_nothing
     assert any("3 of 4 messages" in note for note in explain(session(quorum=3)).notes)
 
 

@@ -125,7 +125,7 @@ def test_what_cannot_be_had_says_what_has_to_give(visit):
     page.get_by_text("Is all of this possible?").click()
     page.get_by_role("textbox", name="mean within ±").fill("1")
     see(page, "Out of reach")
-    see(page, "Any one of these would do")
+    see(page, "Any one of these would work")
     page.get_by_role("button", name=re.compile("^agents ")).click()
     see(page, "Possible")
 

@@ -102,7 +102,7 @@ async def test_every_side_can_be_asked_for(user, label, says):
 
 async def test_what_has_to_give_can_be_given_with_a_click(user):
     await user.open("/?find=all&budget=0.1&radius=1")
-    await see(user, "Any one of these would do")
+    await see(user, "Any one of these would work")
     words = next(one.text for one in user.find(kind=ui.button).elements if one.text.startswith("agents "))
     user.find(kind=ui.button, content=words).click()
     await see(user, "Possible")

@@ -263,7 +263,7 @@ def test_one_number_per_value_is_not_called_a_component():
 
 def test_a_wide_radius_is_warned_about():
     assert plan(METERS).warning == ""
-    assert "the result says nothing" in plan(Form(find="accuracy", agents="3")).warning
+    assert "the result is useless" in plan(Form(find="accuracy", agents="3")).warning
 
 
 def test_the_hint_has_the_scale_of_the_page_about_privacy():

@@ -84,7 +84,7 @@ def test_what_has_to_give_is_enough_when_given(question):
     with pytest.raises(Infeasible) as caught:
         design(**question)
     assert caught.value.gives
-    assert "would do" in str(caught.value)
+    assert "would work" in str(caught.value)
     for changes in caught.value.alternatives:
         answer = design(**question | changes)
         assert answer.promise.radius <= (question | changes).get("radius", math.inf)
@@ -188,7 +188,7 @@ def test_the_smoothest_motion_is_no_assumption_about_more_mixing():
 
 
 def test_one_shot_noise_is_named_where_it_would_do():
-    with pytest.raises(Infeasible, match="So would one-shot noise, with radius"):
+    with pytest.raises(Infeasible, match="One-shot noise would also work, with radius"):
         design(agents=500, epsilon=0.15, radius=1.0, mixing=0.3)
 
 

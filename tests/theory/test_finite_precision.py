@@ -72,5 +72,5 @@ def test_bad_requests_are_refused(options, sentence):
 
 
 def test_only_one_agent_at_a_time():
-    with pytest.raises(ParameterError, match="one agent's own"):
+    with pytest.raises(ParameterError, match="for one agent"):
         lattice_loss(Fading([0.8, 0.8], 10, 0.6), 10)

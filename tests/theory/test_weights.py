@@ -9,7 +9,8 @@ import pytest
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
 from tacit.mechanism.topology import GivenWeights
-from tacit.theory import accuracy, agreement, convergence, moments
+from tacit.testing import known_session
+from tacit.theory import accuracy, agreement, convergence, influence, moments
 from tacit.theory.endings import ending
 from tacit.theory.influence import everyone
 from tacit.theory.optimum import best_fading
@@ -158,5 +159,32 @@ def test_what_is_about_the_papers_means_is_refused_for_other_weights():
     with pytest.raises(ParameterError, match="Assumption 1 is about means over closed"):
         convergence.assumption(mechanism)
     directed = Distributed(Fading(0.7, 1.0, 0.9), KARATE, lopsided(KARATE))
-    with pytest.raises(ParameterError, match="count both ways alike"):
+    with pytest.raises(ParameterError, match="reversible weights"):
         convergence.spectrum(directed)
+
+
+@pytest.mark.parametrize("name", ["karate", "ring:9", "star:7"])
+def test_metropolis_keeps_the_true_average_where_agents_miss_each_other(name):
+    """An agent that is down for a round, or a cut edge, does not move the target; one lost message does."""
+    graph, rng = Graph.from_name(name), np.random.default_rng(3)
+    mechanism = Distributed(Fading(0.7, 1.0, 0.9), graph, "metropolis")
+    every = influence.closed_pairs(mechanism)
+    rounds = []
+    for _ in range(12):
+        cut = {frozenset(edge) for edge in graph.edges().tolist() if rng.random() < 0.2}
+        rounds.append(np.array([pair for pair in every.tolist() if frozenset(pair) not in cut]))
+    kept = influence.graph(mechanism, rounds).average().weights
+    np.testing.assert_allclose(kept, 1 / graph.n, rtol=1e-12)
+    lost = every[(every[:, 0] != 0) | (every[:, 1] != graph.neighbours(0)[0])]
+    moved = influence.graph(mechanism, [lost, every]).average().weights
+    assert np.abs(moved - 1 / graph.n).max() > 1e-3
+    by_peers = influence.graph(Distributed(Fading(0.7, 1.0, 0.9), graph), rounds).average()
+    assert by_peers.bias > 1e-3
+
+
+def test_a_peer_keeps_the_weight_of_a_missing_message_unless_its_own_is_missing():
+    session = known_session(graph="star:4", weights="metropolis")
+    row = dict(zip((0, 1, 2, 3), session.counts(0, (0, 1, 2, 3)), strict=True))
+    assert sum(session.counts(0, (0, 2))) == sum(row.values())
+    assert session.counts(0, (0, 2)) == [row[0] + row[1] + row[3], row[2]]
+    assert session.counts(0, (1, 2)) == [row[1], row[2]]

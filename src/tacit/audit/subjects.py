@@ -19,7 +19,8 @@ from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
 from tacit.audit.portable import laplace
 from tacit.errors import ParameterError
 from tacit.history import History
-from tacit.mechanism import Mechanism
+from tacit.mechanism import Distributed, Mechanism
+from tacit.mechanism.topology import ClosedNeighbourhood
 from tacit.theory.finite_precision import message_step
 
 Unit: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
@@ -200,12 +201,19 @@ class Simulated:
 
     def _feedback(self, x: FloatArray, here: npt.NDArray[np.bool_]) -> FloatArray:
         """Return the mean over those who spoke; (runs, …) from a server, (runs, n, …) on a graph."""
-        by_agent = np.swapaxes(x, 0, 1)
-        share = self.mechanism.aggregate(here.astype(np.float64))
-        mean = self.mechanism.aggregate(by_agent) / per_agent_columns(
-            share, by_agent.ndim if share.ndim else 0
-        )
-        return mean if share.ndim == 0 else np.swapaxes(mean, 0, 1)
+        by_agent, spoke = np.swapaxes(x, 0, 1), here.astype(np.float64)
+        if not isinstance(self.mechanism, Distributed):
+            return np.asarray(self.mechanism.aggregate(by_agent) / self.mechanism.aggregate(spoke))
+        rows = self.mechanism.topology
+        share, total = rows.aggregate(spoke), rows.aggregate(by_agent)
+        if rows.keeps_missing:  # as a session's peers do it
+            kept = np.where(here, 1 - share, 0.0)
+            share, total = share + kept, total + per_agent_columns(kept, by_agent.ndim) * by_agent
+        if not share.all():  # those who came count 0: then they count the same
+            plain, nothing = ClosedNeighbourhood(rows.graph), share == 0
+            share = np.where(nothing, plain.aggregate(spoke), share)
+            total[nothing] = plain.aggregate(by_agent)[nothing]
+        return np.asarray(np.swapaxes(total / per_agent_columns(share, by_agent.ndim), 0, 1))
 
     def _update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
         declared = np.asarray(self.mechanism.law.sigma)

@@ -8,6 +8,7 @@ import click
 
 from tacit.cli import figure_sessions, options
 from tacit.cli.drawing import Drawing, delivered
+from tacit.cli.series_design import Span, delta_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,3 +165,43 @@ def smoothness(*, agents: tuple[int, ...], failure_probability: float) -> Drawin
         return draw_smoothness(numbers)
 
     return Drawing({"agents": agents, "failure_probability": failure_probability}, numbers.table(), draw)
+
+
+@command.command(epilog="\b\nExample:\n  tacit figure series --keepers 2 --table\n")
+@click.option("--agents", type=options.Whole(), default=1000, show_default=True, help="Number of agents (N).")
+@click.option(
+    "--range", "span", type=Span(), default="0:10", show_default=True, help="The range of readings."
+)
+@click.option(
+    "--hides", default="step:2", show_default=True, metavar="reading|window:K|step:D", help="What is hidden."
+)
+@click.option("--keepers", type=options.Whole(0), default=1, show_default=True, help="How many add noise.")
+@click.option("--loss", type=options.NUMBER, default=1.0, show_default=True, help="For the whole series.")
+@delta_option
+@click.option("--slots", type=options.WHOLES, help="Numbers of means.  [default: from 1 to 100,000]")
+@delivered
+def series(
+    *,
+    agents: int,
+    span: tuple[float, float],
+    hides: str,
+    keepers: int,
+    loss: float,
+    delta: float,
+    slots: tuple[int, ...] | None,
+) -> Drawing:
+    """The error of each mean of a series over its length, for each mechanism."""
+    from tacit.plots import curves
+
+    numbers = curves.series_curves(
+        slots or curves.SLOTS, hides, agents=agents, low=span[0], high=span[1], keepers=keepers, loss=loss,
+        delta=delta,
+    )  # fmt: skip
+
+    def draw() -> Figure:
+        from tacit.plots.series import draw_series
+
+        return draw_series(numbers)
+
+    facts = {"agents": agents, "hides": hides, "keepers": keepers, "loss": loss, "delta": delta}
+    return Drawing(facts, numbers.table(), draw)

@@ -14,8 +14,19 @@ if TYPE_CHECKING:
     from tacit.comparison.comparison import Comparison, MethodResult
     from tacit.comparison.harness import METHODS, compare
     from tacit.comparison.method import Guarantee, Method
+    from tacit.comparison.series import SeriesComparison, compare_series
 
-__all__ = ["METHODS", "Case", "Comparison", "Guarantee", "Method", "MethodResult", "compare"]
+__all__ = [
+    "METHODS",
+    "Case",
+    "Comparison",
+    "Guarantee",
+    "Method",
+    "MethodResult",
+    "SeriesComparison",
+    "compare",
+    "compare_series",
+]
 
 __getattr__, __dir__ = exports(
     __name__,
@@ -24,5 +35,6 @@ __getattr__, __dir__ = exports(
         "comparison": ("Comparison", "MethodResult"),
         "harness": ("METHODS", "compare"),
         "method": ("Guarantee", "Method"),
+        "series": ("SeriesComparison", "compare_series"),
     },
 )

@@ -1,6 +1,6 @@
-"""Noise laws: what noise, when, and at what cost. One law, one final class, one file.
+"""Noise laws: how large the noise of each round is, and its loss. One law, one final class, one file.
 
-- `base`: what a law is, and what follows for every law.
+- `base`: what a law must define, and what is computed from it for every law.
 - `fading`, `one_shot`, `constant`: the laws. `geometric` is what two of them share.
 - `registry`: the laws that files and the command line know by name; one row each.
 

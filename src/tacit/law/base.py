@@ -1,10 +1,10 @@
-"""What a noise law is: how large the Laplace noise of each update is, and what follows from it.
+"""The base class of noise laws: the scale of the Laplace noise of each update, and what follows from it.
 
-A law says in `scale` how large the noise of update u is. For a finite number of rounds everything else
-follows from that, because the draws are independent and an agent's state forgets its start by 1 − σ per
-update: the base class works it out for every law, the slow way. A law overrides what it knows in closed
-form. Statements about an endless run do not follow from single scales. They have no default: where a law
-does not define one, it is refused with a `LawError` that names the method.
+A law must define `scale`, the size of the noise of update u. For a finite number of rounds everything else
+follows, because the draws are independent and the influence of an agent's value shrinks by 1 − σ per update.
+The base class computes it for every law, slowly; a law overrides what it knows in closed form. Statements
+about an endless run do not follow from single scales, so they have no default: asking a law that does not
+define one raises a `LawError` that names the method.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from tacit.errors import LawError, ParameterError, RecordTooLarge
 from tacit.rounding import ULP, extended, round_up
 
 WORDS = {"sigma": "mixing", "c": "noise", "q": "decay"}
-"""What the letters of a law are called in files, in JSON and on the command line."""
+"""Names of a law's parameters in files, in JSON and on the command line, by letter."""
 
 _MOST_TERMS = 20_000_000
 _FLOAT_ERROR = 2.0**-48  # a scale in float64 may be off by some units in the last place
-_NEARLY_FLAT = 1e-9  # an envelope over T rounds falls by this little, so that it is hardly wider than need be
+_NEARLY_FLAT = (
+    1e-9  # how much an envelope falls over T rounds: little, so that it is hardly wider than needed
+)
 
 
 class Terms(NamedTuple):
     """Independent Laplace terms: of group g, scale_g·ratio_g^t for each t < rounds (None: endless).
 
-    `group` says of which class of agents a term is; there are `repeat` of it for each agent in the class.
+    `group` is the class of agents that a term belongs to; each agent of the class has `repeat` of them.
     """
 
     scale: FloatArray
@@ -45,7 +47,7 @@ class Terms(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """c·q^u, which is at least the scale of every update asked about; one number or one per agent."""
+    """c·q^u, an upper bound on the scales of the updates; one number or one per agent."""
 
     c: PerAgent
     q: PerAgent
@@ -78,7 +80,7 @@ def _letters(law: type[Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Law(ABC):
-    """A noise law: independent Laplace noise whose scale depends on the number of the update alone.
+    """A noise law: independent Laplace noise whose scale depends only on the number of the update.
 
     Parameters
     ----------
@@ -93,12 +95,12 @@ class Law(ABC):
     name : str
         In files and on the command line.
     shadowed : bool
-        Noise is drawn once: every later message continues from what was said, without noise. Otherwise
-        every message starts from the state and has fresh noise.
+        Noise is drawn once: later messages follow from earlier public ones, without noise. Otherwise every
+        message is the state with fresh noise.
     below_one : frozenset of str
         Parameters that must be below 1.
     by_mixing : bool
-        Whether `scale` depends on the mixing. If not, agents that differ in nothing else count as equal.
+        Whether `scale` depends on the mixing. If not, agents that differ only in mixing count as equal.
     meanings : mapping
         What the parameters after noise mean, for people.
     """
@@ -137,7 +139,7 @@ class Law(ABC):
         return all(np.array_equal(mine, other.values()[name]) for name, mine in self.values().items())
 
     def __hash__(self) -> int:
-        own = self.values().values()  # of an agent on a lattice this is asked for with every message
+        own = self.values().values()  # hot path: an agent on a lattice calls this for every message
         return hash((type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)))
 
     # ---- what a law must define ---------------------------------------------------------------------
@@ -146,9 +148,9 @@ class Law(ABC):
     def scale(self, u: Any) -> Any:
         """Laplace scale of update u.
 
-        `u` is a float64 number or array; the last axis of what is returned is that of the agents, where
-        parameters are one per agent. Must be c for u = 0, positive, and made of sums, products, quotients and
-        square roots, so that it is the same on every machine (or define `upper_scale`).
+        `u` is a float64 number or array. With one parameter per agent, the last axis of the result is the
+        agents'. The result must be c for u = 0, positive, and computed from sums, products, quotients and
+        square roots only, so that it is the same on every machine (or define `upper_scale`).
         """
 
     # ---- parameters ---------------------------------------------------------------------------------
@@ -160,7 +162,7 @@ class Law(ABC):
 
     @classmethod
     def words(cls) -> tuple[str, ...]:
-        """What the parameters are called in files and on the command line."""
+        """Names of the parameters in files and on the command line."""
         return tuple(WORDS.get(name, name) for name in cls.letters())
 
     @classmethod
@@ -183,7 +185,7 @@ class Law(ABC):
 
     @property
     def agents(self) -> int | None:
-        """How many agents the per-agent values are for; None when all share one value."""
+        """Number of agents, if parameters are one per agent; None if all agents share one value."""
         sizes = {value.size for value in self.values().values() if isinstance(value, np.ndarray)}
         if len(sizes) > 1:
             raise ParameterError(
@@ -192,7 +194,7 @@ class Law(ABC):
         return sizes.pop() if sizes else None
 
     def for_agents(self, n: int) -> Self:
-        """Check that these parameters can serve `n` agents, and return them."""
+        """Check that these parameters fit `n` agents, and return them."""
         if self.agents not in (None, n):
             raise ParameterError(
                 f"per-agent mixing, noise and decay must have one value for each of the {n} agents, "
@@ -201,14 +203,14 @@ class Law(ABC):
         return self
 
     def of_agents(self, index: npt.NDArray[np.integer[Any]] | list[int] | slice) -> Self:
-        """Return the law of some agents, in this order; what all share stays one number."""
+        """Return the law of some agents, in this order; shared parameters stay one number."""
         own = {k: v[index] if isinstance(v, np.ndarray) else v for k, v in self.values().items()}
         return type(self)(**own)
 
     def of_agent(self, i: int) -> Self:
         """Return the law of one agent: single numbers."""
         own = {k: float(v[i]) if isinstance(v, np.ndarray) else float(v) for k, v in self.values().items()}
-        # They were checked when this law was made; a session has up to 100,000 agents.
+        # Skip the checks, which were made for the whole law: a session has up to 100,000 agents.
         one = object.__new__(type(self))
         one.__dict__.update(own)
         return one
@@ -222,8 +224,8 @@ class Law(ABC):
 
     @classmethod
     def undefined(cls, method: str, what: str) -> LawError:
-        """Return the error for what this law does not define."""
-        return LawError(f"{what} cannot be told: the law {cls.name!r} does not define {method}.")
+        """Return the error for a method that this law does not define."""
+        return LawError(f"{what} is unknown: the law {cls.name!r} does not define {method}.")
 
     # ---- scales -------------------------------------------------------------------------------------
 
@@ -248,13 +250,13 @@ class Law(ABC):
             t += 1
 
     def faded(self, t: FloatArray) -> FloatArray:
-        """Scale of update t, over that of update 0."""
+        """Scale of update t, divided by that of update 0."""
         return np.asarray(self.scale(t) / self.c)
 
     def upper_scale(self, u: int) -> float:
-        """Return a float64 at least the scale of update u, of one agent: what a lattice draws with.
+        """Return a float64 that is at least the scale of update u, of one agent; lattices draw with it.
 
-        Must be the same on every machine. Rounded up, so that the noise is never below the law's.
+        Must be the same on every machine. Rounded up, so that the noise is never smaller than the law's.
         """
         return math.nextafter(float(self.scale(np.float64(u))), math.inf) if u else float(self.c)
 
@@ -264,15 +266,15 @@ class Law(ABC):
         return np.array([self.upper_scale(u) if self.draws(u) else 0.0 for u in range(last + 1)])[update]
 
     def draws(self, u: int) -> bool:
-        """Whether message u carries noise of its own."""
+        """Whether fresh noise is drawn for message u."""
         return u == 0 or not self.shadowed
 
     def least_scale(self, rounds: int) -> float:
-        """Return the least `upper_scale` of a draw within so many rounds, of one agent."""
+        """Return the least `upper_scale` of a draw within `rounds` rounds, of one agent."""
         return min(self.upper_scale(u) for u in range(max(rounds, 1)) if self.draws(u))
 
     def largest_scale(self, rounds: int) -> float:
-        """Return the largest `upper_scale` within so many rounds, of one agent."""
+        """Return the largest `upper_scale` within `rounds` rounds, of one agent."""
         return max(self.upper_scale(u) for u in range(max(rounds, 1)) if self.draws(u))
 
     # ---- privacy ------------------------------------------------------------------------------------
@@ -293,7 +295,7 @@ class Law(ABC):
         return round_up(total, _FLOAT_ERROR + ULP * (4 * rounds + 16))
 
     def _draws_within(self, rounds: int) -> int:
-        """How many messages of so many rounds have noise of their own; the rest is public already."""
+        """How many messages of `rounds` rounds have fresh noise; the others follow from them."""
         return min(rounds, 1) if self.shadowed else rounds
 
     def costs(self, rounds: int, distance: float) -> FloatArray:
@@ -302,9 +304,9 @@ class Law(ABC):
         return np.asarray(distance * (1 - self.sigma) ** u / self.scales(u.size))
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
-        """Yield what each message of one agent costs, rounded up; for an endless run, then the rest as one.
+        """Yield the loss of each message of one agent, rounded up; of an endless run, then that of the rest.
 
-        The rest must be below one part in `share` of the whole.
+        The loss of the rest must be below 1/`share` of the total.
         """
         if rounds is None:
             raise self.undefined("loss_parts for an endless run", "the loss of an endless run")
@@ -331,7 +333,7 @@ class Law(ABC):
         return Terms(scale, np.zeros_like(scale), group, 1)
 
     def significant_rounds(self, rounds: int | None) -> int:
-        """Return how many of the rounds matter in double precision, for sampling what comes of them."""
+        """Return how many rounds matter in double precision; samplers of the outcome skip the rest."""
         if rounds is None:
             raise self.undefined("significant_rounds for an endless run", "what an endless run leads to")
         return rounds
@@ -340,7 +342,7 @@ class Law(ABC):
 
     @property
     def ratio(self) -> PerAgent | None:
-        """q, where the scale of update u is c·q^u; None where it is not."""
+        """q, if the scale of update u is c·q^u; otherwise None."""
         return None
 
     def envelope(self, rounds: int | None) -> Envelope:
@@ -355,12 +357,12 @@ class Law(ABC):
 
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
-        """Return the law's noise of least variance that costs no more than ε."""
+        """Return this law with the least variance among those with a loss of at most ε."""
         raise cls.undefined("best", "the best noise for an epsilon")
 
     def rounded(self, up: Callable[..., float]) -> Self:
-        """Return the law with single numbers rounded up to digits that can be typed in.
+        """Return the law with its numbers rounded up to a few digits, so that they can be typed.
 
-        ``up(value)`` rounds; ``up(value, distance)`` keeps the digits of a distance from 1, too.
+        ``up(value)`` rounds; ``up(value, distance)`` also keeps the digits of a distance from 1.
         """
         return self if isinstance(self.c, np.ndarray) else replace(self, c=up(self.c))

@@ -1,4 +1,4 @@
-"""Constant noise: as large in the last round as in the first, as streaming counters have it."""
+"""Constant noise: as large in the last round as in the first, as in streaming counters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _STEP = 1 + 4 * float(np.finfo(np.float64).eps)
 class Constant(Law):
     """Fresh noise every round, Lap(c), which does not fade.
 
-    States forget, so round t costs (1−σ)^t/c and not 1/c: ε_T = (1 − (1−σ)^T)/(σc), and 1/(σc) for an
-    endless run. The average takes in the noise of every round alike, so its variance grows with the
-    number of rounds: an endless run has no radius, and agents never come to agree on a graph.
+    The influence of a value shrinks, so round t costs (1−σ)^t/c and not 1/c: ε_T = (1 − (1−σ)^T)/(σc), and
+    1/(σc) for an endless run. Every round adds the same noise to the average, so its variance grows with
+    the number of rounds: an endless run has no radius, and agents on a graph never agree.
 
     Examples
     --------
@@ -79,14 +79,14 @@ class Constant(Law):
         """Hardly more than c over finitely many rounds."""
         if rounds is None:
             raise LawError(
-                "constant noise never lets agents agree where it moves them apart: it is as large in every "
+                "agents never agree with constant noise on a graph: it moves them apart as much in every "
                 "round. Give a number of rounds, or take fading noise."
             )
         return super().envelope(rounds)
 
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
-        """Return the least constant noise that costs no more than ε."""
+        """Return the least constant noise with a loss of at most ε."""
         mixing = np.asarray(checked(sigma, "mixing (sigma)", below_one=True))
         spent = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-mixing))
         c = spent / (mixing * epsilon)

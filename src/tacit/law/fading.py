@@ -21,14 +21,14 @@ _STEP = 1 + 4 * float(np.finfo(np.float64).eps)
 @final
 @dataclass(frozen=True, eq=False)
 class Fading(Law):
-    """Fresh noise every round, Lap(c·q^t), as the paper has it.
+    """Fresh noise every round, Lap(c·q^t), as in the paper.
 
     Parameters
     ----------
     sigma, c
         See `Law`.
     q : float or one per agent
-        Decay, in (0, 1). An endless run is private only where q > 1 − σ (Lemma 1).
+        Decay, in (0, 1). An endless run is private only if q > 1 − σ (Lemma 1).
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Fading(Law):
     def round_scales(self) -> Iterator[FloatArray]:
         """c·q^t; a running product where q is one per agent.
 
-        A million powers would take as long as the round itself.
+        A million calls of `pow` would take as long as the round itself.
         """
         if not isinstance(self.q, np.ndarray):
             yield from super().round_scales()
@@ -109,7 +109,7 @@ class Fading(Law):
         return Terms(closed * self.c / total, q, np.arange(closed.size), rounds)
 
     def significant_rounds(self, rounds: int | None) -> int:
-        """After how many rounds the rest is below double precision."""
+        """The number of rounds after which the rest is below double precision."""
         # The variance of V given the Gamma draws is S = Σ_g w_g Σ_t q_g^2t G_{g,t}. Let R be its part
         # from round T ≥ 2 on: V without it is off by a factor √(1 − R/S) ≥ 1 − R/S. R is independent
         # of rounds 0 and 1, which alone hold S ≥ Σ_g w_g q_g² X_g with X_g ~ Gamma(2m_g) and
@@ -132,8 +132,8 @@ class Fading(Law):
 
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
-        """Return the best fading noise that costs no more than ε, rounding included."""
-        # refuses mixing out of its range before logarithms meet it
+        """Return the best fading noise with a loss of at most ε, including rounding."""
+        # refuse mixing out of range before its logarithm is taken
         sigma = checked(sigma, "mixing (sigma)", below_one=True)
         c, q = best_noise(sigma, epsilon, rounds), best_decay(sigma)
         law = cls(sigma, c, q)
@@ -143,19 +143,19 @@ class Fading(Law):
         return law
 
     def rounded(self, up: Callable[..., float]) -> Self:
-        """Round c and q up; of a decay near 1, keep the digits of its distance from 1."""
+        """Round c and q up; for a decay near 1, keep the digits of its distance from 1."""
         if isinstance(self.c, np.ndarray) or isinstance(self.q, np.ndarray):
             return self
         return replace(self, c=up(self.c), q=up(self.q, 1 - self.q))
 
 
 def best_decay(sigma: PerAgent) -> float | FloatArray:
-    """q* = (1 − σ)^{1/3}, whatever ε and the number of rounds."""
+    """q* = (1 − σ)^{1/3}, for every ε and number of rounds."""
     return _plain(np.exp(np.log1p(-np.asarray(sigma, dtype=np.float64)) / 3))
 
 
 def best_noise(sigma: PerAgent, epsilon: float, rounds: int | None = None) -> float | FloatArray:
-    """c* = 1/(ε(1 − (1−σ)^{2/3})); times 1 − (1−σ)^{2T/3} when only T rounds are run."""
+    """c* = 1/(ε(1 − (1−σ)^{2/3})); times 1 − (1−σ)^{2T/3} if only T rounds are run."""
     log_ratio = 2 / 3 * np.log1p(-np.asarray(sigma, dtype=np.float64))
     spent = 1.0 if rounds is None else -np.expm1(rounds * log_ratio)
     return _plain(spent / (epsilon * -np.expm1(log_ratio)))

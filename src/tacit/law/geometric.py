@@ -36,13 +36,13 @@ def by_kinds(
     exact: Callable[[list[float]], float],
     rounded: Callable[[], FloatArray],
 ) -> FloatArray:
-    """Return ε per agent: exact for each kind of agents where these are few, rounded up otherwise."""
+    """Return ε per agent: exact if there are few kinds of agents, otherwise rounded up."""
     each = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in law))
     if each[0].size <= _EXACT_AGENTS and (rounds or 0) <= _EXACT_ROUNDS:
         rows = np.column_stack([np.atleast_1d(value) for value in each])
         kinds, kind_of = np.unique(rows, axis=0, return_inverse=True)
         if len(kinds) <= _EXACT_KINDS:
-            # Exact fractions, rounded up once: what is exactly 1 stays 1.
+            # Exact fractions, rounded up once: an ε of exactly 1 stays 1.
             found = np.array([exact(kind) for kind in kinds.tolist()])
             return np.asarray(found[kind_of.reshape(-1)].reshape(each[0].shape))
     return rounded()
@@ -65,11 +65,11 @@ def _exact_epsilon(kind: list[float], rounds: int | None) -> float:
 
 
 def _rounded_epsilons(mixing: PerAgent, noise: PerAgent, decay: PerAgent, rounds: int | None) -> FloatArray:
-    """ε per agent in extended precision, with the rounding errors counted in."""
+    """ε per agent in extended precision, with an allowance for rounding errors."""
     sigma, c, q = extended(mixing), extended(noise), extended(decay)
     gap = (q - 1) + sigma  # q − (1 − σ)
     if rounds is None:
-        # Lemma 1 (lem:pri); the subtraction above may have lost ULP, absolutely
+        # Lemma 1 (lem:pri); the subtraction above has an absolute error of up to ULP
         return round_up(q / (c * gap), ULP * (8 + 2 / gap))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # Σ_{t<T} ρ^t with ρ = 1 − gap/q, without cancellation near ρ = 1
@@ -82,9 +82,9 @@ def _rounded_epsilons(mixing: PerAgent, noise: PerAgent, decay: PerAgent, rounds
 def loss_parts(
     sigma: float, c: float, q: float, *, rounds: int | None, adjacency: float, share: int
 ) -> Iterator[float]:
-    """Yield λ_u = δ(1−σ)^u/(c·q^u), rounded up, and for an endless run the rest as one.
+    """Yield λ_u = δ(1−σ)^u/(c·q^u), rounded up; of an endless run, then the sum of the rest.
 
-    The rest is below one part in `share` of the whole.
+    That sum is below 1/`share` of the total.
     """
     mixing, decay = extended(sigma), extended(q)
     first, ratio = extended(adjacency) / extended(c), (1 - mixing) / decay
@@ -97,12 +97,12 @@ def loss_parts(
         yield float(round_up(extended(powers[head]) * decay / gap, ULP * (8 + 2 / gap)))
 
 
-@lru_cache(maxsize=4096)  # agents of one session ask for the same ones, again and again
+@lru_cache(maxsize=4096)  # agents of one session ask for the same scales repeatedly
 def fading_scale(c: float, q: float, u: int) -> float:
-    """Return b_u, the least float64 at least c·q^u: the scale that update u really has.
+    """Return b_u, the least float64 that is at least c·q^u: the scale that update u is drawn with.
 
-    Rounded up, so the noise is never below the paper's; a float64, so that the sampler and the
-    account take it exactly. The same on every machine: only whole numbers are used to find it.
+    Rounded up, so the noise is never smaller than the paper's. A float64, so that sampler and accounting
+    use exactly the same number. The same on every machine: it is computed with whole numbers only.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def fading_scale(c: float, q: float, u: int) -> float:
 
 
 def _power(a: int, u: int, precision: int) -> tuple[int, int, int]:
-    """Return low, high, e with low·2^e ≤ a^u ≤ high·2^e, equal where `precision` bits suffice."""
+    """Return low, high, e with low·2^e ≤ a^u ≤ high·2^e; low = high if `precision` bits suffice."""
     low = high = 1
     exponent = 0
     for bit in bin(u)[2:]:
@@ -134,7 +134,7 @@ def _power(a: int, u: int, precision: int) -> tuple[int, int, int]:
 
 
 def _least_float(value: int, exponent: int) -> float:
-    """Return the least float64 at least value·2^exponent; 0 where that is below 2^−1000."""
+    """Return the least float64 that is at least value·2^exponent; 0 if that is below 2^−1000."""
     excess = max(value.bit_length() - 53, 0)
     value, exponent = -(-value >> excess), exponent + excess
     return math.ldexp(value, exponent) if value.bit_length() + exponent > -1000 else 0.0

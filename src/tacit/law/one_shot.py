@@ -22,8 +22,8 @@ _STEP = 1 + 4 * float(np.finfo(np.float64).eps)
 class OneShot(Law):
     """Noise once: a public shadow starts at θ(0) + Lap(c) and moves without noise.
 
-    Everything that is said follows from the shadow's start, so ε = 1/c for any mixing,
-    any number of rounds and any schedule.
+    All messages follow from the shadow's start, so ε = 1/c for any mixing, any number of rounds and any
+    schedule.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class OneShot(Law):
     by_mixing: ClassVar[bool] = False
 
     def scale(self, u: Any) -> Any:
-        """C for update 0, and 0 for every later one."""
+        """The noise c for update 0, and 0 for every later one."""
         return np.where(np.asarray(u) == 0, self.c, 0.0)
 
     def upper_scale(self, u: int) -> float:
@@ -79,7 +79,7 @@ class OneShot(Law):
 
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
-        """Return the one-shot noise that costs no more than ε: c = 1/ε."""
+        """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
         mixing, c = checked(sigma, "mixing (sigma)", below_one=True), 1 / epsilon
         while float(np.max(cls(mixing, c).epsilons(None))) > epsilon:
             c *= _STEP

@@ -40,9 +40,9 @@ _TAKEN = {
 def register(law: type[Law]) -> type[Law]:
     """Make a law known by its name to session files, transcripts, sweeps and the command line.
 
-    Everybody who takes part in a session of this law must have registered it, or have a package installed
-    whose entry point in the group ``tacit.laws`` has the law's name. Returns the law, so that it can be
-    used as a decorator.
+    Every member of a session with this law must have registered it, or have installed a package with an
+    entry point of the law's name in the group ``tacit.laws``. Returns the law, so it can be used as a
+    decorator.
     """
     if not getattr(law, "name", ""):
         raise LawError(f"the law {law.__name__} does not define its name.")

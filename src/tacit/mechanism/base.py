@@ -1,7 +1,7 @@
 """What the two mechanisms share: a round is report, aggregate, update.
 
 Given θ(0) and the noise, the whole execution is determined (section 3.1 of the paper), so
-a mechanism is a pure function of both: whoever calls brings the randomness.
+a mechanism is a pure function of both. The caller draws the noise.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where the agents are: their states, and what their next messages start from.
+    """The agents' states, and the values that their next messages are made from.
 
-    `basis` is θ itself, or the public shadow where the law says that messages continue from what was said.
+    `basis` is θ itself, or the public shadow if the law draws noise only once.
     """
 
     theta: FloatArray = field(repr=False)
@@ -34,7 +34,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What one round said: the messages x and the feedback y."""
+    """One round: the messages x and the feedback y."""
 
     x: FloatArray = field(repr=False)
     y: FloatArray = field(repr=False)
@@ -44,7 +44,7 @@ class Round:
 class Mechanism(ABC):
     """A synchronous private consensus mechanism: `ClientServer` or `Distributed`.
 
-    Another subclass cannot be made: what tacit promises and simulates is about these two.
+    Other subclasses are refused: guarantees and simulations hold only for these two.
     """
 
     law: Law
@@ -54,8 +54,8 @@ class Mechanism(ABC):
     def __post_init__(self) -> None:
         if type(self).__module__.rpartition(".")[0] != __package__:
             raise ParameterError(
-                f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: what "
-                "another class does would be taken for one of these. Use one of them."
+                f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: guarantees "
+                "and simulations hold only for these two. Use one of them."
             )
         if not isinstance(self.law, Law):
             raise ParameterError(
@@ -71,7 +71,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def closed_degrees(self) -> IntArray:
-        """How many messages each agent's feedback is made of: |N(i)| + 1, or N."""
+        """Number of messages in each agent's feedback: |N(i)| + 1, or N."""
 
     @property
     @abstractmethod
@@ -80,16 +80,16 @@ class Mechanism(ABC):
 
     @abstractmethod
     def aggregate(self, x: FloatArray) -> FloatArray:
-        """Return the feedback y that messages x lead to."""
+        """Return the feedback y for messages x."""
 
     @property
     def keepers(self) -> int:
-        """Number of keepers that add the noise; 0 where every agent adds its own."""
+        """Number of keepers that add the noise; 0 if every agent adds its own."""
         return 0
 
     @property
     def sources(self) -> int:
-        """How many draw noise in a round: the agents, or the keepers."""
+        """Number of noise draws per round: one per agent, or one per keeper."""
         return self.keepers or self.n
 
     @property
@@ -99,7 +99,7 @@ class Mechanism(ABC):
 
     @property
     def shadowed(self) -> bool:
-        """Whether noise is drawn once, and later messages continue from what was said."""
+        """Whether noise is drawn once, and later messages follow from the first one."""
         return self.law.shadowed
 
     def report(self, basis: FloatArray, eta: FloatArray) -> FloatArray:
@@ -134,15 +134,15 @@ class Mechanism(ABC):
         return State(theta, basis), Round(x, y)
 
     def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> History:
-        """Run as many rounds as there is noise for, and keep all of it.
+        """Run as many rounds as there is noise for, and return everything that happened.
 
         Parameters
         ----------
         values : array_like, shape (n,) or (n, k)
             θ(0), private.
         noise : array_like, shape (rounds, sources) or (rounds, sources, k)
-            η(t), one per agent, or one per keeper where keepers add it. Where the law draws once, every
-            round after the first must be zero.
+            η(t), one per agent, or one per keeper. If the law draws once, all rounds after the first must
+            be zero.
         """
         from tacit.history import History, Private
 

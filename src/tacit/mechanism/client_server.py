@@ -2,7 +2,7 @@
 
 Without keepers every agent adds its own noise and trusts nobody. With keepers agents send their states under
 masks; each of m keepers adds one draw to the sum, and an agent has to trust one of them
-(docs/proofs/keepers.md). Who adds noise has nothing to do with its law.
+(docs/proofs/keepers.md). The law of the noise does not depend on who adds it.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class ClientServer(Mechanism):
             self._require_shared_noise()
 
     def _require_shared_noise(self) -> None:
-        """Keepers draw for all agents at once: their noise cannot be one agent's own."""
+        """Refuse per-agent noise with keepers: a keeper draws once for all agents."""
         law = self.law
         for word, (name, value) in zip(law.words(), law.values().items(), strict=True):
             if isinstance(value, np.ndarray) and (name != "sigma" or law.by_mixing or law.shadowed):
                 raise ParameterError(
-                    f"{word} must be one number where keepers add the noise, got one per agent: a keeper "
+                    f"{word} must be one number if keepers add the noise, got one per agent: a keeper "
                     "draws once for all of them. Give one number, or no keepers."
                 )
 
@@ -79,12 +79,12 @@ class ClientServer(Mechanism):
 
     @property
     def closed_degrees(self) -> IntArray:
-        """N for everyone: the server's mean is over all messages."""
+        """N for every agent: the server's mean is over all messages."""
         return np.broadcast_to(np.int64(self.n), (self.n,))
 
     @property
     def stationary(self) -> FloatArray:
-        """N for everyone: all count the same."""
+        """N for every agent: all have the same weight."""
         return np.broadcast_to(np.float64(self.n), (self.n,))
 
     def aggregate(self, x: FloatArray) -> FloatArray:

@@ -17,15 +17,15 @@ from tacit.mechanism.topology import Weights, WeightsLike, resolve_weights
 @final
 @dataclass(frozen=True, eq=False)
 class Distributed(Mechanism):
-    """Agents that talk to their neighbours on a connected graph, without a server.
+    """Agents that exchange messages with their neighbours on a connected graph, without a server.
 
     Parameters
     ----------
     weights : str, Weights or matrix, optional
-        How much each message counts in an agent's feedback: ``"closed"`` (the paper's mean over the
+        The weights of the messages in an agent's feedback: ``"closed"`` (the paper's mean over the
         neighbours and itself), ``"metropolis"``, ``"edges"`` (the graph's edge weights), or a row-stochastic
-        matrix with W_ij for what i hears from j. By default the edge weights where the graph has any, else
-        closed.
+        matrix, W_ij being the weight of j's message at i. By default the edge weights if the graph has any,
+        else closed.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Distributed(Mechanism):
 
     @cached_property
     def topology(self) -> Weights:
-        """Who counts whose message how much."""
+        """The weights of the messages."""
         return resolve_weights(self.graph, self.weights)
 
     @property
@@ -57,13 +57,13 @@ class Distributed(Mechanism):
 
     @property
     def closed_degrees(self) -> IntArray:
-        """|N(i)| + 1: how many messages an agent's feedback is made of."""
+        """|N(i)| + 1: the number of messages in an agent's feedback."""
         return self.graph.degrees + 1
 
     @property
     def stationary(self) -> FloatArray:
-        """ω with ωᵀW = ωᵀ: |N(i)| + 1 in the paper, one for everybody with Metropolis weights."""
-        # Theory reads plain means as unit conductances, whatever rule they come from.
+        """ω with ωᵀW = ωᵀ: |N(i)| + 1 in the paper, 1 for all agents with Metropolis weights."""
+        # The theory takes plain means as unit conductances, so this must not depend on the rule.
         return self.closed_degrees.astype(np.float64) if self.topology.plain else self.topology.stationary
 
     def aggregate(self, x: FloatArray) -> FloatArray:

@@ -1,12 +1,12 @@
-"""The mechanisms on whole numbers, so that what is proved is what runs.
+"""The mechanisms on whole numbers, so that the proofs hold for the program that runs.
 
-States are whole numbers of the state step s = 2^state_exponent, fixed for a session. Message u is a
-whole number of the message step g_u, which follows the noise: the largest power of two at most
-2^−bits·b_u, never below s, where b_u is the law's scale of update u as a float64, rounded up. Feedback is a
-whole number of s. All rounding is to the nearest, ties up: floor(value/step + 1/2). It depends on
-nothing but the value, keeps order, and commutes with whole steps; docs/proofs/lattice.md needs only that.
+States are multiples of the state step s = 2^state_exponent, fixed for a session. Message u is a multiple
+of the message step g_u, which shrinks with the noise: the largest power of two at most 2^−bits·b_u, never
+below s. b_u is the law's scale of update u as a float64, rounded up. Feedback is a multiple of s. All
+rounding is to the nearest, ties up: floor(value/step + 1/2). It depends only on the value, keeps order, and
+commutes with adding whole steps; docs/proofs/lattice.md needs only that.
 
-Nothing here draws: whoever calls brings the noise.
+Nothing here draws noise: the caller passes it in.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tacit.law import Law
 from tacit.mechanism.whole import Whole, as_whole, cut, nearest, nearest_shift
 
 _NOISE_ROOM = 64
-"""Messages have room for this many noise scales: more happens once in e^64 = 6·10^27 draws."""
+"""Messages have room for this many noise scales. A draw exceeds it with probability e^−64 = 1.6·10^−28."""
 
 
 @final
 @dataclass(frozen=True)
 class Lattice:
-    """Where the numbers of a session live; public, and the same for everyone in it.
+    """The grid for all numbers of a session; public, and the same for all its members.
 
     Parameters
     ----------
@@ -41,17 +41,16 @@ class Lattice:
     state_exponent : int
         The state step is s = 2^state_exponent.
     bits : int
-        How much finer than its noise a message is.
+        The message step is at most 2^−bits times the scale of the noise.
     reach_exponent : int, optional
         No state, message or feedback leaves ±2^reach_exponent, so that every whole number fits in
         `whole_bits`. By default 2^20 times the range or more.
 
     Notes
     -----
-    A value off the range is moved to the nearest end, before any noise. Refusing it instead would tell
-    others about it: who does not take part is seen. NaN and infinities are refused: they are no values.
-    States cannot leave the reach (docs/proofs/lattice.md), so what is refused after the start depends on
-    public numbers alone.
+    A value outside the range is clamped before any noise is added. Refusing it instead would leak: others see
+    who does not take part. NaN and infinities are refused. States cannot leave the reach
+    (docs/proofs/lattice.md), so a refusal after the start depends only on public numbers.
     """
 
     low: float
@@ -88,7 +87,7 @@ class Lattice:
         *,
         bits: int = 40,
     ) -> Lattice:
-        """Return a lattice fine enough for so many rounds and wide enough for their noise.
+        """Return a lattice fine enough for a number of rounds and wide enough for their noise.
 
         The state step is 2^−(bits+16)·σ of the last noise, or less: rounded states then add less than
         2^−(bits+14) per component to the loss of all messages.
@@ -121,7 +120,7 @@ class Lattice:
 
     @property
     def whole_bits(self) -> int:
-        """How many bits, with the sign, hold any state, message or feedback."""
+        """Bits, with the sign, that hold any state, message or feedback."""
         return self.limit.bit_length() + 1
 
     def agent(self, parameters: Law, i: int = 0) -> LatticeAgent:
@@ -133,8 +132,8 @@ class Lattice:
     def start(self, value: Any) -> Whole:
         """Return a value, or a vector, as whole numbers of the state step.
 
-        Values are read exactly: int, float, Fraction, Decimal. Ties go up. A value off the range counts as
-        the nearest end. What is not a finite number is refused; the message never shows it.
+        Values are read exactly: int, float, Fraction, Decimal. Ties go up. A value outside the range is
+        clamped. NaN and infinities are refused; the error never shows a value.
         """
         array = np.asarray(value, dtype=object)
         if array.ndim > 1 or array.size == 0:
@@ -145,7 +144,7 @@ class Lattice:
         return cast(Whole, whole[()])
 
     def clamps(self, value: Any) -> bool:
-        """Whether a value that `start` takes, or a component of it, is off the range. Private."""
+        """Whether `start` clamps a value, or a component of it. The answer is private."""
         numbers = np.asarray(value, dtype=object).reshape(-1)
         return not all(self.low <= v <= self.high for v in numbers)
 
@@ -164,7 +163,7 @@ class Lattice:
         return cast(int, nearest(numerator, denominator << self.state_exponent))
 
     def within(self, values: Any, what: str, exponent: int | None = None) -> Whole:
-        """Return whole numbers that are within reach, or refuse, without showing a value."""
+        """Return whole numbers within the reach, or refuse without showing a value."""
         whole = as_whole(values, what)
         bound = self.limit >> ((self.state_exponent if exponent is None else exponent) - self.state_exponent)
         inside = -bound <= whole <= bound if isinstance(whole, int) else np.all(abs(whole) <= bound)
@@ -182,11 +181,11 @@ class Lattice:
         return cast(Whole, self.within(message, "a message", exponent) << (exponent - self.state_exponent))
 
     def mean(self, messages: Sequence[tuple[Any, int]], counts: Sequence[int] | None = None) -> Whole:
-        """Return the feedback that messages, each with its exponent, lead to.
+        """Return the feedback for messages, each with its exponent.
 
-        Their mean to the nearest state step, ties up. Messages are public, so this rounding is
-        post-processing. For the server, and for an agent's closed neighbourhood. With `counts` each message
-        counts so many times; where all counts are 0 it counts once.
+        It is their mean, rounded to the nearest state step, ties up. Messages are public, so this rounding
+        is post-processing. Used by the server and by agents on a graph. `counts` are the weights of the
+        messages; if all of them are 0, every message counts once.
         """
         if not messages:
             raise StateError("a mean needs at least one message.")
@@ -208,7 +207,7 @@ class Lattice:
 @final
 @dataclass(frozen=True)
 class LatticeAgent:
-    """What one agent computes, as pure functions of whole numbers; holds nothing private.
+    """The arithmetic of one agent, as pure functions of whole numbers; holds nothing private.
 
     Every function takes a number or an array of them: components, or agents with equal parameters.
     """
@@ -241,7 +240,7 @@ class LatticeAgent:
         return sigma.numerator, sigma.denominator.bit_length() - 1
 
     def speaks(self, u: int) -> bool:
-        """Whether message u carries noise of its own: always, or once where the law draws once."""
+        """Whether fresh noise is drawn for message u: always, or only for the first if the law draws once."""
         return self.law.draws(u)
 
     def scale(self, u: int) -> float:
@@ -251,7 +250,7 @@ class LatticeAgent:
         if not self.speaks(u):
             return 0.0
         scale = self.law.upper_scale(u)
-        if scale > self.law.c:  # a law may grow; that update 0 fits says nothing then
+        if scale > self.law.c:  # the scale of a law may grow, so that update 0 fits is not enough
             self._require_room(scale)
         if scale < self.lattice.state_step:
             raise ParameterError(
@@ -273,7 +272,7 @@ class LatticeAgent:
     def report(self, basis: Any, u: int, draw: Any) -> Whole:
         """Phase (i): message u, round(basis, g_u) + g_u·draw, as whole numbers of g_u.
 
-        A message beyond the reach is cut there: it already has its noise, so this tells nothing more.
+        A message beyond the reach is clamped to it: the noise is already added, so this leaks nothing.
         """
         exponent = self.message_exponent(u)
         basis = self.lattice.within(basis, "a state")  # before any noise is added

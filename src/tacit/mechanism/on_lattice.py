@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class WholeState:
-    """Where the agents are, in state steps: their states, and what their next messages start from."""
+    """The agents' states, and the values that their next messages are made from, in state steps."""
 
     theta: WholeArray = field(repr=False)
     basis: WholeArray = field(repr=False)
@@ -51,7 +51,7 @@ class OnLattice:
 
     @cached_property
     def agents(self) -> tuple[LatticeAgent, ...]:
-        """One per agent; a single one where all share their parameters."""
+        """One per agent; a single one if all share their parameters."""
         count = self.mechanism.law.agents or 1
         return tuple(self.lattice.agent(self.mechanism.law, i) for i in range(count))
 
@@ -91,9 +91,9 @@ class OnLattice:
     def _step_with_keepers(
         self, state: WholeState, u: int, draw: WholeArray
     ) -> tuple[WholeState, WholeArray, Whole]:
-        """Run a round in which keepers add `draw` to the sum of messages that agents send under masks.
+        """Run a round in which keepers add `draw` to the sum of the agents' masked messages.
 
-        Masked messages cannot be cut one by one, so the feedback is cut to the reach.
+        Masked messages cannot be clamped one by one, so the feedback is clamped to the reach.
         """
         x = self._each(lambda agent, basis: agent.report(basis, u, 0), state.basis)
         if not self.agents[0].speaks(u) and np.any(draw != 0):
@@ -113,24 +113,24 @@ class OnLattice:
         return self.mechanism.topology.aggregate_whole(lifted)
 
     def execute(self, values: Any, draws: Any) -> History:
-        """Run as many rounds as there are draws for, and keep all of it.
+        """Run as many rounds as there are draws for, and return everything that happened.
 
         Parameters
         ----------
         values : one number or vector per agent
             θ(0), private.
         draws : array_like of whole numbers, shape (rounds, sources) or (rounds, sources, k)
-            Noise, in message steps: one per agent, or one per keeper. Where the law draws once, zero
-            after the first round.
+            Noise, in message steps: one per agent, or one per keeper. If the law draws once, zero after
+            the first round.
         """
         return self.run(self.start(values), draws)
 
     def run(self, state: WholeState, draws: Any) -> History:
         """Run as many rounds as there are draws for, from a state that `start` made.
 
-        What left the agents are the whole numbers. The history also has them in floats, each the nearest to
-        its exact number, and equal to it up to 53 significant bits. As rounding to the message step comes
-        before the noise, x differs from θ + η by up to half a message step.
+        Agents send whole numbers. The history also has them as floats, each the nearest to the exact number,
+        and equal to it up to 53 significant bits. Rounding to the message step comes before the noise, so
+        x differs from θ + η by up to half a message step.
         """
         from tacit.history import History, Private, Wholes
 
@@ -166,7 +166,7 @@ class OnLattice:
         )
 
     def _each(self, call: Callable[..., Whole], *arrays: WholeArray) -> WholeArray:
-        """Apply a function of (agent, its rows): at once where all agents share their parameters."""
+        """Apply a function of (agent, its rows): in one call if all agents share their parameters."""
         if len(self.agents) == 1:
             return cast(WholeArray, call(self.agents[0], *arrays))
         rows = zip(self.agents, *arrays, strict=True)

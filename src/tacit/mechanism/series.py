@@ -89,6 +89,10 @@ class SeriesCode(ABC):
     def decode(self, sums: FloatArray) -> FloatArray:
         """Return sums of readings, of shape (…, slots), from sums of messages."""
 
+    @abstractmethod
+    def variances(self) -> FloatArray:
+        """Return the variance of each slot's published sum if every draw has variance 1."""
+
 
 @final
 class SquareRoot(SeriesCode):
@@ -110,6 +114,10 @@ class SquareRoot(SeriesCode):
     def decode(self, sums: FloatArray) -> FloatArray:
         """Convolve with f."""
         return _convolved(self._f, sums)
+
+    def variances(self) -> FloatArray:
+        """F(1), F(2), …, F(T)."""
+        return np.asarray(np.cumsum(np.square(self._f)))
 
 
 @final
@@ -147,6 +155,10 @@ class BinaryTree(SeriesCode):
             found[..., uses] += sums[..., self._starts[j] + (t[uses] >> j) - 1]
         return found
 
+    def variances(self) -> FloatArray:
+        """How many one bits t + 1 has."""
+        return np.bitwise_count(np.arange(1, self.slots + 1)).astype(np.float64)
+
 
 @final
 class Independent(SeriesCode):
@@ -163,6 +175,10 @@ class Independent(SeriesCode):
     def decode(self, sums: FloatArray) -> FloatArray:
         """Return the sums."""
         return sums
+
+    def variances(self) -> FloatArray:
+        """One draw each."""
+        return np.ones(self.slots)
 
 
 def _convolved(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
-"""Exact arithmetic on whole numbers: what may be rounded says how, nothing else is.
+"""Exact arithmetic on whole numbers; only `nearest` and `nearest_shift` round.
 
-Whole numbers are Python's, alone or in object arrays: they cannot overflow.
+Whole numbers are Python's integers, alone or in object arrays: they cannot overflow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def nearest_shift(value: Whole, shift: int) -> Whole:
 
 
 def cut(value: Whole, bound: int) -> Whole:
-    """Move what is beyond ±bound to it."""
+    """Clamp to ±bound."""
     if isinstance(value, int):
         return max(min(value, bound), -bound)
     return cast(WholeArray, np.maximum(np.minimum(value, bound), -bound))

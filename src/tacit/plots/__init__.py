@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tacit.plots.loss import draw_loss
     from tacit.plots.notebook import show
     from tacit.plots.radius import draw_radius
+    from tacit.plots.series import draw_series
     from tacit.plots.smoothness import draw_smoothness
     from tacit.plots.style import save
     from tacit.plots.tradeoff import draw_tradeoff
@@ -36,6 +37,7 @@ __all__ = [
     "draw_graph",
     "draw_loss",
     "draw_radius",
+    "draw_series",
     "draw_smoothness",
     "draw_tradeoff",
     "draw_trajectories",
@@ -44,8 +46,8 @@ __all__ = [
 ]
 
 _FIGURES = (
-    "audit", "belief", "chebyshev", "compare", "convergence", "graph", "loss", "radius", "smoothness",
-    "tradeoff", "trajectories",
+    "audit", "belief", "chebyshev", "compare", "convergence", "graph", "loss", "radius", "series",
+    "smoothness", "tradeoff", "trajectories",
 )  # fmt: skip
 
 __getattr__, __dir__ = exports(

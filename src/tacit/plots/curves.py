@@ -212,3 +212,46 @@ def bounds(
         for radius in (accuracy.radius, accuracy.chebyshev_radius)
     )
     return RadiusBounds(sigma, c, q, sizes, chances, exact, loose)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesCurves:
+    """Deviation of the worst mean over the number of means, for each mechanism of a series."""
+
+    agents: int
+    keepers: int
+    hides: str
+    loss: float
+    delta: float
+    slots: tuple[int, ...]
+    deviation: dict[str, FloatArray]
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns by name."""
+        columns = {name.replace(" ", "_").replace("-", "_"): row for name, row in self.deviation.items()}
+        return {"slots": np.array(self.slots), **columns}
+
+
+SLOTS = (1, 2, 4, 10, 24, 48, 96, 192, 672, 1344, 2976, 8928, 17_520, 35_040, 100_000)
+"""Numbers of means that the figure shows: a day, a week, a month and a year of quarter hours among them."""
+
+
+def series_curves(
+    slots: Sequence[int] = SLOTS,
+    hides: str = "step:2",
+    *,
+    agents: int = 1000,
+    low: float = 0.0,
+    high: float = 10.0,
+    keepers: int = 1,
+    loss: float = 1.0,
+    delta: float = 1e-6,
+) -> SeriesCurves:
+    """Return what each mechanism makes of series of these lengths."""
+    from tacit.theory.series import Hides, candidates
+
+    sizes, what = tuple(sorted(set(slots))), Hides.parse(hides)
+    asked: dict[str, Any] = {"agents": agents, "keepers": keepers, "epsilon": loss, "delta": delta}
+    found = [candidates(each, what, span=high - low, **asked) for each in sizes]
+    deviation: dict[str, FloatArray] = {kind: np.array([at[kind] for at in found]) for kind in found[0]}
+    return SeriesCurves(agents, keepers, hides, loss, delta, sizes, deviation)

@@ -22,7 +22,7 @@ from tacit.graph import Graph
 from tacit.law import Fading, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice, LatticeAgent
-from tacit.mechanism.topology import read_weights, written_weights
+from tacit.mechanism.topology import Weights, read_weights, written_weights
 from tacit.protocol.canonical import decode_session, encode_session, session_id
 from tacit.protocol.exact_loss import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
@@ -369,13 +369,20 @@ class Session:
         """How many times agent i counts the message of each of `whose`; None where all count the same."""
         if self.weights is None:
             return None
-        return [self._counts(i).get(j, 0) for j in whose]
+        row = self._counts(i)
+        found = [row.get(j, 0) for j in whose]
+        if self._weighted.keeps_missing and i in whose:
+            found[whose.index(i)] += sum(row.values()) - sum(found)
+        return found
+
+    @property
+    def _weighted(self) -> Weights:
+        assert isinstance(self.mechanism, Distributed)
+        return self.mechanism.topology
 
     def _counts(self, i: int) -> dict[int, int]:
         if i not in self._rows:
-            mechanism = self.mechanism
-            assert isinstance(mechanism, Distributed)
-            shares = mechanism.topology.shares(i)
+            shares = self._weighted.shares(i)
             self._rows[i] = {i: shares.own, **dict(zip(self.neighbours(i), shares.heard, strict=True))}
         return self._rows[i]
 

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from tacit.simulation.record import Record
     from tacit.simulation.recorder import history_of
     from tacit.simulation.results import load, save
+    from tacit.simulation.series import SeriesRuns, household_readings, simulate_series
     from tacit.simulation.sweeps import load_sweep, sweep
 
 __all__ = [
     "Measured",
     "Record",
+    "SeriesRuns",
     "SimulatedWholeNoise",
     "history_of",
+    "household_readings",
     "load",
     "load_sweep",
     "measure",
@@ -37,6 +40,7 @@ __all__ = [
     "simulate",
     "simulate_on_lattice",
     "simulate_partitioned",
+    "simulate_series",
     "sweep",
 ]
 
@@ -52,6 +56,7 @@ __getattr__, __dir__ = exports(
         "record": ("Record",),
         "oracle": ("reference",),
         "results": ("load", "save"),
+        "series": ("SeriesRuns", "household_readings", "simulate_series"),
         "sweeps": ("load_sweep", "sweep"),
     },
 )

@@ -111,7 +111,7 @@ def plan(form: Form) -> PlanAnswer:
     except MemoryError:
         return replace(asked, wrong={"": "this does not fit in memory: ask for fewer agents or rounds."})
     except (OverflowError, ZeroDivisionError, FloatingPointError):
-        sentence = "these numbers lead out of the range of floating-point numbers: choose less extreme ones."
+        sentence = "these numbers overflow floating-point arithmetic: choose less extreme ones."
         return replace(asked, wrong={"": sentence})
 
 

@@ -1,1 +1,1 @@
-"""What the paper claims of its mechanisms, and what is proved beyond: closed forms, no sampling."""
+"""Guarantees of the mechanisms, the paper's and further ones, in closed form, without sampling."""

@@ -1,11 +1,11 @@
-"""Where agents end and how far off: Lemmas 4 (lem:acc) and 8 (lem:acc_dis).
+"""What agents agree on, and how far from the target it is: Lemmas 4 (lem:acc) and 8 (lem:acc_dis).
 
 The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i, γ_i = ω_i/σ_i, where ω is the left
 eigenvector of the feedback's weights: |N(i)|+1 in the paper (docs/proofs/weights.md). Its
 deviation V is a weighted sum of Laplace variables. The paper bounds |V| by Chebyshev's
-inequality; `radius` uses its exact law (docs/proofs/exact-radius.md) and is what to plan with.
-Radii are rounded up. For states that are vectors everything holds per component; pass
-`components` for a radius that covers all of them at once.
+inequality; `radius` uses its exact law (docs/proofs/exact-radius.md) and is tighter.
+Radii are rounded up. For vectors everything holds per component; pass `components` for a radius
+that covers all of them at once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
         # V = Σ_t Σ_i ω_i η_i(t) / Σγ
         terms = classes.law.terms(classes.omega, classes.total_gamma, rounds)
         return LaplaceSum(terms.scale, terms.ratio, terms.repeat * classes.agents[terms.group], terms.rounds)
-    # Noise drawn once: the shadows hold Σγη(0)/Σγ from the start; the states follow them.
+    # Noise drawn once: the shadows' average is off by Σγη(0)/Σγ from the start; the states converge to it.
     followed = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-classes.sigma))
     scale = classes.gamma * followed * classes.c / classes.total_gamma
     return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
@@ -91,20 +91,20 @@ def radius(
 ) -> float:
     """Return the exact r with P(|deviation from the target| > r) = failure probability.
 
-    The result is a proved upper bound, as a rule a relative 1e-12 above the true radius and at
-    most 1e-6 (where one single draw decides); `deviation(...).quantile(b)` is the enclosure.
+    The result is a proved upper bound: usually a relative 1e-12 above the true radius, and at most
+    1e-6 (if a single draw dominates). `deviation(...).quantile(b)` returns both bounds.
 
     Parameters
     ----------
     failure_probability : float
         The paper's b, in (0, 1).
     rounds : int, optional
-        Look at the states after so many rounds; by default at the limit.
+        The number of rounds; by default the limit of an endless run.
     agent : int, optional
         One agent's own state instead of the weighted average; needs `rounds` and `spread`.
     spread : float, optional
-        Largest minus smallest value an agent may start from. An agent that has not yet heard
-        enough is off by its own start too; the radius covers the worst start.
+        Largest minus smallest initial value. Before it has converged, an agent is also off by its own
+        initial value; the radius covers the worst case.
     components : int
         Length of the state vectors; the radius then covers all components at once.
 
@@ -120,7 +120,7 @@ def radius(
     if spread is None or not (math.isfinite(spread) and spread >= 0):
         raise ParameterError(
             f"spread must be a number of at least 0 for one agent's own radius, got {spread}: before it has "
-            "converged, an agent is off by where it started."
+            "converged, an agent is also off by its initial value."
         )
     law, bias = agent_deviation(mechanism, agent, rounds)
     return law.quantile(b, offset=bias * spread).high
@@ -147,7 +147,7 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
 
 
 def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum, float]:
-    """Follow one agent's state back to the values and noise it is made of, O(T(N+E))."""
+    """Trace one agent's state back to the initial values and the noise in it, in O(T(N+E))."""
     parameters, n = mechanism.law, mechanism.n
     sigma = np.broadcast_to(np.asarray(parameters.sigma), (n,))
     row = np.zeros(n)
@@ -163,7 +163,7 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
         faded = faded if faded.ndim > 1 else faded[:, None]
         scale = np.array(coefficients[::-1]).reshape(rounds, n) * faded
     else:
-        row[agent] -= (1 - sigma[agent]) ** rounds  # its own state never held its own shadow's noise
+        row[agent] -= (1 - sigma[agent]) ** rounds  # an agent's state starts without its shadow's noise
         scale = np.abs(row) * parameters.c
     if mechanism.keepers:  # every agent's message has the same weight in a state, and so has a keeper's noise
         scale = np.repeat(scale[:, :1], mechanism.keepers, axis=1)

@@ -1,6 +1,6 @@
-"""What numbers mean to people: how strong a loss is, and when a radius says nothing.
+"""Explanations of numbers: how strong a loss is, and when a radius is too wide to be useful.
 
-The studio, the command line and the pages take their words from here, so that they all say the same.
+The studio, the command line and the docs use these texts, so that they agree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tacit.rounding import shown_up
 
 
 class Strength(NamedTuple):
-    """A band of losses: the largest loss in it, its name, and what someone who sees everything can do."""
+    """A band of losses: its largest loss, its name, and how well an adversary who sees everything guesses."""
 
     most: float
     name: str
@@ -29,21 +29,21 @@ STRENGTHS = (
 """How much protection a loss gives, from strong to hardly any."""
 
 WIDE = 0.1
-"""A radius above this part of the range gets a warning."""
+"""A radius above this share of the range gets a warning."""
 
 ALL_KEEPERS = (
-    "If all keepers pool what they have with anyone who has the messages, a published transcript included, "
-    "there is no protection at all."
+    "If all keepers collude with anyone who has the messages (a published transcript is enough), there is no "
+    "protection at all."
 )
-"""What must be said wherever keepers are chosen."""
+"""Shown wherever keepers are chosen."""
 ONE_KEEPER = (
-    "One keeper alone can subtract its own noise from the published result, and with the messages it knows "
-    "every value. Take two or more, run by organisations that do not share their data."
+    "A single keeper can subtract its own noise from the published result; with the messages, it then knows "
+    "every value. Use two or more, run by organisations that do not share their data."
 )
-"""What must be said where there is only one."""
+"""Shown wherever there is only one keeper."""
 
 SELECTION = "assuming that who was used does not depend on the noise"
-"""What a radius of a run that is over takes for granted, unless it is from `tacit.theory.selection`."""
+"""What a radius of a finished run assumes, unless it is from `tacit.theory.selection`."""
 
 
 def strength(loss: float) -> Strength:
@@ -59,9 +59,9 @@ def scale() -> str:
 
 
 def right_share(loss: float) -> float:
-    """Return the share of right guesses of someone who must tell two values apart, rounded up.
+    """Return the largest possible share of right guesses between two values, rounded up.
 
-    Both values are equally likely at first, and differ by the adjacency. Whatever is seen is at most
+    Both values are equally likely at first, and differ by the adjacency. Every observation is at most
     exp(loss) times as likely under one as under the other, so the share of right guesses is at most
     e^loss / (1 + e^loss). A blind guess is right half of the time.
     """
@@ -84,7 +84,7 @@ def right_at_most(loss: float) -> str:
 
 
 def keeper_warnings(keepers: int) -> list[str]:
-    """Say what is lost if keepers conspire, wherever keepers are chosen."""
+    """Warn what happens if keepers collude."""
     if not keepers:
         return []
     return [ONE_KEEPER, ALL_KEEPERS] if keepers == 1 else [ALL_KEEPERS]
@@ -96,9 +96,9 @@ def trusted(keepers: int) -> str:
 
 
 def wide_radius(radius: float, span: float) -> str | None:
-    """Return a warning where a radius is a large part of the range of values, or None.
+    """Return a warning if a radius is a large part of the range of values, otherwise None.
 
-    From half the range on the result says nothing: the middle of the range is that close to every average.
+    From half the range on the result is useless: the middle of the range is as close to every average.
     """
     part = radius / span
     if part <= WIDE:
@@ -107,7 +107,7 @@ def wide_radius(radius: float, span: float) -> str | None:
     more = "Take more agents, allow a larger loss, or hide smaller differences (adjacency)."
     if part >= 0.5:
         return (
-            f"WARNING: {size}, so the result says nothing: the middle of the range is never further than "
+            f"WARNING: {size}, so the result is useless: the middle of the range is never further than "
             f"{span / 2:.6g} from the average. {more}"
         )
     return f"WARNING: {size}: the result is rough. {more}"

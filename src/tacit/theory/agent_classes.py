@@ -1,4 +1,4 @@
-"""Agents that are alike count once: the distinct kinds of agents of a mechanism."""
+"""Groups of equal agents, so that computations need one entry per group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tacit.mechanism import ClientServer, Mechanism
 
 
 class AgentClasses(NamedTuple):
-    """One entry per class of agents that count alike and have equal parameters.
+    """One entry per class of agents with equal weight and equal parameters.
 
     `omega` is ω_i, the left eigenvector of the weights: |N(i)| + 1 in the paper, N with a server. `agents`
     says how many agents are in the class; `law` has one entry per class in each of its parameters;
@@ -58,10 +58,10 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
 
 
 def noise_classes(mechanism: Mechanism) -> AgentClasses:
-    """Group those who draw noise: the agents, or all keepers as one class of N messages each.
+    """Group the sources of noise: the agents, or all keepers as one class of N messages each.
 
-    A keeper's draw goes into the mean of all agents, as that of one agent does, so that everything which is
-    known of m agents' noise in the average holds for m keepers'.
+    A keeper's draw enters the mean just as one agent's draw does, so all results about the noise of m agents
+    in the average hold for m keepers.
     """
     classes = classes_of(mechanism)
     if not mechanism.keepers:

@@ -1,8 +1,8 @@
-"""After how many rounds agents agree, by bounds that are proved and err on the safe side.
+"""How many rounds agents need to agree, by proved bounds that err on the safe side.
 
-Where noise moves all agents alike the answer is exact and certain. Elsewhere disagreement has a part
-from the initial values, which is certain, and a part from noise, which is bounded with probability
-1 − b in two ways, each of them the best somewhere (docs/proofs/convergence.md):
+If noise moves all agents alike, the answer is exact and certain. Otherwise disagreement has a part from
+the initial values, which is certain, and a part from noise, which is bounded with probability 1 − b in
+two ways; the smaller bound is used (docs/proofs/convergence.md):
 
 - by second moments (Markov), in the norm weighted by γ;
 - agent by agent, by the tail of a sum of Laplace variables (Chernoff), for many agents.
@@ -41,7 +41,7 @@ _TILTS = 1 / (1 + np.exp(-np.linspace(-25, 25, 4001)))  # where Chernoff's bound
 
 
 class Apart(NamedTuple):
-    """How far agents can be apart. Both bounds hold in the same event, so their probability counts once.
+    """How far agents can be apart. Both bounds hold in the same event: the failure probability counts once.
 
     `own` is between any agent and the average weighted by γ, `pair` between any two agents.
     """
@@ -55,9 +55,9 @@ def rounds_to_agreement(
 ) -> int:
     """Rounds T after which every two agents differ by at most `tolerance`.
 
-    Certain, and the least such T, where noise moves all agents alike: spread·(1−σ)^T ≤ tolerance, where
-    equality up to rounding counts. Elsewhere it holds in each round from T on with probability
-    at least 1 − failure_probability.
+    If noise moves all agents alike, this is certain, and T is the least such number: spread·(1−σ)^T ≤
+    tolerance, up to rounding. Otherwise it holds in each round from T on with probability at least
+    1 − failure_probability.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def rounds_to_agreement(
     spread : float
         Largest minus smallest initial value.
     failure_probability : float
-        In (0, 1); not used where the answer is certain.
+        In (0, 1); not used if the answer is certain.
 
     Examples
     --------
@@ -99,9 +99,9 @@ def rounds_to_agreement(
 def disagreement(
     mechanism: Mechanism, rounds: int, spread: float, failure_probability: float = 0.05
 ) -> float:
-    """How far apart two agents can be after so many rounds.
+    """How far apart two agents can be after a number of rounds.
 
-    Certain where noise moves all agents alike; elsewhere all pairs are within it at that round with
+    Certain if noise moves all agents alike. Otherwise all pairs are within it in that round with
     probability at least 1 − failure_probability. See `rounds_to_agreement`.
     """
     return apart(mechanism, rounds, spread, failure_probability).pair
@@ -126,7 +126,7 @@ def apart(
         return Apart(0.0, 0.0)
     if moves_as_one(mechanism):
         sigma = float(mixing(mechanism)[0])
-        # decimals stay decimals in a power, but 1 − σ would lose the digits of a small σ
+        # a plain power keeps short decimals exact; for a small σ, 1 − σ would lose its digits
         left = (1 - sigma) ** rounds if sigma > 1e-3 else math.exp(rounds * math.log1p(-sigma))
         pair = float(spread * left)
         return Apart(pair * (1 - 1 / mechanism.n), pair)
@@ -150,18 +150,18 @@ def _certain_rounds(sigma: float, tolerance: float, spread: float) -> int:
         return 0
     shrink = -math.log1p(-sigma)
     exact = (math.log(spread) - math.log(tolerance)) / shrink
-    # without slack 0.7² would miss 0.49: the logarithms are rounded, and 1 − σ in each factor of a power
+    # the slack is for rounded logarithms and powers: without it 0.7² would be above 0.49
     slack = _EPS * (4 + abs(math.log(spread)) + abs(math.log(tolerance)) + min(exact, 1000))
     return max(1, math.ceil(exact - slack / shrink))
 
 
 @dataclass(frozen=True)
 class _Bound:
-    """What the bound needs of a mechanism, worked out once in O(N + E).
+    """The numbers of a mechanism that the bounds need, computed once in O(N + E).
 
-    Noise is kept in groups of equal decay, as logarithms: `log_decay` is log q, or log(1 − σ) with
-    noise drawn once, whose effect fades as an agent leaves its start behind. Norms are those
-    weighted by γ, and Π takes out the part along 1.
+    Noise is kept in groups of equal decay, as logarithms: `log_decay` is log q, or log(1 − σ) for noise
+    that is drawn once, because the influence of an agent's initial value fades at that rate. Norms are
+    weighted by γ, and Π removes the part along 1.
     """
 
     drawn_once: bool
@@ -186,20 +186,20 @@ class _Bound:
     def of(
         cls, mechanism: Mechanism, spread: float, failure_probability: float, rounds: int | None
     ) -> _Bound:
-        """Work out the numbers of a mechanism, over so many rounds; None for all there will be."""
+        """Compute the numbers of a mechanism over a number of rounds; None for an endless run."""
         n, law = mechanism.n, mechanism.law
         sigma, d = mixing(mechanism), step_sizes(mechanism)
         gamma, total = 1 / d, float(np.sum(1 / d))
-        # Every bound below grows with the scales, so it may be that of an envelope of the law.
+        # Every bound below grows with the scales, so an envelope of the law may stand in for them.
         above, fading = law.envelope(rounds), not mechanism.shadowed
-        # With m keepers each state takes in m draws instead of N, all with one weight: m/N of the squares.
+        # With m keepers each state gets m draws instead of N, all of one weight: m/N of the squares.
         squared = np.broadcast_to(np.asarray(above.c) ** 2, (n,)) * (mechanism.sources / n)
         decay = above.q if fading else 1 - np.asarray(law.sigma)
         decays, group = np.unique(np.broadcast_to(decay, (n,)), return_inverse=True)
         two = np.partition(d, n - 2)[n - 2 :]
         log_rate = math.log1p(-spectral_gap(mechanism))
         log_server = math.log1p(-float(sigma.min())) if hears_all(mechanism) else None
-        # A draw's weight in a state: at most the largest σ_iW_ij per round, or all it ever adds up to.
+        # A draw's weight in a state: at most the largest σ_iW_ij per round, and at most the sum over rounds.
         heaviest = float(np.max(sigma * largest_weight(mechanism)))
         weight = heaviest if fading else min(1.0, heaviest / float(sigma.min()))
         in_average = (mechanism.stationary if fading else gamma) / total
@@ -230,9 +230,9 @@ class _Bound:
         )
 
     def after(self, rounds: int, later: bool, squares: float = math.inf) -> Apart:
-        """Bound on how far agents are apart after so many rounds; if `later`, in any round from then on.
+        """Bound how far apart agents are after a number of rounds; if `later`, in any round from then on.
 
-        `squares` is at least Σ weight² of the noise in every agent's distance from the average, where known.
+        `squares`, if known, is at least Σ weight² of the noise in every agent's distance from the average.
         """
         root_b = math.sqrt(self.failure_probability)
         spectral = self.spread * self.start * math.exp(self.log_rate * rounds)
@@ -253,7 +253,7 @@ class _Bound:
         return Apart(found.own * _MARGIN, found.pair * _MARGIN)
 
     def _energy(self, rounds: int, later: bool) -> float:
-        """At least E‖Z‖², Z being what noise added to disagreement."""
+        """An upper bound on E‖Z‖², Z being the part of the disagreement that is due to noise."""
         if not self.drawn_once:
             series = _geometric(rounds, 2 * self.log_rate, 2 * self.log_decay, later)
             return float(self.entering @ series)
@@ -262,7 +262,7 @@ class _Bound:
         return float(np.sum(np.minimum(self.resting * left**2, self.entering * series**2)))
 
     def _weights(self, rounds: int, later: bool) -> tuple[float, float]:
-        """At least Σ weight² and the largest weight of the noise in one agent's distance from the average."""
+        """Upper bounds on Σ weight² and on the largest weight of the noise in one agent's distance."""
         slowest = self.log_decay[-1:]
         if not self.drawn_once:
             slow = float(slowest[0])
@@ -280,7 +280,7 @@ class _Bound:
 
 
 def _exact_squares(mechanism: Mechanism, rounds: int) -> float:
-    """Σ weight² of the noise in the distance from the average of the agent that has most of it."""
+    """The largest Σ weight² of the noise in any agent's distance from the average."""
     variance = np.diag(moments.off_consensus_covariance(mechanism, rounds))
     return float(np.max(variance)) / 2 * (1 + 1e-9)  # Var = 2 Σ weight²
 
@@ -293,7 +293,7 @@ def _entering(mechanism: Mechanism, d: FloatArray, total: float) -> FloatArray:
     """‖Π ΣW e_j‖² = Σ_i ω_iσ_iW_ij² − ω_j²/Σγ for every agent j; in the paper ω_iσ_iW_ij² is d_i."""
     omega = mechanism.stationary
     heard = squares_spread(mechanism, omega**2 * d)
-    # the difference may cancel: never let rounding make it too small
+    # the subtraction may lose digits: rounding must not make the result too small
     return np.asarray(np.maximum(heard - omega**2 / total, 0) + 8 * _EPS * heard)
 
 
@@ -301,7 +301,7 @@ def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float
     """Σ_{s<T} q^{2s}·min(fresh, settled·r^{2(T−1−s)}); if `later`, its largest value from T on."""
     turn = 0
     if settled > fresh:
-        turn = math.ceil(math.log(fresh / settled) / (2 * log_r))  # so many rounds later it settles
+        turn = math.ceil(math.log(fresh / settled) / (2 * log_r))  # the number of rounds until it settles
     q2 = np.array([2 * log_q])
 
     def total(t: int) -> float:
@@ -328,7 +328,7 @@ def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float
 
 
 def _largest(rounds: int, log_q: float, heaviest: float, settled: float, log_r: float) -> float:
-    """The largest of q^s·min(heaviest, √settled·r^{T−1−s}) over s < T, at least; it never grows with T."""
+    """An upper bound on q^s·min(heaviest, √settled·r^{T−1−s}) over s < T; it never grows with T."""
     root, last = math.sqrt(settled), max(rounds - 1, 0)
     if log_r >= log_q:  # old noise settles more slowly than new noise fades
         return min(heaviest, root * math.exp(log_r * last))

@@ -1,7 +1,7 @@
-"""What to ask instead of a question that has no answer.
+"""Alternatives to a question that has no answer.
 
-Every alternative is rounded as it will be printed, and then asked: only those that have an answer are told.
-Where one change does not suffice, several are told together as one alternative.
+Every alternative is rounded as it will be printed, then tried: only those that have an answer are listed.
+If one change is not enough, several are listed together as one alternative.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ Changes = dict[str, float]
 """New values of some sides, by the name of the option."""
 
 _DIGITS = 4
-_ENOUGH = 2  # alternatives of one change each, before several changes together are looked for
-_ANY = 1e300  # a tolerance that everything meets
+_ENOUGH = 2  # if this many single changes help, combinations are not searched
+_ANY = 1e300  # a tolerance that is always met
 _MOST_ROUNDS = 10**6
 _EXACT = ("agents", "rounds", "mixing")  # not to be rounded
-_BUMPS = 3  # times a rounded number is raised by a digit before it is given up
+_BUMPS = 3  # how often a rounded number is raised by one digit before giving up
 
 
 def refuse(question: Trial) -> NoReturn:
-    """Raise with the reason, and with what could be asked instead."""
+    """Raise `Infeasible` with the reason and the alternatives."""
     if question.radius == 0:
         why = (
-            "a radius of 0 cannot be had: no private mechanism of this kind reaches the exact average "
-            "(Nozari, Tallapragada and Cortés, 2017), for whoever knows all other values could subtract them."
+            "a radius of 0 is impossible: no private mechanism of this kind reaches the exact average "
+            "(Nozari, Tallapragada and Cortés, 2017), because anyone who knows all other "
+            "values could subtract them."
         )
         free = _changed(question, "radius")
         found, hint = ([] if free is None else [free[0]]), ""
@@ -44,7 +45,7 @@ def refuse(question: Trial) -> NoReturn:
     if not found:
         raise Infeasible(f"{why} Ask for a larger radius or tolerance, or for more rounds.{hint}")
     ways = "; ".join(" with ".join(_shown(name, value) for name, value in way.items()) for way in found)
-    lead = "Any one of these would do" if len(found) > 1 else "This would do"
+    lead = "Any one of these would work" if len(found) > 1 else "This would work"
     raise Infeasible(f"{why} {lead}: {ways}.{hint}", alternatives=found)
 
 
@@ -53,11 +54,11 @@ def _shown(name: str, value: float) -> str:
 
 
 def _reason(question: Trial) -> str:
-    """Say what cannot be had."""
+    """Say what is impossible."""
     after = f"after {question.rounds} round{'s' * (question.rounds != 1)}"
     if question.rounds is not None and solve(replace(question, tolerance=_ANY)) is not None:
         both = question.radius is not None and solve(replace(question, radius=None)) is not None
-        bound = f" if they have to stay within {question.radius:.4g} of the target" if both else ""
+        bound = f" if they must stay within {question.radius:.4g} of the target" if both else ""
         return f"{after} agents may still differ by more than {question.tolerance:.4g}{bound}."
     n = question.graph.n if question.graph is not None else question.agents
     size = "agents" if n is None else f"{n:,} agent{'s' * (n != 1)}"
@@ -75,13 +76,13 @@ def _reason(question: Trial) -> str:
 def _one_shot_hint(question: Trial) -> str:
     if question.epsilon is None or question.radius is None or not question.sized:
         return ""
-    if question.law is not None:  # asked for by name: no other one is offered
+    if question.law is not None:  # a law was named: offer no other
         return ""
     trial = question if question.mixing is not None else replace(question, mixing=0.99)
     mechanism = trial.one_shot(question.epsilon)
     if not trial.met_by(mechanism):
         return ""
-    return f" So would one-shot noise, with radius {shown_up(trial.radius_of(mechanism), _DIGITS)}."
+    return f" One-shot noise would also work, with radius {shown_up(trial.radius_of(mechanism), _DIGITS)}."
 
 
 def _alternatives(question: Trial) -> Iterator[Changes]:
@@ -94,7 +95,7 @@ def _alternatives(question: Trial) -> Iterator[Changes]:
             yield found[0]
     if told >= _ENOUGH:
         return
-    # First let agents agree, whatever the radius; then let the radius or another side give.
+    # First make agents agree, ignoring the radius; then relax the radius or another side.
     for first in ("rounds", "tolerance", "mixing"):
         begun = _changed(replace(question, radius=None), first) if _radius_is_free(question) else None
         if begun is None:
@@ -129,7 +130,9 @@ def _changed(question: Trial, side: str) -> tuple[Changes, Trial] | None:
 def _with(question: Trial, side: str, value: float) -> tuple[str, Trial | None]:
     if side == "failure_probability" and not 0 < value < 1:
         return side, None
-    if side == "epsilon" and question.by_loss:  # the loss is asked again, and divided by the adjacency again
+    if (
+        side == "epsilon" and question.by_loss
+    ):  # the alternative is a loss, which will be divided by the adjacency again
         return "loss", replace(question, epsilon=value / question.adjacency)
     return side, replace(question, **{side: value})  # type: ignore[arg-type]
 
@@ -171,7 +174,7 @@ def _agents(question: Trial) -> int | None:
 def _tolerance(question: Trial) -> float | None:
     if question.rounds is None:
         return None
-    if question.epsilon is None or not question.sized:  # as they would be if agents need not agree
+    if question.epsilon is None or not question.sized:  # as if agents need not agree
         loose = solve(replace(question, tolerance=_ANY))
         if loose is None:
             return None

@@ -1,10 +1,9 @@
-"""Design, the inverse of analysis: from three sides of the question, the fourth.
+"""Design, the inverse of analysis: given three sides of the question, find the fourth.
 
 The sides are privacy (ε), accuracy (a radius and its failure probability), size (the number of
-agents, or a graph) and rounds (to agree within a tolerance). What is left open is answered, with the noise
-of least variance, and with mixing chosen for the question where it is free. A question without
-an answer is answered with alternatives that do have one (`tacit.theory.alternatives`). Every answer
-is compared with one-shot noise.
+agents, or a graph) and rounds (to agree within a tolerance). The open side is computed for the noise
+of least variance, and for the best mixing if none is given. If there is no answer, the error lists
+alternatives that have one (`tacit.theory.alternatives`). Every answer is compared with one-shot noise.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ class Design(Shown):
     question : Question
         What was asked.
     promise, baseline : Promise
-        What the fading noise of least variance promises, and what one-shot noise of the same ε would.
+        The promise of the fading noise of least variance, and that of one-shot noise of the same ε.
     answered : str
         The side that was left open: privacy, accuracy, size or rounds.
     smoothest : float or None
-        The least mixing found that meets everything asked too, where mixing was free.
+        The least mixing found that also meets the question, if no mixing was given.
     solved : Trial or None
         The question with its answer filled in.
     """
@@ -53,7 +52,7 @@ class Design(Shown):
 
     @cached_property
     def trust(self) -> tuple[Trust, ...]:
-        """Where there are keepers: what every number of them would lead to."""
+        """With keepers: the results for other numbers of keepers."""
         if self.solved is None or not self.mechanism.keepers:
             return ()
         return tuple(price_of_trust(self.solved))
@@ -76,7 +75,7 @@ class Design(Shown):
         return f"{1 / self.advantage:.3g} times larger"
 
     def notes(self) -> list[str]:
-        """Say in sentences what a user should know besides the numbers."""
+        """Return sentences that a user should read besides the numbers."""
         notes = [
             f"One-shot noise of the same epsilon has radius {shown_up(self.baseline.radius)}, "
             f"{self.compared}."
@@ -85,14 +84,12 @@ class Design(Shown):
             notes[0] = notes[0][:-1] + ": the difference is the price of fresh noise in every round."
         if self.promise.target == "weighted":
             notes.append(
-                "The agents agree on a weighted average, in which those with more neighbours or less mixing "
-                "count more. Ask for the true average to change that."
+                "The agents agree on a weighted average: those with more neighbours or less mixing count "
+                "more. Ask for the true average to change that."
             )
         notes += keeper_warnings(self.mechanism.keepers)
         if self.smoothest is not None:
-            notes.append(
-                f"Smoother motion would do, too: everything asked for is met with mixing {self.smoothest:g}."
-            )
+            notes.append(f"Smoother motion is possible: mixing {self.smoothest:g} also meets the request.")
         return notes
 
     def as_dict(self) -> dict[str, Any]:
@@ -116,7 +113,7 @@ class Design(Shown):
 
     @property
     def warning(self) -> str | None:
-        """A sentence where the radius is a large part of the range, if the question said what that is."""
+        """A warning if the radius is a large part of the range, and the range is known."""
         asked = self.question
         if (asked.adjacency, asked.spread, asked.low) == (None, None, None):
             return None
@@ -152,7 +149,7 @@ class Design(Shown):
 
 def _price(row: Trust) -> Row:
     if row.loss is None:
-        return Row(trusted(row.keepers), "none", "no loss does")
+        return Row(trusted(row.keepers), "none", "no loss is large enough")
     wide = "" if row.radius is None else f"; at the loss above the radius is {up(row.radius)}"
     said = f"loss for this radius: two values are told apart {right_at_most(row.loss)} of the time{wide}"
     return Row(trusted(row.keepers), up(row.loss), said)
@@ -160,7 +157,7 @@ def _price(row: Trust) -> Row:
 
 @asks(Question)
 def design(question: Question) -> Design:
-    """Find parameters of least variance for what is asked, and the side that was left open.
+    """Find parameters of least variance for a question, and the side that was left open.
 
     The keyword arguments are the fields of `tacit.Question`. Give at least two of privacy (`epsilon`, or
     `loss` = ε·adjacency), accuracy (`radius`) and size (`agents` or `graph`).
@@ -168,17 +165,17 @@ def design(question: Question) -> Design:
     Parameters
     ----------
     failure_probability : float or None
-        None, with ε, a radius and a size given, asks for the failure probability.
+        None asks for the failure probability; then give ε, a radius and a size.
     rounds : int, optional
-        Run this many rounds and no more; agents must then agree within `tolerance`. Without it
-        the guarantee covers an endless run, and the rounds to agreement are answered.
+        Run exactly this many rounds; agents must then agree within `tolerance`. Without it the
+        guarantee covers an endless run, and the rounds to agreement are computed.
     mixing : float or one per agent, optional
-        Fixed by the agents' dynamics, if it is; otherwise chosen for the question.
+        Give it if the agents' dynamics fix it; otherwise the best one is chosen.
     true_average : bool
         Make the plain average the target: one mixing for all (the largest given) and, on a graph,
-        Metropolis weights. It then costs what a server costs.
+        Metropolis weights. The noise needed is then the same as with a server.
     weights : str or matrix, optional
-        On a graph, how much each message counts: see `tacit.Distributed`.
+        On a graph, the weights of the messages: see `tacit.Distributed`.
     law : class or name of a noise law, optional
         Design noise of this law; fading noise unless given.
     keepers : int
@@ -188,7 +185,7 @@ def design(question: Question) -> Design:
     Raises
     ------
     Infeasible
-        When no parameters meet what is asked; says which changes of the question would do.
+        If no parameters meet the request; lists changes of the question that would work.
 
     Examples
     --------

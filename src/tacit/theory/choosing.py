@@ -1,9 +1,9 @@
-"""The mixing of a design, chosen for the question, and the side of it that was left open.
+"""Choose the mixing of a design, and compute the side that was left open.
 
 Over an endless run more mixing is more accurate, up to a limit at mixing 1. Over finitely many rounds
-it is not so simple: little mixing leaves agents where they started, much mixing lets more noise in,
-and on a graph agents agree fastest somewhere in between. So mixing is searched: roughly, without the
-exact law of the noise, and then the best few are tried exactly.
+it is not so simple: little mixing keeps agents near their initial values, much mixing lets more noise in,
+and on a graph agents agree fastest somewhere in between. So mixing is searched: first roughly, without the
+exact law of the noise; then the best few are computed exactly.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tacit.theory.rates import is_reversible
 from tacit.theory.trial import BRISK, Trial
 
 _GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, BRISK)
-_BEYOND = (0.995, 0.999, 0.9999, 0.99999, 0.999999)  # only where nothing smoother does
+_BEYOND = (0.995, 0.999, 0.9999, 0.99999, 0.999999)  # only if nothing smoother works
 _NEARBY = 6  # points tried between two neighbours of the grid, twice
-_TRIES = 3  # of the roughly best, exactly
+_TRIES = 3  # of the roughly best mixings are computed exactly
 
 
 def solve(question: Trial) -> Trial | None:
-    """Return the question with mixing chosen and the open side answered; None where nothing does."""
+    """Return the question with mixing chosen and the open side computed; None if nothing works."""
     if question.mixing is not None:
         return _filled(question)
     for sigma in _candidates(question):
@@ -36,7 +36,7 @@ def solve(question: Trial) -> Trial | None:
 
 
 def smoothest(question: Trial) -> float | None:
-    """Return the least mixing found that meets everything asked; None where none does, or it is not free."""
+    """Return the least mixing found that meets the question; None if there is none, or mixing was given."""
     if question.mixing is not None:
         return None
 
@@ -54,7 +54,7 @@ def smoothest(question: Trial) -> float | None:
 
 
 def by_agreement(question: Trial) -> list[tuple[float, Trial]]:
-    """Return how far apart agents end with each mixing of a grid, the closest first; ε and size are given."""
+    """Return the final disagreement for each mixing of a grid, smallest first; needs ε and size."""
     found = []
     for sigma in [question.mixing] if question.mixing is not None else _grid(question):
         trial = replace(question, mixing=sigma)
@@ -63,7 +63,7 @@ def by_agreement(question: Trial) -> list[tuple[float, Trial]]:
 
 
 def _filled(question: Trial) -> Trial | None:
-    """Answer the open side for the mixing given; None where what is asked cannot be met with it."""
+    """Compute the open side for the given mixing; None if the question cannot be met with it."""
     if not question.sized:
         n = question.least_agents()
         return None if n is None else replace(question, agents=n)
@@ -79,7 +79,7 @@ def _filled(question: Trial) -> Trial | None:
 
 def _candidates(question: Trial) -> Iterator[float]:
     """Mixings to try, the most promising first."""
-    if question.rounds is None:  # the more, the more accurate
+    if question.rounds is None:  # more mixing is more accurate
         yield BRISK
         if question.radius is not None:
             yield from _BEYOND
@@ -107,7 +107,7 @@ def _between(low: float, high: float) -> Iterable[float]:
 
 
 def _grid(question: Trial) -> list[float]:
-    """Mixings to look at: a grid, where agents agree fastest, and where they agree just in time."""
+    """Mixings to try: a grid, the one with fastest agreement, and one with agreement just in time."""
     found = set(_GRID)
     one = replace(question, mixing=0.5, epsilon=1.0).mechanism(1.0)
     if question.graph is not None and not convergence.moves_as_one(one) and is_reversible(one):
@@ -120,7 +120,7 @@ def _grid(question: Trial) -> list[float]:
 
 
 def _deviations(question: Trial) -> float:
-    """About how many standard deviations of the average a radius is, for such noise."""
+    """Estimate how many standard deviations of the average a radius is, for this noise."""
     sized = question if question.sized else replace(question, agents=1000)
     mechanism = replace(sized, mixing=0.5).mechanism(1.0)
     spread = float(accuracy.variance(mechanism, question.rounds) ** 0.5)
@@ -128,14 +128,14 @@ def _deviations(question: Trial) -> float:
 
 
 def _score(question: Trial, sigma: float, deviations: float) -> tuple[float, float]:
-    """About how much is amiss with this mixing, and what the open side has to be: the less the better."""
+    """Estimate by how much this mixing misses the question, and the open side; less is better."""
     sized = question if question.sized else replace(question, agents=1000)
     rough = replace(sized, mixing=sigma).rough(deviations)
     room = math.inf if question.radius is None else question.radius - rough.certain
     slack = question.tolerance * (1 + 1e-12) - rough.apart
     epsilon = question.epsilon
     if slack < 0 or (room <= 0 and question.b < 0.5):
-        return math.inf, max(-slack / question.tolerance, rough.certain)  # whatever the noise
+        return math.inf, max(-slack / question.tolerance, rough.certain)  # for any noise
     amiss = 0.0 if epsilon is None else max(rough.apart_by_noise / epsilon - slack, 0.0)
     if amiss > 0 or room <= 0:
         return amiss / question.tolerance, rough.certain

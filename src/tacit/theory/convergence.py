@@ -1,9 +1,9 @@
-"""How agents come to agree: Lemma 3 (lem:con) and the distributed lem:con_dis.
+"""Convergence: Lemma 3 (lem:con) and the distributed lem:con_dis.
 
 Both mechanisms are θ(t+1) = (I − DL) θ(t) + D w(t), eq:P, with D = diag(d_i), d_i = σ_i/(|N(i)|+1); the
-server's is the one on the complete graph. The paper proves convergence under Assumption 1; in truth
-a connected graph converges for every mixing, at a rate that is known exactly
-(docs/proofs/convergence.md). Everything about convergence can be had from here: the rate is in
+server's is the one on the complete graph. The paper proves convergence under Assumption 1; in fact
+every connected graph converges for every mixing, at a rate that is known exactly
+(docs/proofs/convergence.md). This module exports everything about convergence: the rate is computed in
 `tacit.theory.rates`, the rounds until agents agree in `tacit.theory.agreement`.
 """
 
@@ -63,7 +63,7 @@ def potential(mechanism: Mechanism, theta: npt.ArrayLike) -> float:
     states = as_states(theta, mechanism.n, "theta")
     if isinstance(mechanism, Distributed):
         edges = mechanism.graph.edges()
-        # along edges first: θᵀLθ multiplied out would cancel where agents nearly agree
+        # differences along edges first: expanding θᵀLθ would lose digits when agents nearly agree
         return float(np.sum((states[edges[:, 0]] - states[edges[:, 1]]) ** 2))
     return float(mechanism.n * np.sum((states - states.mean(axis=0)) ** 2))
 
@@ -71,13 +71,13 @@ def potential(mechanism: Mechanism, theta: npt.ArrayLike) -> float:
 def contraction(mechanism: Mechanism) -> float:
     """(1 − σ)²: the factor of the potential in every round, Lemma 3 (lem:con).
 
-    It is exact, and the same whatever the noise, where everyone hears everyone and all share
-    one mixing; elsewhere there is no such factor, only the `rate`.
+    It is exact for every noise if everyone hears everyone and all share one mixing. Otherwise there is no
+    such factor, only the `rate`.
     """
     if not moves_as_one(mechanism):
         raise ParameterError(
-            "the potential shrinks by one exact factor only where everyone hears everyone and all share "
-            "one mixing (Lemma 3); for other mechanisms use the rate."
+            "the potential shrinks by one exact factor only if everyone hears everyone and all share one "
+            "mixing (Lemma 3); for other mechanisms use the rate."
         )
     return float((1 - mixing(mechanism)[0]) ** 2)
 
@@ -111,7 +111,7 @@ class Assumption:
 
     @property
     def contraction(self) -> float | None:
-        """The proof's a = min(λ_2(2m − λ_N M²), 1), or None where that is not positive.
+        """The proof's a = min(λ_2(2m − λ_N M²), 1), or None if that is not positive.
 
         With it E[P(t+1)] ≤ (1 − a) E[P(t)] + noise.
         """
@@ -126,8 +126,8 @@ def assumption(mechanism: Mechanism) -> Assumption:
     """
     if own_weights(mechanism) is not None:
         raise ParameterError(
-            "Assumption 1 is about means over closed neighbourhoods, and these weights are others: "
-            "use the rate, which says whether agents agree."
+            "Assumption 1 is about means over closed neighbourhoods, not about these weights: use the rate, "
+            "which says whether agents agree."
         )
     d = step_sizes(mechanism)
     smallest, largest = float(d.min()), float(d.max())

@@ -1,4 +1,4 @@
-"""How far from the target agents end: what a radius promises after finitely many rounds.
+"""How far from the target agents are after finitely many rounds.
 
 An agent's state is off by the deviation of the weighted average and by the agent's own distance from that
 average. A radius covers both, for all agents at once. The failure probability is spent once: with
@@ -21,20 +21,20 @@ from tacit.theory.searching import least
 from tacit.theory.vectors import per_component
 
 AGREEMENT_SHARE = 0.02
-"""Part of the failure probability for disagreement due to noise, which fades; the average has the rest."""
+"""Share of the failure probability for disagreement due to noise, which fades; the average gets the rest."""
 
 _MARGIN = 1 + 1e-12  # rounding of a handful of exponentials
 
 
 class Shares(NamedTuple):
-    """How a failure probability is divided: their sum is the whole."""
+    """The parts of a failure probability; they add up to it."""
 
     average: float
     agreement: float
 
 
 class Ending(NamedTuple):
-    """Two bounds that hold together, for all agents, but for one failure probability.
+    """Two bounds that hold together for all agents, except with the failure probability.
 
     Every agent is within `radius` of the target, and every two agents within `disagreement` of each other.
     """
@@ -46,7 +46,7 @@ class Ending(NamedTuple):
 def shares(mechanism: Mechanism, failure_probability: float) -> Shares:
     """Divide a failure probability between the average and agreement.
 
-    Where noise moves all agents alike, agreement is certain and needs no share.
+    If noise moves all agents alike, agreement is certain and needs no share.
     """
     b = require_probability(failure_probability)
     if moves_as_one(mechanism):
@@ -62,16 +62,16 @@ def ending(
     *,
     components: int = 1,
 ) -> Ending:
-    """Return how far from the target, and from each other, agents are at the end.
+    """Return bounds on the distance of agents from the target and from each other.
 
     Parameters
     ----------
     failure_probability : float
         The paper's b: both bounds hold together with probability at least 1 − b.
     rounds : int or None
-        Look at the states after so many rounds. None: the value that all agree on in an endless run.
+        The number of rounds. None: the value that all agree on in an endless run.
     spread : float
-        Largest minus smallest value an agent may start from; the bounds cover the worst start.
+        Largest minus smallest initial value; the bounds cover the worst case.
     components : int
         Length of the state vectors; the bounds then cover all components at once.
 
@@ -93,16 +93,16 @@ def ending(
     law = accuracy.deviation(mechanism, rounds)
     radius = (law.quantile(part.average).high + own) * _MARGIN
     if moves_as_one(mechanism) and mechanism.n > 1:
-        # The worst start: one agent at one end of the range, all others at the other end (if b < 1/2).
+        # The worst case: one agent at one end of the range, all others at the other end (if b < 1/2).
         ends = own * _MARGIN, pair / mechanism.n * _MARGIN
         radius = min(radius, law.quantile_of_all(min(b, 0.499), *ends).high)
     return Ending(radius, pair)
 
 
 def failure(mechanism: Mechanism, radius: float, rounds: int | None, spread: float) -> float:
-    """Return about the least failure probability at which `ending` keeps to this radius.
+    """Return about the least failure probability with which `ending` has at most this radius.
 
-    1 where even a failure probability of nearly 1 would not do.
+    1 if even a failure probability near 1 is not enough.
     """
     law = accuracy.deviation(mechanism, rounds)
 

@@ -1,8 +1,8 @@
-"""What rounding costs: the privacy loss of the mechanism on two lattices.
+"""The privacy loss with rounding: the mechanism on two lattices.
 
-States live on a fine fixed lattice of step s, messages on one of step g_u that follows the noise
-of update u: the largest power of two at most 2^−bits of it, never below s. With Δ_u for how far
-apart the two hypothetical states can be,
+States are on a fine fixed lattice of step s. Messages are on one of step g_u, which shrinks with the
+noise of update u: the largest power of two at most 2^−bits of it, never below s. With Δ_u for the largest
+distance of the two hypothetical states,
 
     Δ_0 = δ (+ s, the start is rounded too),   Δ_{u+1} ≤ (1−σ)Δ_u + s,
 
@@ -68,10 +68,10 @@ def lattice_loss(
     state_step : float
         s, a power of two.
     bits : int
-        How much finer than its noise a message is.
+        The message step is at most 2^−bits times the scale of the noise.
     fixed_step : float, optional
-        Use this step for all messages instead of one that follows the noise, to see why that
-        would not do: its share of the loss grows as 1/q^u.
+        Use this step for all messages instead of one that shrinks with the noise, to see why that
+        fails: its share of the loss grows as 1/q^u.
 
     Examples
     --------
@@ -81,7 +81,9 @@ def lattice_loss(
     """
     require_adjacency(adjacency)
     if law.agents is not None:
-        raise ParameterError("the loss on a lattice is one agent's own: give its mixing, noise and decay.")
+        raise ParameterError(
+            "the loss on a lattice is computed for one agent: give its mixing, noise and decay."
+        )
     for name, step in (("state_step", state_step), ("fixed_step", fixed_step)):
         if step is not None and not (step > 0 and math.frexp(step)[0] == 0.5):
             raise ParameterError(f"{name} must be a power of two, got {step}.")

@@ -1,12 +1,12 @@
-"""Accuracy of what really happened, with drop-outs, late agents and lost messages.
+"""Accuracy of a finished run, with drop-outs, late agents and lost messages.
 
-Given whose messages were used in which feedback and who moved by it, every value is still linear in
-starts and noise, Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), u counting an agent's updates. All of it is
-public, so anybody can find the coefficients: follow the value back through the updates
+Given whose messages were used in which feedback and who moved by it, every value is linear in the initial
+values and the noise: Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), u being the number of an agent's update. All of
+that is public, so anyone can compute the coefficients by tracing the value back through the updates
 (docs/proofs/influence.md). Memory and time are O(rounds × agents), on a graph O(rounds × (agents + edges)).
 
-The radius assumes that who was used does not depend on the noise. `tacit.theory.selection` has one that
-holds without this assumption.
+The radius assumes that the choice of messages does not depend on the noise. `tacit.theory.selection` has a
+radius without this assumption.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.theory.accuracy import weights
 from tacit.theory.laplace_sum import LaplaceSum
-from tacit.theory.rates import own_weights
 from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
-_MANTISSA = 40  # bits kept of a scale, rounded up: equal agents then merge into one term
+_MANTISSA = 40  # bits kept of a scale, rounded up, so that nearly equal scales merge into one term
 _EPS = float(np.finfo(np.float64).eps)
 
 
 class Layer(NamedTuple):
-    """The feedback of one round: means of messages, and who moved by which of them.
+    """The feedback of one round: means of messages, and which agents moved by which mean.
 
     Entry e is a message of agent `said[e]` at its update `update[e]`, used in feedback `into[e]`.
     Then agent `moved[m]` made an update with feedback `by[m]`.
@@ -53,20 +52,20 @@ class Layer(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value of a run that is over: Σ a_iθ_i(0) plus noise of a known law.
+    """A value of a finished run: Σ a_iθ_i(0) plus noise of a known law.
 
     Attributes
     ----------
     weights : array, shape (n,)
-        a_i: the weight that each start really has. They add up to 1.
+        a_i: the actual weight of each initial value. They add up to 1.
     declared : array, shape (n,)
         w_i: the weights of the declared target.
     noise : LaplaceSum
         The law of Σ b_{i,u}η_i(u), its scales rounded up.
     rounding : float
-        The most by which lattices move the value.
+        The most by which rounding to lattices can move the value.
     is_feedback : bool
-        Whether it is a feedback, which the messages of its round make up alone, or is made of states.
+        Whether it is a feedback, which consists of the messages of its round only; otherwise it is a state.
     """
 
     weights: FloatArray
@@ -77,19 +76,19 @@ class Value:
 
     @property
     def bias(self) -> float:
-        """½Σ|a_i − w_i|: times the spread of the starts, how far the target can have moved."""
+        """½Σ|a_i − w_i|: times the spread, the largest possible distance between the two targets."""
         return 0.5 * float(np.sum(np.abs(self.weights - self.declared)))
 
     def radius(self, failure_probability: float, *, spread: float = 0.0, components: int = 1) -> float:
         """Return r with P(|value − declared target| > r) at most the failure probability.
 
-        Who was used must not depend on the noise.
+        The choice of messages must not depend on the noise.
 
         Parameters
         ----------
         spread : float
-            Largest minus smallest value an agent may start from. With 0 the radius is that around
-            the target that was really met, Σ a_iθ_i(0).
+            Largest minus smallest initial value. With 0 the radius is around the target that was actually
+            met, Σ a_iθ_i(0).
         components : int
             With 1 the radius is for one component of the values. With k it covers all k at once.
         """
@@ -98,17 +97,17 @@ class Value:
         return math.nextafter(reached + self.rounding, math.inf)
 
     def shift(self, spread: float) -> float:
-        """Return the most by which the target can have moved, rounded up."""
+        """Return the largest possible distance between the two targets, rounded up."""
         if not (math.isfinite(spread) and spread >= 0):
             raise ParameterError(f"spread must be at least 0, got {spread}.")
-        # the coefficients are sums of n products, each rounded: their errors stay below n·ε
+        # each coefficient is a sum of n rounded products, with an error below n·ε
         return spread * (self.bias + 4 * self.weights.size * _EPS)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Happened:
-    """What a run's values are made of; make one with `of`, or with `server`, `graph` or `everyone`.
+    """Which messages a run used; make one with `of`, or with `server`, `graph` or `everyone`.
 
     Examples
     --------
@@ -137,19 +136,23 @@ class Happened:
         return made
 
     def entry_weights(self, layer: Layer) -> FloatArray | None:
-        """How much each entry of a layer counts in its mean; None where all count the same.
+        """The weight of each entry of a layer in its mean; None if all are equal.
 
-        Weights of messages that are missing are shared out among those that are there. Where only messages
-        of weight 0 are there, they count the same.
+        Weights of messages that are missing go to the own message (`Weights.keeps_missing`), or are shared
+        out among those that are there. Where only messages of weight 0 are there, they count the same.
         """
-        rows = own_weights(self.mechanism)
-        if rows is None:
+        if not isinstance(self.mechanism, Distributed):
+            return None
+        rows = self.mechanism.topology
+        if rows.plain and not rows.keeps_missing:
             return None
         n, graph = self.mechanism.n, rows.graph
         places = np.repeat(np.arange(n), graph.degrees) * n + graph.indices
         own = layer.into == layer.said
         weight = np.where(own, rows.own[layer.into], 0.0)
         weight[~own] = rows.heard[np.searchsorted(places, (layer.into * n + layer.said)[~own])]
+        if rows.keeps_missing:
+            weight[own] += 1 - np.bincount(layer.into, weight, minlength=n)[layer.into[own]]
         nothing = np.bincount(layer.into, weight, minlength=n)[layer.into] == 0
         weight[nothing] = 1.0
         return weight
@@ -161,11 +164,11 @@ class Happened:
 
     @property
     def terms(self) -> int:
-        """How many pairs of agent and update there are: what memory grows with."""
+        """Number of pairs of agent and update; memory grows with it."""
         return int(self.updates.sum()) + self.mechanism.n
 
     def agent(self, i: int) -> Value:
-        """Return what agent i's own state is made of after the last update it made."""
+        """Return agent i's state after its last update, as weights and noise."""
         if not 0 <= i < self.mechanism.n:
             raise ParameterError(f"agent must be a number from 0 to {self.mechanism.n - 1}, got {i}.")
         chosen = np.zeros(self.mechanism.n)
@@ -173,17 +176,17 @@ class Happened:
         return self.combination(chosen)
 
     def average(self) -> Value:
-        """Return what the average of all states is made of, with the declared target's weights."""
+        """Return the average of all states, with the declared target's weights."""
         return self.combination(weights(self.mechanism))
 
     def combination(self, shares: FloatArray) -> Value:
-        """Return what Σ shares_i·θ_i is made of; shares are at least 0 and add up to 1."""
+        """Return Σ shares_i·θ_i as weights and noise; shares are at least 0 and add up to 1."""
         back = _Back(self, len(self.layers))
         back.state[back.offset + back.level] += shares
         return back.value(len(self.layers))
 
     def feedback(self, round: int = -1, agent: int = 0) -> Value:  # noqa: A002 - the paper's word
-        """Return what the feedback of a round is made of, by default of the last one.
+        """Return the feedback of a round as weights and noise; by default the last one.
 
         On a graph it is that of one agent.
         """
@@ -202,7 +205,7 @@ class Happened:
 
 
 class _Back:
-    """Follows a value back: how much of it each state, shadow and draw is."""
+    """Traces a value back: the weight of each state, shadow and draw in it."""
 
     def __init__(self, run: Happened, before: int) -> None:
         self.run = run
@@ -215,11 +218,11 @@ class _Back:
         self.state = np.zeros(run.terms)  # θ_i(u) at offset_i + u
         self.said = np.zeros(run.terms)  # message u of agent i
         self.shadow = self.state if not mechanism.shadowed else np.zeros(run.terms)
-        self.given = np.zeros(len(run.layers))  # how much of it is the feedback of each round of a server
+        self.given = np.zeros(len(run.layers))  # weight of the feedback of each round of a server
         self.before = before
 
     def mean(self, t: int, share: FloatArray) -> None:
-        """Phase (ii): a mean is so many parts of the messages in it, equal ones in eq:y_dis."""
+        """Phase (ii): a mean is a weighted sum of its messages, with equal weights in eq:y_dis."""
         t = 0 if self.run.opens_once else t
         layer = self.run.layers[t]
         weight = self.run.entry_weights(layer)
@@ -232,7 +235,7 @@ class _Back:
         np.add.at(self.shadow, place, part)
 
     def undo(self, t: int) -> None:
-        """Phase (iv): a state is 1 − σ of what it was and σ of the feedback, eq:upd and eq:upd_dis."""
+        """Phase (iv): a state is 1 − σ of the last state and σ of the feedback, eq:upd and eq:upd_dis."""
         layer = self.run.layers[t]
         place, sigma = self.offset[layer.moved] + self.level[layer.moved], self.sigma[layer.moved]
         taken = self.state[place].copy()
@@ -247,7 +250,7 @@ class _Back:
         self.mean(t, share)
 
     def value(self, rounds: int) -> Value:
-        """Go back to the start and collect."""
+        """Trace back to the initial values and collect the weights."""
         for t in reversed(range(self.before)):
             self.undo(t)
         first, mechanism = self.offset, self.run.mechanism
@@ -261,7 +264,9 @@ class _Back:
         if mechanism.keepers:
             messages = self.given * mechanism.noise_law.scales(len(self.given))
             used = np.array([layer.said.size for layer in self.run.layers])
-            scale = np.repeat(messages / used, mechanism.keepers)  # a draw is one part of a sum of all used
+            scale = np.repeat(
+                messages / used, mechanism.keepers
+            )  # a keeper's draw enters the sum of all used messages
         else:
             messages = scale = noise * _scales(mechanism, agents, update)
         law = _merged(scale, self.run.terms)
@@ -269,22 +274,22 @@ class _Back:
         return Value(met, weights(mechanism), law, rounding, is_feedback=rounds > self.before)
 
     def _rounding(self, scale: FloatArray, rounds: int) -> float:
-        """The most that lattices move a value: docs/proofs/influence.md."""
+        """The most by which rounding can move a value: docs/proofs/influence.md."""
         lattice = self.run.lattice
         if lattice is None:
             return 0.0
         steps = 1.5 * math.ldexp(float(np.sum(scale)), -lattice.bits)
-        coarse = 1.5 * rounds  # a message step may be no finer than the state step
+        coarse = 1.5 * rounds  # a message step may be as coarse as the state step
         return (steps + (coarse + rounds + 1) * lattice.state_step) * (1 + 1e-9)
 
 
 def of(history: History) -> Happened:
-    """Return what the values of one run are made of, from what was public of it.
+    """Return which messages one run used, from its public history.
 
-    Who moved by the last feedback shows in no message: it is taken to be everyone who heard it.
+    No message shows who moved by the last feedback: everyone who received it is assumed to have.
     """
     if history.said.ndim != 2:
-        raise StateError("influence is found for one run: choose one of these.")
+        raise StateError("influence is computed for one run: choose one of these.")
     mechanism, used = history.mechanism, history.used_or_all
     lattice = None if history.wholes is None else history.wholes.lattice
     level = history.update[np.searchsorted(history.rounds_of, np.arange(history.rounds))]
@@ -318,14 +323,14 @@ def server(
     Parameters
     ----------
     used : sequence of lists of agents
-        Whose messages each round's feedback is the mean of. Where keepers open one sum only, the first
-        list counts, and the others say how many rounds there were.
+        Whose messages each round's feedback is the mean of. If keepers open one sum only, the first list
+        counts, and the others only give the number of rounds.
     moved : sequence of lists of agents, optional
-        Who made an update with it. By default everyone: who was late caught up.
+        Who made an update with it. By default everyone: late agents caught up.
     updates : like `used`, optional
-        How many updates each of those had made when it spoke; by default all it had made by then.
+        How many updates each of them had made before it sent the message; by default all of them.
     lattice : Lattice, optional
-        Where the numbers lived; then radii cover rounding too.
+        The lattice of the session; then radii include rounding.
     """
     layers = []
     level = np.zeros(mechanism.n, dtype=np.int64)
@@ -396,7 +401,7 @@ def _agents(listed: npt.ArrayLike, n: int, what: str) -> IntArray:
 
 
 def _updates(given: npt.ArrayLike | None, said: IntArray, level: IntArray, t: int) -> IntArray:
-    """Say at which update each message was made: not after more updates than there had been."""
+    """Return the update of each message; refuse one later than the updates made so far."""
     update = level[said] if given is None else np.asarray(given, dtype=np.int64).reshape(-1)
     if update.shape != said.shape or np.any((update < 0) | (update > level[said])):
         raise StateError(

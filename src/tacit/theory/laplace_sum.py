@@ -6,8 +6,8 @@ follows by integrating along the line Re z = a with 0 < a < 1/max w:
 
     P(V > r) = (1/2π) ∫ e^{−(a+is)r} M(a+is)/(a+is) ds.
 
-The trapezoidal rule does it. By Poisson summation its error is a sum of positive terms, each
-under a Chernoff bound; and log|M| is concave in log s, which bounds what is cut off. So the
+It is computed by the trapezoidal rule. By Poisson summation its error is a sum of positive terms, each
+below a Chernoff bound; and log|M| is concave in log s, which bounds the part that is cut off. So the
 results are enclosures, not estimates (docs/proofs/exact-radius.md).
 """
 
@@ -34,10 +34,10 @@ _SERIES_TERMS = 28  # of −log(1 − u²) for |u| ≤ 1/2: the rest is below 4^
 _POWERS = np.arange(_SERIES_TERMS + 1)
 _MAX_NODES = 2**18
 _CHUNK = 2**21  # complex numbers held at once
-_RELATIVE = 1e-13  # aimed at for each error of the rule, relative to the tail
-_POLE = 25.0  # lines end a relative e^−25 before the nearest pole
-_MOST_SINGLE = 2**18  # terms taken one by one where noise fades slowly
-_NOTHING = -700.0  # logarithm of tails too small to tell from nothing
+_RELATIVE = 1e-13  # target for each error of the rule, relative to the tail
+_POLE = 25.0  # lines stop a relative e^−25 before the nearest pole
+_MOST_SINGLE = 2**18  # terms computed one by one if noise fades slowly
+_NOTHING = -700.0  # logarithm of tails that are treated as 0
 _EPS = float(np.finfo(np.float64).eps)
 _SLACK = 1.01  # for products of errors, and for the rounding of the error bounds themselves
 
@@ -50,7 +50,7 @@ class Bounds(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Terms to take one by one (squared weights and multiplicities), and a series in (z·largest)²."""
+    """Terms to compute one by one (squared weights, multiplicities), and a series in (z·largest)²."""
 
     squares: FloatArray
     counts: FloatArray
@@ -85,7 +85,7 @@ class LaplaceSum:
         """P(V > r), enclosed."""
         if self.variance == 0:
             return Bounds(float(r < 0), float(r < 0))
-        if r < 0:  # V is symmetric and has a density; far below 0 a line would overflow
+        if r < 0:  # use the symmetry of V: far below 0 the line integral would overflow
             above = self.tail(-r)
             return Bounds(1 - above.high, 1 - above.low)
         a = self._minimise(lambda a: self._k(a) - a * r)
@@ -94,7 +94,7 @@ class LaplaceSum:
         return self._line(r).tail(r)
 
     def exceedance(self, r: float, offset: float = 0.0) -> Bounds:
-        """P(|V + offset| > r), enclosed. V is symmetric, so the sign of offset is immaterial."""
+        """P(|V + offset| > r), enclosed. V is symmetric, so the sign of offset does not matter."""
         if self.variance == 0:
             return Bounds(float(r < abs(offset)), float(r < abs(offset)))
         near, far = self.tail(r - abs(offset)), self.tail(r + abs(offset))
@@ -108,8 +108,8 @@ class LaplaceSum:
     def quantile_of_all(self, probability: float, above: float, below: float) -> Bounds:
         """Enclose the r with P(V > r − above) + P(V < below − r) = probability.
 
-        That is the radius of many agents at once, of which one is `above` and another one `below` where
-        V alone would be; both are at least 0.
+        That is the radius for many agents at once, if one agent is shifted by `above` and another one by
+        −`below`; both are at least 0.
         """
         return self._solve(probability, max(above, below), min(above, below))
 
@@ -118,12 +118,12 @@ class LaplaceSum:
         require_probability(probability)
         if self.variance == 0:
             return Bounds(near, near)
-        # Surely enough by Chernoff, and surely too little: half of V is above 0. A line would overflow
-        # much further below `near`.
+        # An upper end by Chernoff's bound, and a lower end: V is above 0 with probability 1/2. The line
+        # integral would overflow much further below `near`.
         ceiling = near + self._chernoff(probability / 2)
         floor = near if probability <= 0.5 else max(near - self._chernoff((1 - probability) / 2), 0.0)
         r = ceiling
-        for _ in range(5):  # the line is best near the answer: move it there
+        for _ in range(5):  # the line is most accurate near the answer: move it there
             line = self._line(r - near)
             previous, r = r, _root(partial(line.excess, near, far, probability), floor, r, ceiling)
             if abs(r - previous) < 0.05 * (r - floor):
@@ -142,7 +142,7 @@ class LaplaceSum:
     def log_mgf(self, z: ComplexArray, ulps: FloatArray | None = None) -> ComplexArray:
         """The logarithm of M(z), −Σ_k log(1 − (w_k z)²), where |Re z| < 1/max w.
 
-        To `ulps`, if given, is added what bounds the rounding error of each result, in units of 2^−52
+        If `ulps` is given, a bound on the rounding error of each result is added to it, in units of 2^−52
         (docs/proofs/exact-radius.md, "Rounding").
         """
         parts = self._parts(float(np.max(np.abs(z))))
@@ -204,31 +204,31 @@ class LaplaceSum:
             return np.where(left > 0, np.expm1(left * log_ratio) / np.expm1(log_ratio), 0.0)
 
     def _k(self, a: float) -> float:
-        """The logarithm of M(a) for a real a > 0: what `log_mgf` gives, several times faster."""
+        """The logarithm of M(a) for a real a > 0: `log_mgf`, but several times faster."""
         parts, square = self._parts(a), a * a
         series = float(parts.series @ (square * parts.largest**2) ** _POWERS)
         return series - float(parts.counts @ np.log1p(-square * parts.squares))
 
     @cached_property
     def _top(self) -> float:
-        """Where lines end: the nearest pole, or before it where too many terms would be near theirs.
+        """Where lines stop: at the nearest pole, or earlier if too many terms have a pole there.
 
         Every line below the nearest pole gives valid bounds. With hundreds of thousands of terms of nearly
-        the same size, lines close to the pole are of use only for tails that are far below e^−700.
+        the same size, lines close to the pole help only for tails far below e^−700.
         """
         largest = float(np.max(self.scale))
         rounds = _MOST_SINGLE // int(np.sum(self.scale > largest / 2)) or 1
         if self.rounds is not None and self.rounds <= rounds:
             return 1 / largest
-        # after so many rounds all terms have w·a ≤ 1/2 and go into the series
+        # after this many rounds all terms have w·a ≤ 1/2 and go into the series
         return min(1 / largest, 0.5 / max(float(np.max(self.scale * self.ratio**rounds)), 1e-300))
 
     def _minimise(self, objective: Callable[[float], float], share: float = 1.0) -> float:
-        """Return about the a in (0, share·top) where a one-humped objective is least."""
+        """Return approximately the minimiser in (0, share·top) of an objective that falls and then rises."""
         top = share * self._top
         bottom = math.log(min(1e-6 / (top * math.sqrt(self.variance)), 0.1))
 
-        def place(v: float) -> float:  # as fine near the pole at `top` as near 0
+        def place(v: float) -> float:  # resolves points near the pole at `top` as well as near 0
             return top / (1 + math.exp(-v))
 
         return place(lowest_point(lambda v: objective(place(v)), bottom, _POLE, 0.01))
@@ -244,7 +244,7 @@ class LaplaceSum:
         """Choose line, step and cut-off for tails near r."""
         if self._only is not None:  # M falls only like 1/s²: no line would be long enough
             return _OneTerm(self._only)
-        # where the lines end before the pole, leave room for the second one
+        # if lines stop before the pole, leave room for the second line
         share = 0.9 if self._top < 1 / float(np.max(self.scale)) else 1.0
         a = self._minimise(lambda a: self._k(a) - a * r - math.log(a), share)
         k = self._k(a)
@@ -342,7 +342,7 @@ class _Line(_Tails):
     s: FloatArray
     values: ComplexArray
     ulps: FloatArray
-    """Bounds the relative rounding error of each value, with 64 more for what all have in common."""
+    """Bounds on the relative rounding error of each value; 64 are added for the common factor."""
 
     @cached_property
     def _sizes(self) -> tuple[float, float, float]:
@@ -389,12 +389,12 @@ class _Line(_Tails):
         return self._scale(r) * float(np.sum(np.exp(turns * table.shape[1]) * rows).real)
 
     def tail(self, r: float) -> Bounds:
-        """P(V > r): the rule only ever errs upward, but for cut-off and rounding."""
+        """P(V > r): the rule errs only upward, apart from cut-off and rounding."""
         value, rounding = self._sum(r)
         missing = self.missing * math.exp(self.k - self.a * r) * _SLACK
         before = _geometric_tail(self.a * self.period)
         after = _geometric_tail((self.chernoff - self.a) * self.period, self.k_chernoff - self.chernoff * r)
-        low = value - rounding - missing - before - after  # all of these are at most this large
+        low = value - rounding - missing - before - after  # upper bounds on all errors
         return Bounds(min(max(low, 0.0), 1.0), min(max(value + rounding + missing, 0.0), 1.0))
 
 
@@ -427,7 +427,7 @@ def _root(falling: Callable[[float], float], floor: float, start: float, ceiling
 
 
 def _walk(r: float, direction: int, density: float, excess: Callable[[float], float]) -> float:
-    """Step away from r until `excess` is no longer positive: a proved bound."""
+    """Step away from r until `excess` is no longer positive; the result is a proved bound."""
     missing = excess(r)
     step = 4 * _EPS * r + abs(missing) / max(density, 1e-300)
     while missing > 0 and r > 0:
@@ -440,7 +440,7 @@ def require_probability(probability: float) -> float:
     """Refuse a failure probability outside (0, 1)."""
     if not 0 < probability < 1:
         raise ParameterError(
-            f"failure probability must be in (0, 1), got {probability}: Laplace noise has no bound that "
-            "always holds, and one that never needs to hold says nothing."
+            f"failure probability must be in (0, 1), got {probability}: no bound on Laplace noise holds with "
+            "certainty."
         )
     return probability

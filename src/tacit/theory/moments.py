@@ -7,9 +7,9 @@ noise, and their covariance obeys
 
 for feedback y = Wx; in the paper P = I − DL and R = D(A+I) (eq:P).
 
-Both P and R act on a matrix, column by column, by one round of the mechanism itself. A server's feedback
-takes in only the sum of all noise, so where m keepers add it, every variance is m/N of that of N
-agents' noise.
+P and R are applied to the columns of a matrix by running one round of the mechanism. A server's feedback
+contains only the sum of all noise, so with m keepers every variance is m/N of that with the noise of N
+agents.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def mean_state(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> Floa
 
 
 def second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
-    """Covariance matrix of θ(T), whatever the initial values are.
+    """Covariance matrix of θ(T); it does not depend on the initial values.
 
     With vector states it is that of each component; components are independent.
 
@@ -67,7 +67,7 @@ def second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
 def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
     """Covariance matrix of the public shadow z(T) = P^T (θ(0) + η) of noise that is drawn once."""
     if mechanism.keepers:
-        raise ParameterError("agents have no shadows where keepers add the noise: use second_moments.")
+        raise ParameterError("agents have no shadows if keepers add the noise: use second_moments.")
     if not mechanism.shadowed:
         raise ParameterError(
             f"only noise that is drawn once has a shadow: with {mechanism.law.name} noise use second_moments."
@@ -77,7 +77,7 @@ def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
 
 
 def mean_square_disagreement(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> float:
-    """The largest E[(θ_i(T) − θ_j(T))²] over all pairs; to converge is to let it vanish (def:con).
+    """The largest E[(θ_i(T) − θ_j(T))²] over all pairs; convergence means that it vanishes (def:con).
 
     Vector states: the sum over components.
     """
@@ -100,7 +100,7 @@ def mean_potential(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> 
 
 
 def off_consensus_covariance(mechanism: Mechanism, rounds: int) -> FloatArray:
-    """Covariance matrix of how far agents are from their weighted average, whatever the initial values."""
+    """Covariance matrix of the agents' distances from their weighted average, for any initial values."""
     return _covariance(_Round(mechanism, off_consensus=True), rounds)
 
 
@@ -108,8 +108,8 @@ def off_consensus_covariance(mechanism: Mechanism, rounds: int) -> FloatArray:
 class _Round:
     """One round as two linear maps on the columns of a matrix.
 
-    With `off_consensus` the average weighted by γ is taken out each time: it never changes who is
-    how far from whom, and would drown small differences in its rounding.
+    With `off_consensus` the average weighted by γ is subtracted each time: it does not affect the
+    differences between agents, and its rounding errors would hide small differences.
     """
 
     mechanism: Mechanism
@@ -120,13 +120,13 @@ class _Round:
         return self.settled(self.mechanism.update(columns, self.mechanism.aggregate(columns)))
 
     def mix(self, columns: FloatArray) -> FloatArray:
-        """R X: what a round brings in from messages alone."""
+        """R X: the contribution of the messages in a round."""
         if self.off_consensus and moves_as_one(self.mechanism):
-            return np.zeros_like(columns)  # exactly: rounding would outlast what is left of (1 − σ)^t
+            return np.zeros_like(columns)  # exactly 0: rounding errors would be larger than (1 − σ)^t
         return self.settled(self.mechanism.update(np.zeros_like(columns), self.mechanism.aggregate(columns)))
 
     def settled(self, columns: FloatArray) -> FloatArray:
-        """The columns, less their weighted average where that is to be left out."""
+        """The columns, minus their weighted average if `off_consensus`."""
         if not self.off_consensus:
             return columns
         return np.asarray(columns - self._weights @ columns)
@@ -214,11 +214,11 @@ def _laplacian(mechanism: Mechanism, columns: FloatArray) -> FloatArray:
 
 
 def _require_small(mechanism: Mechanism) -> None:
-    # Dense on purpose: a covariance has N² entries that all matter, and a few thousand agents suffice
-    # to check what is sampled or bounded for more.
+    # Dense on purpose: all N² entries of a covariance matter. A few thousand agents are enough to check
+    # the bounds and samplers that are used for more.
     if mechanism.n > MOST_AGENTS:
         raise RecordTooLarge(
-            f"exact second moments are a dense matrix, kept to {MOST_AGENTS} agents, got {mechanism.n}. "
+            f"exact second moments are a dense matrix, limited to {MOST_AGENTS} agents, got {mechanism.n}. "
             "Use the bound of rounds_to_agreement or disagreement, or simulate."
         )
 

@@ -1,7 +1,7 @@
-"""The zero and the lowest point of a function of one number.
+"""Zero and minimum of a function of one number.
 
-scipy.optimize has both, but loading it takes half a second: as long as everything else that an agent or
-`tacit analyze` loads.
+scipy.optimize has both, but importing it takes half a second, as long as everything else that an agent or
+`tacit analyze` imports.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def zero(
 
 
 def lowest_point(f: Callable[[float], float], low: float, high: float, precision: float) -> float:
-    """Return about where a function is least that falls and then rises, by golden sections.
+    """Return approximately the minimiser of a function that falls and then rises, by golden sections.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The best noise in closed form, and what smooth motion costs.
+"""The best noise in closed form, and the price of smooth motion.
 
 For a given mixing σ and privacy ε the variance of the consensus value is least with the scales
 s_t ∝ (1−σ)^{t/3}. That is best not only among geometric schedules but among all of them, for
@@ -28,12 +28,12 @@ __all__ = [
 
 
 def best_fading(sigma: float | FloatArray, epsilon: float, rounds: int | None = None) -> Fading:
-    """Return the best fading noise that costs no more than ε, rounding included."""
+    """Return the best fading noise with a loss of at most ε, including rounding."""
     return Fading.best(sigma, epsilon, rounds)
 
 
 def best_one_shot(sigma: float | FloatArray, epsilon: float) -> OneShot:
-    """Return the one-shot noise that costs no more than ε: c = 1/ε."""
+    """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
     return OneShot.best(sigma, epsilon)
 
 

@@ -1,12 +1,11 @@
-"""What is lost: ε of both mechanisms, Lemmas 1 (lem:pri) and 5 (lem:pri_dis).
+"""The privacy loss: ε of both mechanisms, Lemmas 1 (lem:pri) and 5 (lem:pri_dis).
 
-ε is per unit of adjacency: if one agent's initial value moves by at most δ (in the L1 norm for
-vectors), no observation becomes more than exp(ε·δ) times more likely. The loss ε·δ is what an
-owner's cap is about. All values are rounded up.
+ε is per unit of adjacency: if one agent's initial value changes by at most δ (in the L1 norm for
+vectors), no observation becomes more than exp(ε·δ) times as likely. An owner's cap limits the loss ε·δ.
+All values are rounded up.
 
-The guarantee is each agent's own. It needs nothing from the others or the server and holds
-for every feedback, honest or chosen to hurt, as long as noise is drawn once per update
-(docs/proofs/privacy.md).
+The guarantee of an agent does not depend on the other agents or the server. It holds for every feedback,
+honest or malicious, as long as noise is drawn once per update (docs/proofs/privacy.md).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tacit.law import Law
 from tacit.rounding import product_up
 
 _MOST_SUMMED = 2**16
-"""The largest number of rounds that `rounds_within` tries where ε of an endless run is not known."""
+"""The largest number of rounds that `rounds_within` tries if ε of an endless run is unknown."""
 
 
 def epsilon(law: Law, rounds: int | None = None) -> float:
@@ -48,12 +47,12 @@ def epsilons(law: Law, rounds: int | None = None) -> FloatArray:
 
 
 def loss(law: Law, adjacency: float, rounds: int | None = None) -> float:
-    """Return ε·δ: the logarithm of how much likelier any observation can become."""
+    """Return ε·δ: the logarithm of the largest likelihood ratio of any observation."""
     return product_up(epsilon(law, rounds), require_adjacency(adjacency))
 
 
 def rounds_within(law: Law, epsilon_cap: float) -> int | None:
-    """Return how many rounds fit under a cap on ε; None when an endless run does."""
+    """Return how many rounds fit under a cap on ε; None if an endless run does."""
     if not epsilon_cap >= 0:
         raise ParameterError(f"the cap on epsilon must be at least 0, got {epsilon_cap}.")
     most = 2**62
@@ -61,7 +60,7 @@ def rounds_within(law: Law, epsilon_cap: float) -> int | None:
         if epsilon(law) <= epsilon_cap:
             return None
     except LawError:
-        most = _MOST_SUMMED  # a law without a closed form is added up, message by message
+        most = _MOST_SUMMED  # a law without a closed form is summed message by message
     except ParameterError:
         pass  # no endless run is private; some finite one may be
     low, high = 0, 1

@@ -1,4 +1,4 @@
-"""What a mechanism promises, all at once: privacy, accuracy, agreement."""
+"""What a mechanism promises: privacy, accuracy and agreement together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tacit.theory.question import scope
 
 @dataclass(frozen=True, eq=False)
 class Promise(Shown):
-    """The guarantees of one mechanism, every number on the safe side.
+    """The guarantees of one mechanism, every number rounded to the safe side.
 
     Attributes
     ----------
@@ -31,19 +31,19 @@ class Promise(Shown):
         run, the value that all agree on. With probability at least 1 − failure_probability this holds
         together with `disagreement`, or with `rounds` in an endless run.
     average_radius, radius_chebyshev : float
-        The same of the weighted average of all states alone, by its exact law and by the paper's bound.
+        The radius of the weighted average of all states, by its exact law and by the paper's bound.
     disagreement : float
         Every two agents are within this of each other after `horizon` rounds; 0 for an endless run.
     rate : float or None
         Factor by which root-mean-square disagreement shrinks per round; None where the law of the noise
         has no such factor.
     rounds : int
-        Rounds asked about, or else rounds until agents agree within `tolerance`.
+        The given number of rounds, or the rounds until agents agree within `tolerance`.
     components, radius_all_components
         How many numbers a value has, and the radius that covers all of them at once. `radius` and the other
         bounds are for any one of them.
     horizon : int or None
-        Number of rounds that ε and the radii speak of; None for an endless run.
+        Number of rounds that ε and the radii are for; None for an endless run.
     """
 
     mechanism: Mechanism
@@ -102,7 +102,7 @@ class Promise(Shown):
         return Summary(describe(self.mechanism), promise_sections(self, unit), notes)
 
     def radius_meaning(self) -> str:
-        """Say whose radius it is, and how often it is missed."""
+        """Say whose radius it is, and with which probability it is missed."""
         missed = f"missed with probability {shown_up(self.failure_probability)}"
         if self.horizon is None:
             return f"of the value agreed on: {missed}"
@@ -125,7 +125,7 @@ def analyze(
     Parameters
     ----------
     adjacency : float, optional
-        The most one agent's value may differ between two worlds that must look alike; 1 unless given.
+        Two values of one agent that differ by at most this must be hard to tell apart; 1 unless given.
     spread : float, optional
         Largest minus smallest initial value; the adjacency unless given.
     tolerance : float, optional

@@ -1,4 +1,4 @@
-"""A promise as rows for people, and the sentences a reader needs beside the numbers.
+"""A promise as rows for people, with notes.
 
 The command line, the studio, `tacit session check` and notebooks all show these.
 """
@@ -15,7 +15,7 @@ from tacit.theory.advice import trusted
 if TYPE_CHECKING:
     from tacit.theory.promise import Promise
 
-_FEW = 10_000_000  # agents whose weights are worth summing up in a sentence
+_FEW = 10_000_000  # up to this many agents the weights are summarised in a sentence
 
 
 def describe(mechanism: Mechanism) -> str:
@@ -24,7 +24,7 @@ def describe(mechanism: Mechanism) -> str:
 
 
 def describe_size(mechanism: Mechanism) -> str:
-    """Name how many agents there are, and around what."""
+    """Name the number of agents, and the server or graph."""
     people = f"{mechanism.n:,} agent{'s' * (mechanism.n != 1)}"
     if isinstance(mechanism, Distributed):
         rule = mechanism.topology.name
@@ -52,7 +52,7 @@ def promise_sections(made: Promise, unit: str = "") -> dict[str, list[Row]]:
 
 
 def privacy_rows(made: Promise, unit: str = "") -> list[Row]:
-    """Return ε and the loss, and which is which."""
+    """Return ε and the loss, with what they are for."""
     run = "an endless run" if made.horizon is None else _rounds(made.horizon)
     per = unit or "unit of adjacency"
     return [
@@ -66,7 +66,7 @@ def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
     wider = made.radius_chebyshev / made.average_radius
-    alone = "the same of the average of all states alone"
+    alone = "the radius of the average of all states"
     every, components = made.radius_all_components, made.components
     return [
         Row("target", made.target, aim),
@@ -93,7 +93,7 @@ def agreement_rows(made: Promise, unit: str = "") -> list[Row]:
     if made.rate is not None:
         rate = [Row("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")]
     if made.horizon is not None:
-        apart = Row("apart", up(made.disagreement), "no two agents are further apart then", unit)
+        apart = Row("apart", up(made.disagreement), "largest difference between two agents then", unit)
         return [*rate, Row("rounds", f"{made.rounds:,}", "as asked"), apart]
     tolerance, spread = (_with_unit(near(value), unit) for value in (made.tolerance, made.spread))
     agree = f"until all agree within {tolerance}, from values that spread over {spread}"
@@ -101,7 +101,7 @@ def agreement_rows(made: Promise, unit: str = "") -> list[Row]:
 
 
 def target_notes(made: Promise) -> list[str]:
-    """Say plainly when the agents do not head for the true average."""
+    """Say so if the agents do not agree on the true average."""
     mechanism = made.mechanism
     if made.target == "average" or mechanism.n > _FEW:
         return []

@@ -1,9 +1,9 @@
-"""What can be asked of a mechanism: one value, for Python, the command line, the studio and sessions.
+"""A question about a mechanism: one class for Python, the command line, the studio and sessions.
 
 **To add a field**, add one entry to `Question`. It says the field's default, how it is read and checked
 (`kind`), which verbs take it, and its help. `tacit.design(...)` and the commands `analyze`, `audit`,
 `design`, `simulate` and `session new` get the keyword or the option from that entry. Then let
-`Question.place` (who talks to whom) or `Question.scope` (what promises are about) use it. A field for the
+`Question.place` (server or graph) or `Question.scope` (adjacency, spread, tolerance) use it. A field for the
 studio also needs its text in `tacit.studio.form.Form`; `tests/theory/test_question.py` fails without it.
 
 This module imports neither numpy nor scipy, so that `tacit design --help` answers at once.
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _LARGEST = sys.float_info.max
 NO_KEEPERS = (
-    "keepers need a server: on a graph an agent's message goes into the sum of every neighbour, so at equal "
-    "loss keepers' noise would be as large as the agents' own and buy nothing. Give agents instead of a "
-    "graph, or no keepers."
+    "keepers need a server: on a graph an agent's message goes into the sum of every neighbour, so for the "
+    "same loss keepers' noise would be as large as the agents' own. Give agents instead of a graph, or "
+    "no keepers."
 )
 """Why a mechanism without a server has no keepers."""
 
@@ -218,7 +218,7 @@ class Question:
 
     @cached_property
     def scope(self) -> Scope:
-        """Adjacency, spread and tolerance, with the defaults that the help tells."""
+        """Adjacency, spread and tolerance, with the defaults of the help."""
         span = None if self.low is None else self.span
         return scope(self.adjacency, self.spread, self.tolerance, span, self.components)
 
@@ -254,7 +254,7 @@ class Question:
 
     @property
     def span(self) -> tuple[float, float]:
-        """The range of values; refused where it was not given."""
+        """The range of values; an error if it was not given."""
         if self.low is None or self.high is None:
             raise ParameterError("the range of values is missing: give low and high.", "low")
         return self.low, self.high
@@ -265,7 +265,7 @@ class Question:
         return self.agents is not None or self.graph is not None
 
     def place(self, law: Law, agents: int | None = None) -> Mechanism:
-        """Put a law on the graph, or around a server for so many agents."""
+        """Return the mechanism with this law on the graph, or around a server for `agents` agents."""
         from tacit.mechanism import ClientServer, Distributed
 
         if self.network is not None:
@@ -273,7 +273,7 @@ class Question:
         return ClientServer(law, agents=1 if agents is None else agents, keepers=self.keepers)
 
     def mechanism(self) -> Mechanism:
-        """Return the mechanism that mixing, noise and decay describe, refusing too few and too many."""
+        """Return the mechanism for mixing, noise and decay; refuse missing and superfluous parameters."""
         law = self.chosen_law
         if law.further():
             raise ParameterError(
@@ -304,7 +304,7 @@ class Question:
 
 
 def asked(name: str) -> Asked:
-    """Return how a field of a question is read, and what it says about itself."""
+    """Return how a field of a question is read, and its help text."""
     found: Asked = Question.__dataclass_fields__[name].metadata["asked"]
     return found
 
@@ -389,14 +389,13 @@ def _probability(name: str, value: Any) -> float:
     if 0 < _number(name, value, "be in (0, 1)") < 1:
         return float(value)
     raise ParameterError(
-        f"{_words(name)} must be in (0, 1), got {value}: Laplace noise has no bound that always holds, "
-        "and one that never needs to hold says nothing.",
+        f"{_words(name)} must be in (0, 1), got {value}: no bound on Laplace noise holds with certainty.",
         name,
     )
 
 
 def _per_agent(name: str, value: Any) -> float | tuple[float, ...]:
-    """Return one number, or a tuple of one per agent; the law says which numbers will do."""
+    """Return one number, or a tuple of one per agent; the law checks their range."""
     value = value.tolist() if hasattr(value, "tolist") else value  # an array, or a number of numpy's
     if isinstance(value, Iterable) and not isinstance(value, str):
         return tuple(_number(name, each) for each in value)

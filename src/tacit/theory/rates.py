@@ -5,7 +5,7 @@ Where ω_iW_ij = ω_jW_ji, as in the paper and with Metropolis weights, P = I �
 conductances (eq:P). In the norm weighted by γ it is self-adjoint, so off the consensus line it shrinks
 disagreement by max(|1 − μ_2|, |1 − μ_N|), the μ being eigenvalues of D^½ L D^½. Other weights, as on directed
 graphs, shrink it per round by at most the second largest singular value of P in that norm
-(docs/proofs/weights.md). A rate is never too small, and its distance to 1 (the gap) is accurate even where
+(docs/proofs/weights.md). A rate is never too small, and its distance to 1 (the gap) is accurate even if
 it is 10⁻⁹.
 """
 
@@ -23,13 +23,13 @@ from tacit.graph import Graph
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.topology import ClosedNeighbourhood, GivenWeights, Weights
 
-if TYPE_CHECKING:  # it brings scipy's sparse matrices along, which an agent never needs
+if TYPE_CHECKING:  # it imports scipy's sparse matrices, which an agent never needs
     import scipy.sparse as sp
 
     from tacit.theory.spectrum import Extremes
 
 _MOST_ENTRIES = 50_000_000
-_FEW = 1000  # agents of whom all eigenvalues are found, where weights do not count both ways alike
+_FEW = 1000  # up to this many agents all eigenvalues are computed, if weights are not reversible
 
 
 def mixing(mechanism: Mechanism) -> FloatArray:
@@ -50,14 +50,14 @@ def closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
 
 
 def own_weights(mechanism: Mechanism) -> Weights | None:
-    """The weights of the feedback where messages count differently; None for plain means."""
+    """The weights of the feedback if messages count differently; None for plain means."""
     if not isinstance(mechanism, Distributed) or mechanism.topology.plain:
         return None
     return mechanism.topology
 
 
 def spread_back(mechanism: Mechanism, x: FloatArray) -> FloatArray:
-    """Wᵀx: how much of x, a weight on every agent's feedback, falls on each message."""
+    """Wᵀx: for weights x of every agent's feedback, the total weight of each message."""
     rows = own_weights(mechanism)
     if rows is None:
         return closed_sums(mechanism, x / mechanism.closed_degrees)
@@ -98,14 +98,14 @@ def hears_all(mechanism: Mechanism) -> bool:
 def moves_as_one(mechanism: Mechanism) -> bool:
     """Whether noise moves all agents alike, so that it never drives them apart.
 
-    So it is where everyone hears everyone and all share one mixing: then every agent adds the
-    same σ/N·Σ_j η_j (below lem:con).
+    True if everyone hears everyone and all share one mixing: then every agent adds the same
+    σ/N·Σ_j η_j (below lem:con).
     """
     return hears_all(mechanism) and all_equal(mixing(mechanism))
 
 
-# Eigenvalues cost seconds on a large graph. With one mixing they are σ times those for σ = 1, and with
-# equal d_i those of L, so a search over σ on one graph pays once.
+# Eigenvalues take seconds on a large graph. With one mixing they are σ times those for σ = 1, and with
+# equal d_i those of L, so a search over σ on one graph computes them once.
 _of_laplacian: WeakKeyDictionary[Graph, Extremes] = WeakKeyDictionary()
 _of_one_mixing: WeakKeyDictionary[Graph, dict[str, Extremes]] = WeakKeyDictionary()
 _of_mechanism: WeakKeyDictionary[Mechanism, Extremes] = WeakKeyDictionary()
@@ -117,9 +117,7 @@ def spectrum(mechanism: Mechanism) -> Extremes:
     Needs two agents or more, and weights with ω_iW_ij = ω_jW_ji.
     """
     if not is_reversible(mechanism):
-        raise ParameterError(
-            "a spectrum of real eigenvalues needs weights that count both ways alike: use spectral_rate."
-        )
+        raise ParameterError("a spectrum of real eigenvalues needs reversible weights: use spectral_rate.")
     if mechanism.n < 2:
         raise ParameterError("one agent has nobody to agree with: a spectrum needs at least 2 agents.")
     if mechanism not in _of_mechanism:
@@ -171,7 +169,7 @@ def _spectrum(mechanism: Mechanism) -> Extremes:
 
 
 def is_reversible(mechanism: Mechanism) -> bool:
-    """Whether P is self-adjoint in the norm weighted by γ, so that its eigenvalues say all."""
+    """Whether P is self-adjoint in the norm weighted by γ, so that its eigenvalues give the rate."""
     rows = own_weights(mechanism)
     return rows is None or rows.reversible
 
@@ -197,8 +195,8 @@ def _contraction_gap(mechanism: Mechanism) -> float:
     entries = float(np.sum(np.diff(matrix.indptr).astype(np.float64) ** 2))
     if entries > _MOST_ENTRIES:
         raise RecordTooLarge(
-            f"the rate of directed weights needs at most {_MOST_ENTRIES:,} pairs of messages that meet in "
-            f"one feedback, got about {entries:.3g}. Use weights that count both ways alike, or a smaller "
+            f"the rate of directed weights needs at most {_MOST_ENTRIES:,} pairs of messages that share one "
+            f"feedback, got about {entries:.3g}. Use reversible weights (like metropolis), or a smaller "
             "graph."
         )
     gamma = gamma / gamma.max()
@@ -212,7 +210,7 @@ def _contraction_gap(mechanism: Mechanism) -> float:
     joined.sort_indices()
     pairs = Graph(joined.indptr.astype(np.int64), joined.indices.astype(np.int32))
     low = extremes(pairs, 1 / gamma, joined.data.copy()).low_bound * (1 - 1e-9)
-    # 1 − √(1 − μ) without cancelling
+    # 1 − √(1 − μ) without losing digits
     return low / (1 + math.sqrt(max(1 - low, 0.0)))
 
 
@@ -228,14 +226,14 @@ def _round_matrix(mechanism: Mechanism) -> sp.csr_array[np.float64]:
 def _largest_modulus_gap(mechanism: Mechanism) -> float:
     """1 − the second largest modulus of P's eigenvalues, for few agents; never too large.
 
-    The eigenvalues are those of a matrix within rounding of P. By Bauer and Fike they are as far off as
-    that, times the condition of the eigenvectors. Where this says nothing, the norm does.
+    The computed eigenvalues are those of a matrix within rounding of P. By Bauer and Fike their error is at
+    most that, times the condition number of the eigenvectors. If this bound is useless, the norm is used.
     """
     dense = _round_matrix(mechanism).toarray()
     n = len(dense)
     gamma = 1 / step_sizes(mechanism)
     root = np.sqrt(gamma / gamma.sum())
-    # In the norm weighted by γ, without the consensus line: what is left has all other eigenvalues.
+    # In the norm weighted by γ, with the consensus line removed: the other eigenvalues remain.
     turned = root[:, None] * dense / root[None, :] - np.outer(root, root)
     values, vectors = np.linalg.eig(turned)
     error = float(np.linalg.cond(vectors)) * 32 * n * float(np.finfo(np.float64).eps)
@@ -245,7 +243,7 @@ def _largest_modulus_gap(mechanism: Mechanism) -> float:
 
 
 def spectral_gap(mechanism: Mechanism) -> float:
-    """1 − `spectral_rate`, never too large, and accurate where it is tiny."""
+    """1 − `spectral_rate`, never too large, and accurate even if it is tiny."""
     if mechanism.n == 1:
         return 1.0
     if moves_as_one(mechanism):
@@ -260,13 +258,13 @@ def spectral_rate(mechanism: Mechanism) -> float:
     """Factor by which disagreement shrinks per round without noise, never too small.
 
     It is the norm of P off the consensus line in the norm weighted by γ_i = 1/d_i, and below 1 on every
-    connected graph: max(|1 − μ_2|, |1 − μ_N|) where weights count both ways alike. 0 for one agent.
+    connected graph: max(|1 − μ_2|, |1 − μ_N|) for reversible weights. 0 for one agent.
     """
     return _one_minus(spectral_gap(mechanism), exact=moves_as_one(mechanism))
 
 
 def gap(mechanism: Mechanism) -> float:
-    """1 − `rate`, never too large, and accurate where it is tiny."""
+    """1 − `rate`, never too large, and accurate even if it is tiny."""
     slowest, spectral = _slowest_noise(mechanism), spectral_gap(mechanism)
     if not is_reversible(mechanism) and mechanism.n <= _FEW:
         spectral = max(spectral, _largest_modulus_gap(mechanism))
@@ -277,10 +275,10 @@ def rate(mechanism: Mechanism) -> float:
     """Factor by which root-mean-square disagreement shrinks per round in the long run.
 
     The larger of P's second largest modulus and the slowest decay q of noise that drives agents apart. The
-    modulus is the spectral rate where weights count both ways alike; elsewhere it is found for up to 1,000
-    agents, and bounded by the spectral rate for more. With
-    one-shot noise agents also have to leave their own start behind, at rate 1 − σ_i. Where noise
-    moves all agents alike (`moves_as_one`) it is exactly 1 − σ.
+    modulus is the spectral rate for reversible weights; otherwise it is computed for up to 1,000 agents, and
+    bounded by the spectral rate for more. With one-shot noise the influence of an agent's own initial value
+    also has to fade, at rate 1 − σ_i. If noise moves all agents alike (`moves_as_one`) the rate is exactly
+    1 − σ.
 
     Examples
     --------
@@ -292,14 +290,14 @@ def rate(mechanism: Mechanism) -> float:
 
 
 def _slowest_noise(mechanism: Mechanism) -> float | None:
-    """1 − (slowest decay of what noise adds to disagreement); None where it adds nothing."""
+    """1 − (slowest decay of the noise's part in disagreement); None if it has no part."""
     if mechanism.n == 1 or moves_as_one(mechanism):
         return None
     if mechanism.shadowed:
-        # θ_i − z_i = −(1 − σ_i)^t η_i: the state forgets that it did not start where its shadow did
+        # θ_i − z_i = −(1 − σ_i)^t η_i: the distance between a state and its shadow fades
         return float(mixing(mechanism).min())
     # agent j's noise enters as D(A+I)e_j: along 1 only if all hear j and all d_i are equal
-    plain = own_weights(mechanism) is None  # other weights may be harmless, too: not to count on it is safe
+    plain = own_weights(mechanism) is None  # other weights may also be harmless; assuming the worse is safe
     harmless = (mechanism.closed_degrees == mechanism.n) & plain & all_equal(step_sizes(mechanism))
     if harmless.all():
         return None
@@ -312,11 +310,11 @@ def _slowest_noise(mechanism: Mechanism) -> float | None:
 
 def all_equal(values: FloatArray) -> bool:
     """Whether all values are the same number."""
-    # a value that all agents share is broadcast, not stored: nothing to look through
+    # a value that all agents share is broadcast: no need to compare all entries
     return values.strides == (0,) or bool(values.min() == values.max())
 
 
 def _one_minus(small: float, exact: bool) -> float:
-    """1 − small; where `small` is a bound and not σ itself, rounded up if it was rounded."""
+    """1 − small; if `small` is a bound and not σ itself, the rounded result is rounded up."""
     result = 1 - small
     return result if exact or 1 - result <= small else math.nextafter(result, 1)

@@ -1,4 +1,4 @@
-"""Least numbers that meet a condition, from a good guess: a few evaluations instead of many."""
+"""The least number that meets a condition, with few evaluations if the guess is good."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _STRIDES = (1e-9, 1e-7, 1e-5, 1e-3, 0.03, 0.3)
 
 
 def least(enough: Callable[[float], bool], guess: float, *, most: float = 1e300) -> float | None:
-    """Return about the least positive x with enough(x), never one without; None if there is none to `most`.
+    """Return a positive x with enough(x), close to the least one; None if there is none up to `most`.
 
-    `enough` holds from some x on. The result is a relative 1e-9 above the least one, at most.
+    `enough` holds from some x on. The result is at most a relative 1e-9 above the least such x.
     """
     low = high = guess
     good = enough(guess)

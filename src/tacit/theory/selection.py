@@ -1,16 +1,16 @@
 """A radius for a run in which someone may have chosen whose messages are used.
 
-A coordinator, or whoever controls the network, sees the messages and decides which of them reach a
-feedback. It can pick the highest ones in every round. No signature and no mean is wrong then, but the
+A coordinator, or anyone who controls the network, sees the messages and can decide which of them reach a
+feedback. It could pick the highest ones in every round. Then all signatures and means are correct, but the
 result is biased by the noise, and the radius of `tacit.theory.influence` does not cover it.
 
-`radius` covers it, whoever chose and however: who is used, how many, and when the run ends. It is the
-smaller of two bounds (docs/proofs/influence.md):
+`radius` covers every such choice: who is used, how many, and when the run ends. It is the smaller of two
+bounds (docs/proofs/influence.md):
 
 - every possible run gets a share of the failure probability before the noise is drawn, and its own exact
-  radius for that share. This is good where few messages are missing.
-- the worst that any choice could do is the mean of the `least` highest draws, in every round. Its law is
-  known. This is good where many messages are missing.
+  radius for that share. This bound is good if few messages are missing.
+- the worst choice is the mean of the `least` highest draws in every round, whose law is known. This bound
+  is good if many messages are missing.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tacit.theory.laplace_sum import require_probability
 from tacit.theory.one_dimension import lowest_point
 
 _SMALLEST = -200.0  # logarithm; below this the first bound is never the smaller one
-_BLOCKS = 512  # numbers of positive draws that are told apart
-_POINTS = 400  # at which the logarithm of the generating function is known
-_EDGE = 25.0  # they end a relative e^−25 before the pole
+_BLOCKS = 512  # blocks of numbers of positive draws
+_POINTS = 400  # points at which the logarithm of the generating function is computed
+_EDGE = 25.0  # they stop a relative e^−25 before the pole
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -44,12 +44,12 @@ def radius(
     spread: float = 0.0,
     components: int = 1,
 ) -> float:
-    """Return r with P(|value − declared target| > r) at most b, whoever chose who was used.
+    """Return r with P(|value − declared target| > r) at most b, for any choice of messages.
 
     Parameters
     ----------
     run, value
-        What happened, and a value of it: `run.feedback()`, `run.agent(i)`, …
+        A run, and one of its values: `run.feedback()`, `run.agent(i)`, …
     least : int
         The quorum: with a server no mean is taken of fewer messages. On a graph it is ignored, and an
         agent may use a single message, or stop.
@@ -78,7 +78,7 @@ def radius(
         )
     if served and np.any(used < least):
         raise ParameterError(f"least must be at most {used.min()}, the fewest messages used; got {least}.")
-    sizes = slots - least if served else slots  # how many sizes a mean can have that lacks someone
+    sizes = slots - least if served else slots  # number of possible sizes of a mean with missing messages
     if not np.any(sizes) and rounds is None:
         return value.radius(b, spread=spread, components=components)  # there was nothing to choose
     if np.array_equal(slots, used) and planned == len(run.layers):
@@ -98,7 +98,7 @@ def radius(
 
 
 def _choices(run: Happened) -> tuple[IntArray, IntArray]:
-    """Return, for each mean that could be taken, how many messages there could be and how many were."""
+    """Return, for each possible mean, how many messages could be in it and how many were."""
     n, level = run.mechanism.n, np.zeros(run.mechanism.n, dtype=np.int64)
     served = not isinstance(run.mechanism, Distributed)
     candidates = np.array([n]) if served else np.asarray(run.mechanism.closed_degrees, dtype=np.int64)
@@ -115,7 +115,7 @@ def _choices(run: Happened) -> tuple[IntArray, IntArray]:
 
 
 def _log_share(slots: IntArray, used: IntArray, sizes: IntArray, planned: int) -> float:
-    """Return the logarithm of this run's share: of its length, and of who was missing where."""
+    """Return the logarithm of this run's share, given its length and who was missing in which round."""
     free, short = int(np.sum(sizes > 0)), used < slots
     where = math.log(free + 1) + float(_log_choose(np.array([free]), np.array([short.sum()]))[0])
     who = np.log(sizes[short]) + _log_choose(slots[short], used[short])
@@ -129,7 +129,7 @@ def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
 
 
 def _scales(mechanism: Mechanism, rounds: int, value: Value) -> FloatArray:
-    """Return, per round, the largest scale of a draw times the most that its round's means can weigh."""
+    """Return, per round, the largest scale of a draw times the largest weight of the round's means."""
     if mechanism.shadowed:
         return np.atleast_1d(np.max(mechanism.law.c))
     scales = mechanism.law.scales(rounds)
@@ -143,7 +143,7 @@ def _scales(mechanism: Mechanism, rounds: int, value: Value) -> FloatArray:
 def _worst(scales: FloatArray, n: int, m: int, log_b: float) -> float:
     """Return r with P(Σ_t scale_t·H_t > r) ≤ b/2, H_t the mean of the m highest of n positive parts.
 
-    Chernoff's bound; every a gives one, so it does not matter how well the best is found.
+    Chernoff's bound. Every a gives a valid bound, so the minimum need not be exact.
     """
     places, logs = _log_mgf(n, m)
     top = float(np.max(scales))
@@ -159,8 +159,8 @@ def _worst(scales: FloatArray, n: int, m: int, log_b: float) -> float:
 def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
     """Return r with P(Σ_t scale_t·Σ_j |z_j(t)| > r) ≤ b, with one draw of each keeper in every round.
 
-    Keepers' noise is not in any one message, so that a choice can only make the sum of few messages, of which
-    it is a larger part: `scales` are those of a mean of the fewest. Chernoff's bound, as above.
+    Keepers' noise is in no single message, so a choice can only make the number of messages small, which
+    gives the noise more weight: `scales` are those of a mean of the fewest. Chernoff's bound, as above.
     """
     top = float(np.max(scales))
 

@@ -356,6 +356,7 @@ def design_series(
     keepers: int = 0,
     loss: float = 1.0,
     delta: float = 1e-6,
+    mechanism: Kind | None = None,
 ) -> SeriesDesign:
     """Return the mechanism with the least error for a series, at (loss, delta) for all of it.
 
@@ -369,6 +370,8 @@ def design_series(
         How many keepers add noise; 0 if every agent adds its own.
     loss, delta : float
         For the whole series, whatever it publishes.
+    mechanism : str, optional
+        Take this one, for a comparison, however large its error is.
 
     Examples
     --------
@@ -384,8 +387,11 @@ def design_series(
             f"a step must be at most the range, {span:g}, got {what.size:g}: clamped readings move no more."
         )
     found = candidates(slots, what, agents=agents, span=span, keepers=keepers, epsilon=loss, delta=delta)
-    kind = min(found, key=lambda name: found[name])
-    if found[kind] > span / 2:
+    if mechanism is not None and mechanism not in found:
+        raise ParameterError(f"{mechanism} noise does not hide {what}: take one of {', '.join(found)}.")
+    best: Kind = min(found, key=lambda name: found[name])
+    kind: Kind = best if mechanism is None else mechanism
+    if mechanism is None and found[kind] > span / 2:
         raise Infeasible(
             f"no noise hides {what} in {slots:,} means of {agents:,} agents at a loss of {loss:g}: each mean "
             f"would have a standard deviation of {found[kind]:.4g}, and the middle of the range is never off "

@@ -3,13 +3,13 @@
 μ_2 alone decides how fast agents agree on most graphs, and on long thin ones it is tiny (10⁻⁹ on a
 ring of 10⁵ agents), so it is computed to *relative* accuracy, by one of three routes:
 
-- tiny graphs: all eigenvalues of the dense matrix, on purpose;
-- well-connected graphs: Lanczos on the matrix itself, which reaches both ends at once;
-- long thin graphs, where that would take forever: Lanczos on the inverse, by one sparse
-  factorisation, tried only where it is cheap.
+- tiny graphs: all eigenvalues of the dense matrix;
+- well-connected graphs: Lanczos on the matrix itself, which finds both ends at once;
+- long thin graphs, where that would take too long: Lanczos on the inverse, by one sparse
+  factorisation, tried only if it is cheap.
 
-Where none of them gets there in bounded work, the bound of `_diameter_bound` still holds. The start
-vector is fixed, so a result is reproducible. Proofs: docs/proofs/convergence.md.
+If all of them exceed their work limits, the bound of `_diameter_bound` still holds. The start vector is
+fixed, so results are reproducible. Proofs: docs/proofs/convergence.md.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tacit.arrays import FloatArray, IntArray
 from tacit.graph import Graph
 
 _EPS = float(np.finfo(np.float64).eps)
-_DENSE = 200  # agents up to which the whole spectrum is cheaper than cleverness
+_DENSE = 200  # up to this many agents the whole spectrum is cheapest
 _FIRST_STEPS = 300  # Lanczos steps before a factorisation is considered
-_WANTED, _ENOUGH = 1e-8, 1e-3  # relative error to stop at: while work is cheap, and once it is not
-_SETTLED = 1e-2  # relative error above which an end may still be a different eigenvalue
-_WORK = 2.5e9  # edge visits that count as cheap: half a minute or so
+_WANTED, _ENOUGH = 1e-8, 1e-3  # relative error to stop at while work is cheap, and afterwards
+_SETTLED = 1e-2  # with a larger relative error, an estimate may belong to another eigenvalue
+_WORK = 2.5e9  # edge visits that count as cheap: about half a minute
 _LU_MOST = 1e12  # operations a factorisation may take, by estimate
 
 
@@ -84,7 +84,7 @@ def extremes(graph: Graph, d: FloatArray, conductance: FloatArray | None = None)
 
 
 def complete_extremes(sigma: FloatArray) -> Extremes:
-    """Extreme eigenvalues for two or more agents who all hear each other, in O(N).
+    """Extreme eigenvalues for two or more agents that all hear each other, in O(N).
 
     There D^½ L D^½ = diag(σ) − vvᵀ with v_i² = σ_i/N, whose eigenvalues solve the secular equation
     Σ v_i²/(σ_i − μ) = 1 and lie between neighbouring σ's.
@@ -117,7 +117,7 @@ def _conductances(graph: Graph) -> sp.csr_array[np.float64]:
 
 
 def _dot(a: FloatArray, b: FloatArray) -> float:
-    """Inner product on one thread: the same on every machine, and quick on a busy one."""
+    """Inner product on one thread: the same result everywhere, and fast on a busy machine."""
     return float(np.einsum("i,i->", a, b))
 
 
@@ -149,11 +149,11 @@ class _Matrix:
         return np.asarray(self.root * (self.degrees * x - self.adjacency @ x))
 
     def project(self, u: FloatArray) -> FloatArray:
-        """Take out the known null vector, which rounding would bring back."""
+        """Remove the known null vector, which rounding would bring back."""
         return np.asarray(u - _dot(self.null, u) * self.null)
 
     def start(self) -> FloatArray:
-        """Return a unit vector with a part in every direction, the same every time."""
+        """Return a fixed unit vector that is orthogonal to no eigenvector in practice."""
         u = self.project(np.random.default_rng(2012).standard_normal(self.graph.n))
         return _unit(u)
 
@@ -239,7 +239,7 @@ def _low_end(matrix: _Matrix, low: _Ritz, inverse: tuple[float, float] | None) -
     if low.error <= _SETTLED * low.value:
         found.append((low.value, low.value - low.error))
     if all(bound <= 0 for _, bound in found):
-        # an end that has not settled may not be the end: only the diameter is to be trusted
+        # an estimate that has not settled may belong to another eigenvalue: use only the diameter bound
         found.append((low.value, _diameter_bound(matrix)))
     return max(found, key=lambda pair: pair[1])
 
@@ -250,15 +250,15 @@ def _high_bound(matrix: _Matrix, high: _Ritz) -> float:
 
 
 def _high_error(matrix: _Matrix, high: _Ritz) -> float:
-    """Relative error of μ_N, or of 2 − μ_N where that is smaller: the rate may hang on it."""
+    """Relative error of μ_N, or of 2 − μ_N if that is smaller: the rate may depend on it."""
     error = min(high.error, matrix.ceiling - high.value)
     return error / min(high.value, abs(2 - high.value) + _EPS)
 
 
 def _diameter_bound(matrix: _Matrix) -> float:
-    """μ_2 ≥ 4/(Σγ · diameter), whatever the graph (docs/proofs/convergence.md).
+    """μ_2 ≥ 4/(Σγ · diameter) on every connected graph (docs/proofs/convergence.md).
 
-    An edge of conductance C is 1/C long.
+    An edge of conductance C has length 1/C.
     """
     lengths = matrix.adjacency.copy()
     lengths.data = 1 / lengths.data
@@ -272,9 +272,9 @@ def _diameter_bound(matrix: _Matrix) -> float:
 def _factorisation_cost(graph: Graph) -> float:
     """Estimate the operations that a sparse factorisation of L would take.
 
-    Two upper estimates of what minimum-degree ordering needs: a banded elimination after
-    Cuthill-McKee, and, for trees and their like, a dense one of what is left when all leaves
-    and chains are gone.
+    The smaller of two upper estimates for a minimum-degree ordering: a banded elimination after
+    Cuthill-McKee, and, for tree-like graphs, a dense elimination after all leaves and chains are
+    removed.
     """
     cycles = graph.n_edges - graph.n + 1
     tree_like = graph.n + (2.0 * cycles) ** 3
@@ -342,7 +342,7 @@ class _Inverse:
             u = self.apply(_unit(u))
             last = error
             value, error = self._relative_error(u)
-            if last / 2 < error <= _ENOUGH / 10:  # rounding allows no better
+            if last / 2 < error <= _ENOUGH / 10:  # rounding prevents further progress
                 break
         return value, value / (1 + 2 * error)
 

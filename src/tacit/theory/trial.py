@@ -1,4 +1,4 @@
-"""What each choice of the sides of a design question would lead to."""
+"""A design question with some of its sides filled in, and what that leads to."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from tacit.theory.question import Question
 from tacit.theory.searching import least, least_whole
 
 BRISK = 0.99
-"""The most mixing a design chooses unless more is needed: radii are within 6% of the limit at mixing 1."""
+"""The largest mixing a design chooses, unless more is needed: its radius is within 6% of the limit."""
 
 MOST_AGENTS = 10**15
-_DIGITS = 8  # of noise and decay, rounded up: what is printed is what was computed
-_SAME = 1 + 1e-12  # a tolerance that is met up to rounding is met: 0.1³ is 0.001
+_DIGITS = (
+    8  # of noise and decay, rounded up before the promise is computed, so that it holds for printed numbers
+)
+_SAME = 1 + 1e-12  # a tolerance may be exceeded by rounding errors: 0.1³ counts as 0.001
 
 
 @final
@@ -57,12 +59,12 @@ class Trial:
         OneShot(self.sigma, 1.0)  # refuses a mixing out of range
         if self.failure_probability is None and not all(given):
             raise ParameterError(
-                "to be told the failure probability, give epsilon, radius and a size.", "failure_probability"
+                "to compute the failure probability, give epsilon, radius and a size.", "failure_probability"
             )
 
     @classmethod
     def of(cls, question: Question) -> Self:
-        """Take the sides as they were asked."""
+        """Return the trial of a question."""
         for word in ("noise", "decay"):
             if getattr(question, word) is not None:
                 raise ParameterError(f"a design finds the best {word}: leave it out.", word)
@@ -80,22 +82,22 @@ class Trial:
 
     @property
     def graph(self) -> Graph | None:
-        """Who talks to whom, where there is no server."""
+        """The graph, if there is no server."""
         return self.question.network
 
     @property
     def law(self) -> type[Law] | None:
-        """The noise law, where one was named."""
+        """The noise law, if one was named."""
         return None if self.question.law is None else self.question.chosen_law
 
     @property
     def by_loss(self) -> bool:
-        """Whether privacy was given as a loss, so that answers speak of it too."""
+        """Whether privacy was given as a loss; then alternatives are losses, too."""
         return self.question.loss is not None
 
     @property
     def adjacency(self) -> float:
-        """By how much one value may differ between worlds that must look alike."""
+        """Two values that differ by at most this must be hard to tell apart."""
         return self.question.scope.adjacency
 
     @property
@@ -110,7 +112,7 @@ class Trial:
 
     @property
     def b(self) -> float:
-        """The failure probability, where it is given."""
+        """The failure probability, if it is given."""
         return 0.05 if self.failure_probability is None else self.failure_probability
 
     @property
@@ -122,11 +124,11 @@ class Trial:
         return sigma if sigma.ndim else float(sigma)
 
     def mechanism(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with the noise that is asked about, for ε."""
+        """Return the mechanism with the question's noise law, for ε."""
         return self.with_law(self.question.chosen_law, epsilon)
 
     def with_law(self, law: type[Law], epsilon: float) -> Mechanism:
-        """Return the mechanism with a law's noise of least variance for ε, in numbers to type in."""
+        """Return the mechanism with a law's noise of least variance for ε, in short decimal numbers."""
         best = law.best(self.sigma, epsilon, self.rounds).rounded(_typed)
         return self.question.place(best, self.agents)
 
@@ -135,24 +137,24 @@ class Trial:
         return self.with_law(OneShot, epsilon)
 
     def ending_of(self, mechanism: Mechanism) -> Ending:
-        """How far from the target and from each other agents end, at the failure probability asked for."""
+        """The distances of agents from the target and from each other, at the question's probability."""
         return ending(mechanism, self.b, self.rounds, self.spread)
 
     def radius_of(self, mechanism: Mechanism) -> float:
-        """The radius of a mechanism at the failure probability asked for."""
+        """The radius of a mechanism at the question's failure probability."""
         return self.ending_of(mechanism).radius
 
     def failure_of(self, mechanism: Mechanism) -> float:
-        """How likely a mechanism leaves the radius asked for."""
+        """The probability that a mechanism misses the question's radius."""
         return failure(mechanism, self.radius or 0.0, self.rounds, self.spread)
 
     def disagreement_of(self, mechanism: Mechanism) -> float:
-        """How far apart agents may be after the rounds asked for."""
+        """How far apart agents may be after the question's rounds."""
         share = shares(mechanism, self.b).agreement
         return convergence.disagreement(mechanism, self.rounds or 0, self.spread, share)
 
     def met_by(self, mechanism: Mechanism) -> bool:
-        """Whether agents end close enough to the target, and to each other where rounds are given."""
+        """Whether agents end close enough to the target, and, if rounds are given, to each other."""
         if self.rounds is not None and self.disagreement_of(mechanism) > self.tolerance * _SAME:
             return False
         return self.radius is None or self.radius_of(mechanism) <= self.radius
@@ -163,7 +165,7 @@ class Trial:
         return analyze(mechanism, **self.question.promised() | asked)
 
     def least_epsilon(self) -> float | None:
-        """The least ε that meets what is asked with this mixing; None where no ε does."""
+        """The least ε that meets the question with this mixing; None if no ε does."""
         if self.radius is None:
             guess = 1.0
         else:
@@ -179,7 +181,7 @@ class Trial:
         return least(lambda epsilon: self.met_by(self.mechanism(epsilon)), guess, most=1e12)
 
     def least_agents(self) -> int | None:
-        """The least number of agents around a server that meets what is asked; None where none does."""
+        """The least number of agents around a server that meets the question; None if none does."""
         if self.radius is None:
             return 1
 
@@ -203,9 +205,9 @@ class Trial:
         return least_whole(enough, n, lowest=1, most=MOST_AGENTS)
 
     def rough(self, deviations: float) -> Rough:
-        """About how radius and disagreement depend on ε, without the exact law of the noise.
+        """Estimate how radius and disagreement depend on ε, without the exact law of the noise.
 
-        `deviations` is about how many standard deviations of the average a radius is.
+        `deviations` is an estimate of the radius in standard deviations of the average.
         """
         mechanism = self.mechanism(1.0)
         noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
@@ -220,7 +222,7 @@ class Trial:
 
 
 class Rough(NamedTuple):
-    """About: radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε."""
+    """Estimates: radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε."""
 
     certain: float
     noise: float
@@ -229,7 +231,7 @@ class Rough(NamedTuple):
 
 
 def _typed(value: float, distance: float | None = None) -> float:
-    """Round up to digits that can be typed in; of a decay near 1, also its distance from 1."""
+    """Round up to a few digits; for a decay near 1, keep the digits of its distance from 1."""
     digits = _DIGITS if distance is None else _DIGITS + max(0, math.ceil(-math.log10(distance)))
     rounded = float(shown_up(value, min(digits, 16)))
     return rounded if rounded >= value and (distance is None or rounded < 1) else value

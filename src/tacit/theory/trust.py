@@ -1,9 +1,8 @@
-"""What it is worth to agents to trust somebody: the price of trust.
+"""The price of trust: what agents gain by trusting keepers.
 
-Agents that trust nobody add their own noise. Agents that trust one of m keepers let those add it, once for
-all of them, and the error falls like 1/N instead of 1/√N (docs/proofs/keepers.md). `price_of_trust` answers
-one question for nobody and for 1, 2, … keepers: the loss for the same radius, and the radius for the same
-loss.
+Agents that trust nobody add their own noise. Agents that trust one of m keepers let these add the noise, once
+for all agents, and the error falls like 1/N instead of 1/√N (docs/proofs/keepers.md). `price_of_trust`
+answers one question for 0, 1, 2, … keepers: the loss for the same radius, and the radius for the same loss.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tacit.theory.privacy import loss
 from tacit.theory.trial import Trial
 
 MOST_KEEPERS_SHOWN = 3
-"""More keepers are hardly ever easier to find, and each costs accuracy."""
+"""More keepers are hard to find, and each costs accuracy."""
 
 
 class Trust(NamedTuple):
@@ -24,9 +23,9 @@ class Trust(NamedTuple):
 
     keepers: int
     loss: float | None
-    """The least loss for the radius that was asked about; None where no loss does."""
+    """The least loss for the question's radius; None if no loss is large enough."""
     radius: float | None
-    """The radius for the loss that was asked about; None where agents do not agree as asked."""
+    """The radius for the question's loss; None if agents do not agree as required."""
 
 
 def price_of_trust(question: Trial, most: int = MOST_KEEPERS_SHOWN) -> list[Trust]:

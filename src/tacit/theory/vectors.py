@@ -1,7 +1,7 @@
 """Values with several components: a radius for one of them, and one for all of them together.
 
-Each component of a message has noise of its own, independent of the others. Given who was used, all
-components have the same weights, so their deviations are independent and have the same law.
+Each component of a message has its own independent noise. Given which messages were used, all components
+have the same weights, so their deviations are independent and have the same law.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def per_component(failure_probability: float, components: int) -> float:
     """Return b' = 1 − (1−b)^(1/k), rounded down.
 
     If each of k independent components leaves its radius with probability b', then some component
-    leaves it with probability b. Independence needs that who was used does not depend on the noise.
+    leaves it with probability b. Independence requires that the choice of messages does not depend on noise.
 
     Parameters
     ----------

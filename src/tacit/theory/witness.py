@@ -1,8 +1,8 @@
-"""The proof of Lemma 1 as a program: from one execution to the one nobody can tell from it.
+"""The proof of Lemma 1 as a program: from one execution to another that looks the same.
 
 The proof maps every execution α from θ(0) to an execution f(α) from an adjacent θ'(0) that looks
 the same to the adversary, by shifting one agent's noise by the fading difference of its states.
-`witness` is f; comparing the two noises gives the likelihood ratio that ε bounds.
+`find_witness` is f; comparing the noise of the two gives the likelihood ratio that ε bounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Witness:
 
     @property
     def log_likelihood_ratio(self) -> float:
-        """How much likelier, as a logarithm, the first start makes what was observed."""
+        """The log-likelihood ratio of the observation between the two starts."""
         return float(np.sum(self.log_ratios))
 
 
@@ -45,7 +45,7 @@ def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
     Parameters
     ----------
     agent : int
-        The agent k whose initial value differs. Where keepers add the noise, that of one keeper is shifted.
+        The agent k whose initial value differs. With keepers, the noise of one keeper is shifted.
     shift : number or array of shape (k,)
         δ, by which θ_k(0) exceeds θ'_k(0).
     """
@@ -58,12 +58,14 @@ def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
             f"shift must be a finite number or have the shape {history.theta.shape[2:]} of one state, "
             f"got shape {delta.shape}."
         )
-    drawn = 0 if mechanism.keepers else agent  # the keeper that the adversary does not hold; any one will do
+    drawn = (
+        0 if mechanism.keepers else agent
+    )  # the keeper that does not collude with the adversary; any one works
     values = history.theta[0].copy()
     values[agent] -= delta
     eta = history.eta.copy()
     if mechanism.shadowed:
-        eta[:1, drawn] += delta  # the shadow starts at the same place; nothing else is ever said
+        eta[:1, drawn] += delta  # the shadow starts at the same place, and all messages follow from it
     else:
         sigma = float(np.broadcast_to(np.asarray(mechanism.law.sigma), (mechanism.n,))[agent])
         fading = (1 - sigma) ** np.arange(history.rounds)  # η'_k(t) = η_k(t) + δ(1−σ)^t

@@ -1,4 +1,4 @@
-"""Who counts whose message how much: rows of weights W on a graph, so that feedback is y = W x.
+"""Weights of messages on a graph: a row-stochastic matrix W, so that the feedback is y = W x.
 
 One rule per file, one row per rule in `registry`. The server is not among them: `ClientServer` is the
 mean over all agents without a matrix.

@@ -1,8 +1,8 @@
 """Rows of weights on a graph, exactly and as floats.
 
-A rule says for every agent, in whole numbers, how much its own message and each neighbour's message
-counts. Everything else follows from that: the feedback y = W x on floats and on the lattice, and the
-left eigenvector that decides what the agents agree on (docs/proofs/weights.md).
+A rule gives every agent whole-number weights for its own message and for each neighbour's. Everything
+else follows: the feedback y = W x on floats and on the lattice, and the left eigenvector that decides what
+the agents agree on (docs/proofs/weights.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tacit.mechanism.whole import Whole, WholeArray, nearest
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-_SMALL = 3000  # agents whose left eigenvector is found by one factorisation, whatever the graph
+_SMALL = 3000  # up to this many agents the left eigenvector is found by one factorisation
 _SETTLED = 1e-15  # change of the left eigenvector per step at which it has converged
 _MOST_STEPS = 20_000
 
@@ -53,19 +53,23 @@ class Weights(ABC):
 
     A subclass needs a `name` and `shares`. The rest may be overridden where it is known in closed form.
 
-    What must hold: no weight is negative, every row has a positive one, and every agent's message
-    reaches every other agent through positive weights (W is irreducible). Weights on the diagonal may be
-    zero, and W may be periodic: a mixing below 1 keeps a part of every state where it is, so
-    (1−σ)I + σW is primitive all the same.
+    Requirements: no weight is negative, every row has a positive one, and every agent's message reaches
+    every other agent through positive weights (W is irreducible). Weights on the diagonal may be zero, and
+    W may be periodic: a mixing below 1 keeps a part of every state, so (1−σ)I + σW is still primitive.
     """
 
     graph: Graph
 
     name: ClassVar[str]
+    keeps_missing: ClassVar[bool] = False
+    """Whether the weight of a message that is missing goes to the agent's own message. If not, or if that is
+    missing too, it is shared out in proportion among those that came."""
 
     def __post_init__(self) -> None:
         self.graph.require_connected()
-        if not self.reversible:  # both ends of an edge hear each other, or a subclass checks it
+        if (
+            not self.reversible
+        ):  # if reversible, both ends of an edge have positive weights, so a connected graph suffices
             self.require_irreducible()
 
     @abstractmethod
@@ -127,7 +131,7 @@ class Weights(ABC):
         graph, rows = self.graph, self.whole
         column = (-1,) + (1,) * (lifted.ndim - 1)
         total = rows.own.reshape(column) * lifted
-        if len(graph.indices):  # connected, so that every row has neighbours: reduceat needs it
+        if len(graph.indices):  # reduceat needs neighbours in every row; a connected graph has them
             heard = rows.heard.reshape(column) * lifted[graph.indices]
             total = total + np.add.reduceat(heard, graph.indptr[:-1], axis=0)
         return nearest(total, rows.total.reshape(column))
@@ -136,19 +140,19 @@ class Weights(ABC):
     def reversible(self) -> bool:
         """Whether ω_iW_ij = ω_jW_ji is known to hold exactly, ω being `stationary`.
 
-        Where it is not, rates are bounded by singular values instead of eigenvalues, which is never wrong.
+        If not, rates are bounded by singular values instead of eigenvalues, which is always correct.
         """
         return False
 
     @cached_property
     def stationary(self) -> FloatArray:
-        """ω with ωᵀW = ωᵀ, up to a factor: how much an agent's noise counts in what all agree on."""
+        """ω with ωᵀW = ωᵀ, up to a factor: the weight of an agent's noise in the final value."""
         omega = _left_eigenvector(self.matrix)
         frozen(omega)
         return omega
 
     def require_irreducible(self) -> None:
-        """Refuse weights with which some agent never hears of another."""
+        """Refuse weights with which some agent's value never reaches another."""
         from scipy.sparse.csgraph import connected_components
 
         matrix = self.matrix.copy()
@@ -158,14 +162,14 @@ class Weights(ABC):
             other = int(np.argmax(label != label[0]))
             graph = self.graph
             raise ParameterError(
-                f"every agent's message must reach every other agent through positive weights, but not "
-                f"both of agents {graph.label(0)} and {graph.label(other)} hear of each other: values would "
+                f"every agent's message must reach every other agent through positive weights, but agents "
+                f"{graph.label(0)} and {graph.label(other)} do not reach each other both ways: values would "
                 "never agree. Give the missing directions a positive weight."
             )
 
 
 def per_row(values: FloatArray, x: FloatArray) -> FloatArray:
-    """Shape one number per agent to go with x."""
+    """Shape one number per agent so that it broadcasts with x."""
     return per_agent_columns(values, x.ndim)
 
 
@@ -177,7 +181,7 @@ def _left_eigenvector(matrix: sp.csr_array[np.float64]) -> FloatArray:
     if n <= _SMALL:
         omega = _by_factorisation(matrix)
     for _ in range(_MOST_STEPS):
-        # half a step of W: a periodic W would never settle
+        # average with the last vector: with a periodic W the iteration would not converge
         after = (omega + turned @ omega) / 2
         after *= n / after.sum()
         change = float(np.max(np.abs(after - omega) / after))
@@ -185,13 +189,13 @@ def _left_eigenvector(matrix: sp.csr_array[np.float64]) -> FloatArray:
         if change <= (1e-13 if n <= _SMALL else _SETTLED):
             return np.asarray(omega)
     raise ParameterError(
-        f"the target of these weights could not be found for {n:,} agents: they mix too slowly for the "
-        f"{_MOST_STEPS:,} steps that are tried. Use weights with a known target, like metropolis."
+        f"the target of these weights could not be computed for {n:,} agents: {_MOST_STEPS:,} steps did not "
+        "converge. Use weights with a known target, like metropolis."
     )
 
 
 def _by_factorisation(matrix: sp.csr_array[np.float64]) -> FloatArray:
-    """Solve ωᵀ(I − W) = 0 with ω = 1 at one agent; what is left of I − W is a regular M-matrix."""
+    """Solve ωᵀ(I − W) = 0 with ω = 1 at one agent; the rest of I − W is a regular M-matrix."""
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 
@@ -200,7 +204,7 @@ def _by_factorisation(matrix: sp.csr_array[np.float64]) -> FloatArray:
         return np.ones(1)
     keep = np.arange(n) != n - 1
     off = matrix - sp.diags_array(matrix.diagonal())
-    # the diagonal of I − W from the other entries of a row: 1 − W_ii would cancel
+    # the diagonal of I − W as the sum of the other weights of a row: 1 − W_ii would lose digits
     generator = sp.csr_array(sp.diags_array(np.asarray(off.sum(axis=1)).reshape(-1)) - off)
     left = sp.csc_array(generator[keep][:, keep].T)
     right = np.asarray(off[[n - 1]].toarray()).reshape(-1)[keep]

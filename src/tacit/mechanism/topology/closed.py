@@ -21,7 +21,7 @@ class ClosedNeighbourhood(Weights):
     name: ClassVar[str] = "closed"
 
     def shares(self, i: int) -> RowShares:
-        """Return row i: everyone counts once."""
+        """Return row i: every message counts once."""
         return RowShares(1, (1,) * int(self.graph.degrees[i]))
 
     @property
@@ -57,6 +57,6 @@ class ClosedNeighbourhood(Weights):
         """The same on whole numbers, to the nearest state step, ties up."""
         graph = self.graph
         total = lifted.copy()
-        if len(graph.indices):  # connected, so that every row has neighbours: reduceat needs it
+        if len(graph.indices):  # reduceat needs neighbours in every row; a connected graph has them
             total += np.add.reduceat(lifted[graph.indices], graph.indptr[:-1], axis=0)
         return nearest(total, (graph.degrees + 1).astype(object).reshape((-1,) + (1,) * (lifted.ndim - 1)))

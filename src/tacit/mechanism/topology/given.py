@@ -1,4 +1,4 @@
-"""Weights of the user's own: from edge weights, from a matrix, or from whole numbers in a session file."""
+"""User-defined weights: from edge weights, from a matrix, or from whole numbers in a session file."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class GivenWeights(Weights):
     Attributes
     ----------
     own_counts : int64 array, shape (n,)
-        How much an agent counts its own message; may be 0.
+        The weight of an agent's own message; may be 0.
     counts : int64 array, shape (2 · edges,)
-        How much it counts each neighbour's, in the order of the graph's indices; 0 where it does not listen.
+        The weights of the neighbours' messages, in the order of the graph's indices; 0 if one is not used.
     """
 
     own_counts: IntArray
@@ -43,7 +43,7 @@ class GivenWeights(Weights):
             frozen(array)
             if array.shape != (size,) or (size and array.min() < 0):
                 raise ParameterError("weights must be at least 0, one for every agent and every neighbour.")
-        # Totals must be exact in int64 and in the reversible case as floats.
+        # Totals must be exact in int64, and for reversible weights also as floats.
         if max(self.own_counts.max(), self.counts.max(initial=0)) > ONE:
             raise ParameterError("weights must be whole numbers of at most 2^53.")
         if not all(self.shares(int(i)).total > 0 for i in np.flatnonzero(self.own_counts == 0)):
@@ -54,7 +54,7 @@ class GivenWeights(Weights):
 
     @classmethod
     def of_edges(cls, graph: Graph) -> GivenWeights:
-        """Count a neighbour's message as often as the edge weight says, and the own message once.
+        """Use the edge weights for the neighbours' messages, and 1 for the own message.
 
         Whole numbers are kept exactly; other weights are rounded to 2^−42 of the largest.
         """
@@ -70,8 +70,8 @@ class GivenWeights(Weights):
         own = int(max(scale, 1))
         if ((counts == 0) & (graph.weights > 0)).any() or scale < 1:
             raise ParameterError(
-                f"edge weights must be within a factor of 2^{_EDGE_BITS} of each other and of 1, which the "
-                "own message counts."
+                f"edge weights must be within a factor of 2^{_EDGE_BITS} of each other and of 1, the weight "
+                "of the own message."
             )
         return cls(graph, np.full(graph.n, own), counts)
 
@@ -79,8 +79,8 @@ class GivenWeights(Weights):
     def of_matrix(cls, graph: Graph, matrix: Any) -> GivenWeights:
         """Take a row-stochastic matrix W, sparse or not, with weights only on the graph's edges.
 
-        Rows must add up to 1 within 10⁻⁹. Weights are rounded to multiples of 2^−53; what is left of a
-        row is the agent's own weight, unless that is given as 0.
+        Rows must add up to 1 within 10⁻⁹. Weights are rounded to multiples of 2^−53; the rest of a row goes
+        to the agent's own weight, unless that is given as 0.
         """
         import scipy.sparse as sp
 
@@ -115,7 +115,7 @@ class GivenWeights(Weights):
             k = int(np.argmax(~known & (w.data[off] > 0)))
             i, j = graph.label(int(rows[off][k])), graph.label(int(w.indices[off][k]))
             raise ParameterError(
-                f"weights must be on edges of the graph, but row {i} counts {j}, who is no neighbour."
+                f"weights must be on edges of the graph, but row {i} has one for {j}, who is no neighbour."
             )
         counts = np.zeros(len(graph.indices), dtype=np.int64)
         counts[place[known]] = np.rint(w.data[off][known] * ONE).astype(np.int64)
@@ -166,17 +166,17 @@ class GivenWeights(Weights):
 
     @cached_property
     def plain(self) -> bool:
-        """Where every row's numbers are all the same."""
+        """Whether all weights of every row are the same."""
         return bool((np.repeat(self.own_counts, self.graph.degrees) == self.counts).all())
 
     @cached_property
     def reversible(self) -> bool:
-        """Where both ends of every edge count each other alike."""
+        """Whether both ends of every edge give each other the same weight."""
         return bool(np.array_equal(self.counts, self.graph.turned(self.counts)))
 
     @cached_property
     def stationary(self) -> FloatArray:
-        """The totals of the rows where both ends of edges count alike; else by the eigenvector."""
+        """The totals of the rows if the counts are symmetric; otherwise the eigenvector."""
         if not self.reversible:
             return Weights.stationary.func(self)  # type: ignore[attr-defined, no-any-return]
         totals = np.array([self.shares(i).total for i in range(self.graph.n)], dtype=np.float64)

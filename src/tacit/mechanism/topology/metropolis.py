@@ -18,11 +18,13 @@ from tacit.mechanism.topology.base import RowShares, Weights
 class Metropolis(Weights):
     """W_ij = 1/(1 + max(|N(i)|, |N(j)|)) on edges, and the rest of a row on the agent's own message.
 
-    W is symmetric, so with one mixing the agents agree on the true average, with the deviation that
-    a server would give them (docs/proofs/weights.md). An agent needs to know its neighbours' degrees only.
+    W is symmetric, so with one mixing for all, the agents agree on the true average, with the same deviation
+    as with a server (docs/proofs/weights.md). An agent needs to know only its neighbours' degrees.
+    Where two agents miss each other's messages W stays symmetric, because each keeps the weight to itself.
     """
 
     name: ClassVar[str] = "metropolis"
+    keeps_missing: ClassVar[bool] = True
 
     def _bounds(self) -> IntArray:
         """1 + max(|N(i)|, |N(j)|) for every neighbour j of i."""
@@ -40,7 +42,7 @@ class Metropolis(Weights):
 
     @cached_property
     def plain(self) -> bool:
-        """Where all agents have the same degree: then it is the closed neighbourhood's mean."""
+        """Whether all agents have the same degree: then it is the mean of the closed neighbourhood."""
         return bool(self.graph.degrees.min() == self.graph.degrees.max())
 
     @property
@@ -55,10 +57,10 @@ class Metropolis(Weights):
 
     @cached_property
     def own(self) -> FloatArray:
-        """What is left of a row."""
+        """The rest of a row."""
         graph, n = self.graph, self.graph.n
         rows = np.repeat(np.arange(n), graph.degrees)
-        # At least 1/(|N(i)|+1), so nothing cancels.
+        # The result is at least 1/(|N(i)|+1), so the subtraction loses no digits.
         return np.asarray(1 - np.bincount(rows, self.heard, n))
 
     @cached_property

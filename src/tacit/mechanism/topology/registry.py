@@ -28,8 +28,8 @@ _RULES: dict[str, Callable[[Graph], Weights]] = {
 def register_weights(rule: type[Weights]) -> type[Weights]:
     """Make a rule known by its name to the command line and session files.
 
-    Everybody who takes part in a session with it must have registered it. Returns the rule, so that it can
-    be used as a decorator.
+    Every member of a session with it must have registered it. Returns the rule, so it can be used as a
+    decorator.
     """
     name = getattr(rule, "name", "")
     if not name:
@@ -46,10 +46,10 @@ def rule_names() -> tuple[str, ...]:
 
 
 def resolve_weights(graph: Graph, given: WeightsLike) -> Weights:
-    """Return the weights that are meant: a rule by its name, weights, or a matrix.
+    """Return the weights, given the name of a rule, weights, or a matrix.
 
-    None means the graph's own edge weights where it has them, and else the closed neighbourhood. Edge
-    weights that would not be used are refused.
+    None means the graph's edge weights if it has them, otherwise the closed neighbourhood. Edge weights that
+    would not be used are refused.
     """
     if isinstance(given, Weights):
         if given.graph is not graph:
@@ -69,7 +69,7 @@ def resolve_weights(graph: Graph, given: WeightsLike) -> Weights:
 
 
 def written_weights(weights: Weights) -> WrittenWeights:
-    """Return weights as files and sessions carry them: public, exact, and one form for one rule.
+    """Return weights in the form of session files: public, exact, and unique for each rule.
 
     None for the closed neighbourhood, the name of another rule, or one (i, j, count) for every message j that
     agent i counts, its own included, in rising order.

@@ -15,8 +15,7 @@ from tacit.rounding import product_up, shown_up
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.ledger.budget import steps
 from tacit.runtime.session.design import worst_loss
-from tacit.runtime.session.trust import IF_ALL_CONSPIRE, ONE_KEEPER
-from tacit.theory.advice import right_at_most, right_share, strength, wide_radius
+from tacit.theory.advice import ALL_KEEPERS, ONE_KEEPER, right_at_most, right_share, strength, wide_radius
 from tacit.theory.promise_rows import accuracy_rows, describe
 
 _COARSE = 1e-6
@@ -169,7 +168,7 @@ def _keeper_notes(session: Session) -> list[str]:
     names = ", ".join(keeper.name for keeper in session.keepers)
     notes = [
         f"KEEPERS: {names} add the noise. The promise holds for an agent if one of them keeps its secrets "
-        f"and adds its noise. {IF_ALL_CONSPIRE}"
+        f"and adds its noise. {ALL_KEEPERS}"
     ]
     return notes + ([ONE_KEEPER] if len(session.keepers) == 1 else [])
 

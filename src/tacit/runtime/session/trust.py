@@ -9,15 +9,7 @@ from tacit.errors import FileError, InputError
 from tacit.files import read_public
 from tacit.protocol.session import Session
 from tacit.runtime.identity.keys import key_bytes, key_text
-
-IF_ALL_CONSPIRE = (
-    "If all keepers pool what they have with anyone who has the messages, a published transcript included, "
-    "there is no protection at all."
-)
-ONE_KEEPER = (
-    "With one keeper alone, that keeper can take its noise off the published result, and with the messages "
-    "it knows every value. Use two."
-)
+from tacit.theory.advice import ALL_KEEPERS
 
 
 def parse_trust(given: Iterable[str]) -> dict[str, bytes]:
@@ -59,5 +51,5 @@ def require_trusted_keeper(session: Session, trusted: Mapping[str, bytes]) -> No
         listed = ", ".join(f"{keeper.name}={key_text(keeper.key)}" for keeper in session.keepers)
         raise InputError(
             f"session {session.name} has keepers, and you must trust one of them to keep its secrets: give "
-            f"--trust NAME=KEY or --trust-file. Its keepers are {listed}. {IF_ALL_CONSPIRE}"
+            f"--trust NAME=KEY or --trust-file. Its keepers are {listed}. {ALL_KEEPERS}"
         )

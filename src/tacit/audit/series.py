@@ -1,0 +1,359 @@
+"""Audit a series: what everybody else, and all keepers but one, can learn of one agent.
+
+The view of the conspirators is X − T, slot by slot: the agent's message plus the honest keeper's noise, for
+the slots that the coordinator says were used. The auditor knows the readings. It runs two streams that the
+series should hide from each other, and tests whether they can be told apart any better than promised.
+
+Three challenges: a step that everybody hears, a step of which only the last slot was used, and a step on
+readings that go up and down in every slot. Each planted bug below is caught by one of the tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+from scipy.stats import beta, binom, chi2, norm, poisson
+
+from tacit.arrays import BoolArray, FloatArray, IntArray
+from tacit.audit.masked_frames import opening_finding
+from tacit.audit.report import AuditFinding, AuditReport
+from tacit.errors import ParameterError
+from tacit.mechanism.series import SeriesAgent
+from tacit.noise.gaussian import SafeGaussian
+from tacit.theory.advice import ALL_KEEPERS
+from tacit.theory.series import SeriesDesign, epsilon_of
+
+LIES: Final = 3
+"""How often the coordinator says of every message that it was not used."""
+RESTARTS: Final = 8
+_WATCHED: Final = 1000  # openings that are looked at
+SLOTS: Final = 48
+"""The usual length of an audited series: long enough for every bug, and its noise is drawn in seconds."""
+
+
+@final
+@dataclass(frozen=True)
+class SeriesBug:
+    """One thing that an agent or a keeper does wrong in a series.
+
+    Attributes
+    ----------
+    sent : function of (design, readings, used), optional
+        What the agent says instead, in grid steps: shape (views, slots). Several views of a slot are
+        messages with the same content in different slots.
+    noise : function of draws of shape (runs, views, slots), optional
+        Changes what the keeper draws.
+    twice : bool
+        The keeper answers a second closing for each slot, with the same draw.
+    """
+
+    name: str
+    wrong: str
+    harm: str
+    sent: Callable[[SeriesDesign, FloatArray, BoolArray], FloatArray] | None = None
+    noise: Callable[[IntArray], IntArray] | None = None
+    twice: bool = False
+
+
+def right_messages(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:  # noqa: ARG001
+    """Return what an agent says, whatever is used of it: one view of each slot."""
+    agent = SeriesAgent(design.code, design.grid)
+    return np.array([[agent.read(x)[0] for x in readings.tolist()]], dtype=np.float64)
+
+
+def _backlog(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
+    """What was not used is added to the next message."""
+    said, left = right_messages(design, readings, used), 0.0
+    for t in range(said.shape[1]):
+        said[0, t] += left
+        left = 0.0 if used[t] else said[0, t]
+    return said
+
+
+def _resend(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
+    """A message is said again, in a later slot, as often as the coordinator says that it was not used."""
+    return np.repeat(right_messages(design, readings, used), 1 + LIES, axis=0)
+
+
+def _restart(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
+    """The filter starts from nothing several times."""
+    parts = np.array_split(readings, RESTARTS)
+    return np.concatenate([right_messages(design, part, used) for part in parts], axis=1)
+
+
+def _rounded(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
+    """Readings are rounded to multiples of the hidden step before they are filtered."""
+    step = design.hides.size
+    return right_messages(design, np.rint((readings - design.low) / step) * step + design.low, used)
+
+
+def _reused(draws: IntArray) -> IntArray:
+    again = draws.copy()
+    again[..., 1::2] = again[..., 0 : 2 * (draws.shape[-1] // 2) : 2]
+    return again
+
+
+SERIES_BUGS: Final[dict[str, SeriesBug]] = {
+    bug.name: bug
+    for bug in (
+        SeriesBug(
+            "backlog",
+            "a message that was not used is added to the next one",
+            "the sum of many slots moves much further than any single message may",
+            sent=_backlog,
+        ),
+        SeriesBug(
+            "resend",
+            "a message is sent again when the coordinator says that it was not used",
+            "a lying coordinator gets the same content with several draws",
+            sent=_resend,
+        ),
+        SeriesBug(
+            "opened-twice",
+            "the keeper answers two closings of one slot",
+            "the difference of the answers is the mask, and the message without it is the filtered reading",
+            twice=True,
+        ),
+        SeriesBug(
+            "reused-draw",
+            "every second slot has the draw of the slot before",
+            "the difference of two messages is known without noise",
+            noise=_reused,
+        ),
+        SeriesBug(
+            "restart",
+            f"the filter starts from nothing {RESTARTS} times",
+            "every restart pays for the same step anew",
+            sent=_restart,
+        ),
+        SeriesBug(
+            "rounded-reading",
+            "readings are rounded before they are filtered",
+            "a step becomes one that goes up and down in every slot",
+            sent=_rounded,
+        ),
+        SeriesBug(
+            "half-noise",
+            "the noise is half as large",
+            "the loss is more than twice as high",
+            noise=lambda draws: draws // 2,
+        ),
+    )
+}
+"""Every planted bug by its name."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Challenge:
+    """Two streams that the series hides from each other, and which slots the coordinator uses."""
+
+    name: str
+    streams: tuple[FloatArray, FloatArray]
+    used: BoolArray
+
+
+def challenges(design: SeriesDesign) -> tuple[Challenge, ...]:
+    """Return what is tried; the difference of each pair of streams is a step of at most the hidden size."""
+    t, size = np.arange(design.slots), design.hides.size
+    flat = np.full(design.slots, design.low)
+    swing = design.low + size * np.where(t % 2, 0.55, 0.45)  # rounded to the step, 1 or 0; with 0.4 more, 1
+    everyone, last = np.ones(design.slots, np.bool_), t == design.slots - 1
+    return (
+        Challenge("a step", (flat, flat + size), everyone),
+        Challenge("only the last slot used", (flat, flat + size), last),
+        Challenge("readings up and down", (swing, swing + 0.4 * size), everyone),
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SeriesView:
+    """What the conspirators see of many series: messages with noise, in grid steps, of the used slots.
+
+    Attributes
+    ----------
+    seen : array, shape (runs, views, used slots)
+    sent : array, shape (views, used slots)
+        The same without noise, which the auditor knows.
+    """
+
+    seen: FloatArray
+    sent: FloatArray
+    draws: IntArray
+
+
+@final
+@dataclass(frozen=True)
+class SeriesTrial:
+    """A series on trial, with or without a bug.
+
+    Parameters
+    ----------
+    seedable : bool
+        Take noise that follows from the seed, for tests that must repeat. NOT private.
+    """
+
+    design: SeriesDesign
+    bug: SeriesBug | None = None
+    seedable: bool = False
+
+    def run(self, readings: FloatArray, used: BoolArray, runs: int, seed: list[int]) -> SeriesView:
+        """Run so many series of one agent on these readings."""
+        say = right_messages if self.bug is None or self.bug.sent is None else self.bug.sent
+        sent = say(self.design, readings, used)[:, used]
+        shape = (runs, *sent.shape)
+        if self.seedable:
+            normal = np.random.default_rng(seed).standard_normal(shape)
+            draws = np.rint(normal * self.design.steps).astype(np.int64)
+        else:
+            draws = SafeGaussian().draw(self.design.steps, math.prod(shape)).reshape(shape)
+        if self.bug is not None and self.bug.noise is not None:
+            draws = self.bug.noise(draws)
+        return SeriesView(sent + draws, sent, draws)
+
+
+# ---- tests ------------------------------------------------------------------------------------------
+
+
+def loss_finding(
+    name: str, one: SeriesView, two: SeriesView, design: SeriesDesign, failure_probability: float
+) -> AuditFinding:
+    """Tell two streams apart by the best linear test, and bound what that proves of the loss.
+
+    μ-Gaussian privacy bounds the power of any test: Φ⁻¹(power) ≤ Φ⁻¹(false alarms) + μ. Both are counted,
+    with exact bounds, and the μ that they prove is turned into a loss for the promise's δ.
+    """
+    towards, runs = two.sent - one.sent, len(one.seen)
+    line = float(np.sum(towards * (one.sent + two.sent))) / 2
+    hits = [int(np.sum(np.einsum("rvs,vs->r", view.seen, towards) > line)) for view in (one, two)]
+    share = failure_probability / 2
+    false = beta.isf(share, hits[0] + 1, runs - hits[0]) if hits[0] < runs else 1.0
+    power = beta.ppf(share, hits[1], runs - hits[1] + 1) if hits[1] else 0.0
+    mu = float(norm.ppf(power) - norm.ppf(false)) if np.any(towards) else 0.0
+    loss = epsilon_of(mu, design.delta) if mu > 0 else 0.0
+    detail = f"told apart {hits[1]:,} times, falsely {hits[0]:,}, of {runs:,}"
+    verdict: Any = "alarm" if loss > design.loss else "pass"
+    return AuditFinding(f"loss: {name}", verdict, detail, loss=loss, promised=design.loss)
+
+
+def noise_findings(view: SeriesView, steps: float, failure_probability: float) -> list[AuditFinding]:
+    """Test the keeper's noise: its size, its law, its independence from slot to slot, and reuse."""
+    r = (view.seen - view.sent).reshape(len(view.seen), -1)
+    share, n = failure_probability / 4, r.size
+    found = []
+    square = float(np.sum((r / steps) ** 2))
+    p = 2 * min(float(chi2.cdf(square, n)), float(chi2.sf(square, n)))
+    size = math.sqrt(square / n)
+    found.append(_judged("noise: size", p, share, f"{size:.4f} times what was declared"))
+    cells = 32
+    counts = np.bincount(
+        np.minimum((norm.cdf(r / steps) * cells).astype(int), cells - 1).ravel(), minlength=cells
+    )
+    off = np.minimum(binom.cdf(counts, n, 1 / cells), binom.sf(counts - 1, n, 1 / cells))
+    found.append(
+        _judged("noise: law", 2 * cells * float(off.min()), share, f"{cells} parts of the distribution")
+    )
+    if r.shape[1] > 1:
+        same = int(np.sum((r[:, 1:] > 0) == (r[:, :-1] > 0)))
+        pairs = r[:, 1:].size
+        # Signs of zero-mean draws agree like fair coins; each comparison with the one before is independent.
+        p = 2 * min(float(binom.cdf(same, pairs, 0.5)), float(binom.sf(same - 1, pairs, 0.5)))
+        found.append(_judged("noise: from slot to slot", p, share, f"{same:,} of {pairs:,} signs agree"))
+    ordered = np.sort(r, axis=1)
+    repeats = int(np.sum(ordered[:, 1:] == ordered[:, :-1]))
+    # Two draws agree with probability Σp² < 1/(3·steps), which is 1/(2√π·steps) for Gaussian noise.
+    expected = len(r) * r.shape[1] * (r.shape[1] - 1) / 2 / (3 * steps)
+    p = float(poisson.sf(repeats - 1, expected)) if repeats else 1.0
+    found.append(_judged("noise: reuse", p, share, f"{repeats:,} draws occurred before in their series"))
+    return found
+
+
+def _judged(test: str, p: float, limit: float, detail: str) -> AuditFinding:
+    return AuditFinding(test, "alarm" if p <= limit else "pass", detail, min(p, 1.0), limit)
+
+
+def _answers(trial: SeriesTrial, draws: list[int], seed: int) -> list[tuple[int, ...]]:
+    """Return all that the keeper answers for each slot: masks plus noise, of whom a closing names."""
+    masks = np.random.default_rng([seed, _WATCHED]).integers(0, 2**62, len(draws)).tolist()
+    both = trial.bug is not None and trial.bug.twice  # a second closing, without the agent
+    return [(mask - z, -z) if both else (mask - z,) for mask, z in zip(masks, draws, strict=True)]
+
+
+def examine_series(
+    design: SeriesDesign,
+    *,
+    bug: str | None = None,
+    sessions: int = 10_000,
+    failure_probability: float = 1e-6,
+    seed: int = 0,
+    seedable: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> AuditReport:
+    """Audit a series against everybody but one agent and one keeper.
+
+    Parameters
+    ----------
+    design : SeriesDesign
+        Of the square-root mechanism with Gaussian noise.
+    bug : str, optional
+        One of `SERIES_BUGS`, to see it caught.
+    sessions : int
+        Series that are run for each stream of each challenge.
+    failure_probability : float
+        How likely any alarm is if all is as declared.
+    seedable : bool
+        See `SeriesTrial`.
+    """
+    if bug is not None and bug not in SERIES_BUGS:
+        raise ParameterError(f"a bug of a series must be one of {', '.join(SERIES_BUGS)}, got {bug!r}.")
+    if not 0 < failure_probability < 1 or sessions < 200:
+        raise ParameterError(
+            f"an audit needs a failure probability in (0, 1) and at least 200 sessions, got "
+            f"{failure_probability} and {sessions}."
+        )
+    if design.mechanism != "square-root":
+        raise ParameterError(
+            f"the audit of a series is about the square-root mechanism, and this is {design.mechanism} "
+            "noise: hide a step, with a longer series."
+        )
+    trial = SeriesTrial(design, None if bug is None else SERIES_BUGS[bug], seedable)
+    tried = challenges(design)
+    share = failure_probability / (len(tried) + 1)
+    findings, views = [], []
+    for place, challenge in enumerate(tried):
+        one, two = (
+            trial.run(stream, challenge.used, sessions, [seed, place, world])
+            for world, stream in enumerate(challenge.streams)
+        )
+        findings.append(loss_finding(challenge.name, one, two, design, share))
+        views.append(one)
+        if progress is not None:
+            progress(place + 1, len(tried))
+    findings += noise_findings(views[0], design.steps, share)
+    findings.append(opening_finding(_answers(trial, views[0].draws.ravel()[:_WATCHED].tolist(), seed)))
+    worst = max((f.loss for f in findings if f.loss is not None), default=0.0)
+    made = f"{design.slots} slots, hides {design.hides}, noise {design.noise_deviation:.4g} in every slot"
+    return AuditReport(
+        subject="series" if trial.bug is None else trial.bug.name,
+        declared=f"square root of summation, {made}",
+        agent=0,
+        distance=design.hides.size,
+        adjacency=design.hides.size,
+        rounds=design.slots,
+        transcripts=sessions,
+        failure_probability=failure_probability,
+        promised=design.loss,
+        measured=worst,
+        findings=tuple(findings),
+        notes=(
+            *(() if trial.bug is None else (f"Planted: {trial.bug.wrong}; {trial.bug.harm}.",)),
+            f"Losses are for a failure probability of {design.delta:g}.",
+            "Judged by what everybody else and all keepers but one can learn of one agent.",
+            ALL_KEEPERS,
+        ),
+    )

@@ -1,0 +1,65 @@
+"""How far off each mean of a series is, over the number of means."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tacit.plots.curves import SeriesCurves
+from tacit.plots.style import (
+    CYCLE,
+    DASHES,
+    GREY,
+    canvas,
+    counted,
+    label_line,
+    plain_log,
+    spread_labels,
+    styled,
+)
+
+_NAMES = {
+    "square-root": "square root",
+    "tree": "binary tree",
+    "pure tree": "binary tree, pure ε",
+    "independent": "independent noise",
+    "independent laplace": "independent, pure ε",
+}
+
+
+def draw_series(data: SeriesCurves) -> Figure:
+    """Draw the deviation of the worst mean of each mechanism, on logarithmic axes."""
+    with styled():
+        figure = canvas(6.8, 4.4)
+        ax = figure.subplots()
+        ends = np.log10([row[-1] for row in data.deviation.values()])
+        height = max(float(np.ptp(ends)), 0.5)
+        places = spread_labels(ends.tolist(), height / 18)
+        rows = zip(data.deviation.items(), places, cycle(CYCLE), cycle(DASHES), strict=False)
+        for (kind, row), place, colour, dashes in rows:
+            ax.loglog(data.slots, row, color=colour, linestyle=dashes)
+            label_line(ax, data.slots[-1], 10**place, _NAMES[kind], colour)
+        ax.grid(which="major")
+        ax.set_xticks(*_ticks(data.slots))
+        ax.minorticks_off()
+        plain_log(ax.yaxis)
+        ax.set_xlabel("means in the series")
+        ax.set_ylabel("deviation of the worst mean")
+        ax.set_title("One promise for the whole series: what each of its means pays")
+        who = counted(data.keepers, "keeper") if data.keepers else "no keeper"
+        what = f"{counted(data.agents, 'agent')}, {who}, hides {data.hides}"
+        ax.text(
+            0.02, 0.97, f"{what}\nloss {data.loss:g} for all means, δ = {data.delta:g}",
+            transform=ax.transAxes, color=GREY, fontsize=8.5, va="top",
+        )  # fmt: skip
+    return figure
+
+
+def _ticks(slots: tuple[int, ...]) -> tuple[list[int], list[str]]:
+    """Name a day, a week, a month and a year of quarter hours where they are on the axis."""
+    named = {1: "1", 10: "10", 96: "96\na day", 672: "672\na week", 2976: "2,976\na month"}
+    named |= {35_040: "35,040\na year"}
+    inside = {at: name for at, name in named.items() if slots[0] <= at <= slots[-1]}
+    return list(inside), list(inside.values())

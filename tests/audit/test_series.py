@@ -1,0 +1,71 @@
+"""The audit of a series: every planted bug is caught by the test that is for it, and the right one passes."""
+
+import numpy as np
+import pytest
+
+from tacit.audit.series import SERIES_BUGS, SLOTS, SeriesTrial, challenges, examine_series
+from tacit.cli.series import BUGS
+from tacit.errors import ParameterError
+from tacit.theory.series import design_series
+
+CAUGHT = {
+    "backlog": {"loss: only the last slot used"},
+    "resend": {"loss: a step"},
+    "opened-twice": {"one opening per update"},
+    "reused-draw": {"noise: reuse", "noise: from slot to slot"},
+    "restart": {"loss: a step"},
+    "rounded-reading": {"loss: readings up and down"},
+    "half-noise": {"noise: size", "noise: law"},
+}
+
+
+def made(hides="step:2", low=0.0, high=10.0, loss=1.0):
+    return design_series(SLOTS, hides, agents=10_000, low=low, high=high, keepers=1, loss=loss)
+
+
+def test_the_command_line_names_every_bug():
+    assert set(BUGS) == set(SERIES_BUGS) == set(CAUGHT)
+
+
+@pytest.mark.parametrize("bug", CAUGHT)
+def test_every_bug_is_caught(bug):
+    hides = "step:10" if bug == "rounded-reading" else "step:2"
+    report = examine_series(made(hides), bug=bug, seed=1, seedable=True)
+    assert CAUGHT[bug] <= {finding.test for finding in report.alarms}
+
+
+@pytest.mark.parametrize("hides", ["step:0.3", "step:2", "step:10"])
+def test_the_right_mechanism_passes(hides):
+    report = examine_series(made(hides, low=-3, high=7), seed=1, seedable=True)
+    assert report.passed
+    assert 0.2 < report.measured < 1  # the test is strong enough to see most of what is there
+
+
+def test_the_right_mechanism_passes_with_exact_noise():
+    assert examine_series(made(), sessions=200).passed
+
+
+def test_challenges_are_pairs_that_the_series_hides():
+    for hides in ("step:0.3", "step:2", "step:10"):
+        design = made(hides)
+        for challenge in challenges(design):
+            one, two = challenge.streams
+            assert min(one.min(), two.min()) >= design.low
+            assert max(one.max(), two.max()) <= design.high
+            d = np.diff(two - one, prepend=0)
+            assert np.abs(d).sum() <= design.hides.size * (1 + 1e-9)
+
+
+def test_what_is_refused():
+    with pytest.raises(ParameterError, match="square-root"):
+        examine_series(made("reading"))
+    with pytest.raises(ParameterError):
+        examine_series(made(), bug="habit")
+    with pytest.raises(ParameterError):
+        examine_series(made(), sessions=10)
+
+
+def test_a_trial_without_a_seed_never_repeats():
+    trial, challenge = SeriesTrial(made()), challenges(made())[0]
+    one, two = (trial.run(challenge.streams[0], challenge.used, 2, [1]) for _ in range(2))
+    assert not np.any(one.draws == two.draws)
