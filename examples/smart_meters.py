@@ -1,15 +1,13 @@
-"""Smart meters agree on the mean load of their feeder; no household's load shows.
+"""Smart meters tell the mean load of their feeder every quarter of an hour, for a year; no household shows.
 
 The grid is that of Schutterwald, a German town of 1,506 households and 14 transformer stations, as
-pandapower ships it. The utility asks for the mean as a server; or the 177 meters of one station agree on it
-along their cables, where the utility listens like anybody else. With the server, all is computed on the
-lattice of a deployment and the loss is accounted there. Last, the meters trust one of two keepers, say a
-consumers' association and the regulator, and get the server's accuracy for a loss that protects people.
+pandapower ships it. The utility wants a load curve. One household buys an appliance of 2 kW that stays on:
+a series with the square-root mechanism hides that, with one promise for the whole year. Repeated sessions of
+the same accuracy do not. The meters trust one of two keepers, say a consumers' association and the regulator.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,27 +16,20 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandapower as pp  # type: ignore[import-untyped]
-from scipy.stats import gamma
-from shared import FAILURE, Found, eavesdrop, joined, options, rms, tell
+from shared import Found, options, rms, tell
 
-from tacit import ClientServer, Distributed, Graph, History
 from tacit.arrays import FloatArray
-from tacit.audit import Prior
-from tacit.mechanism.lattice import Lattice
-from tacit.noise import SimulatedNoise, account
-from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, styled
-from tacit.simulation import SimulatedWholeNoise, simulate_on_lattice
-from tacit.theory.accuracy import radius
-from tacit.theory.advice import right_at_most
-from tacit.theory.answers import Design, design
-from tacit.theory.promise import Promise
+from tacit.mechanism.series import decoding_filter
+from tacit.plots.style import BLUE, GREY, INK, PALE, RED, canvas, label_line, save, styled
+from tacit.simulation import SeriesRuns, household_readings, simulate_series
+from tacit.theory.series import SeriesDesign, design_series, epsilon_of
 
 STATION = "T_idx_35"  # 400 kVA for 177 households: the busiest transformer of the town
 MOST = 10.0  # kW that a household can draw
-ADJACENCY, LOSS = 1.0, 1 - 2**-20  # an appliance of 1 kW; what the lattice costs fits below 1
-KEEPERS = 2
-HEARING = 0.3  # km of cable over which two meters hear each other
-EVENING = gamma(1.6)  # how loads in kW spread at this hour, known to all
+APPLIANCE = 2.0  # kW that one household buys, for good
+DAY, YEAR = 96, 35_040  # quarter hours
+BOUGHT = 30 * DAY
+LOSS, DELTA, KEEPERS = 1.0, 1e-6, 2
 
 
 def town() -> Any:
@@ -47,35 +38,6 @@ def town() -> Any:
     net.load = net.load[net.load.type == "HH"]  # households, without heat pumps
     net.trafo["tap_dependency_table"] = False  # the file is older than this column
     return net
-
-
-def hearing(cables: nx.MultiGraph[int], homes: Sequence[int]) -> Graph:
-    """Join meters that are near enough along the cables."""
-    number = {bus: i for i, bus in enumerate(homes)}
-    near = [nx.single_source_dijkstra_path_length(cables, bus, cutoff=HEARING) for bus in homes]
-    return Graph.from_edges(
-        [(i, number[bus]) for i, reached in enumerate(near) for bus in reached if i < number.get(bus, -1)]
-    )
-
-
-def agree(promise: Promise, load: FloatArray, seed: int) -> tuple[History, float]:
-    """Return what happened and what it cost: with a server, on the lattice of a deployment."""
-    mechanism, rounds = promise.mechanism, promise.rounds
-    if isinstance(mechanism, Distributed):
-        noise = SimulatedNoise(seed).draw(mechanism.law, rounds, mechanism.n)
-        return mechanism.execute(load, noise), promise.loss
-    lattice = Lattice.fitting(mechanism.law, rounds, 0, MOST)
-    runs = simulate_on_lattice(mechanism, lattice, load, rounds, noise=SimulatedWholeNoise(seed))
-    spent = account(lattice.agent(mechanism.law), rounds, adjacency=ADJACENCY)
-    return runs[0], spent.total
-
-
-def pooled(run: History) -> History:
-    """Return what everybody else and all keepers but one know of each meter, as if it had sent that."""
-    assert run.private is not None
-    assert run.private.sent is not None
-    law, known = run.mechanism.law, run.private.sent + run.eta[:, :1]
-    return History.full(ClientServer(law, agents=run.mechanism.n), known, run.y)
 
 
 def power_flow(feeder: Any, load: FloatArray | float) -> dict[str, float]:
@@ -88,114 +50,129 @@ def power_flow(feeder: Any, load: FloatArray | float) -> dict[str, float]:
     }
 
 
+def planned(agents: int) -> SeriesDesign:
+    """Return the series that hides the appliance for a whole year."""
+    asked = {"agents": agents, "low": 0.0, "high": MOST, "keepers": KEEPERS, "loss": LOSS, "delta": DELTA}
+    return design_series(YEAR, f"step:{APPLIANCE:g}", **asked)
+
+
+def beliefs(moved: FloatArray, noise: float, seed: int) -> FloatArray:
+    """How sure an eavesdropper is of the appliance after each slot, at even odds before the first.
+
+    It knows everything else: all other readings, the day of the purchase, the noise of all keepers but one.
+    What is left is each message's shift by `moved` against the last keeper's noise.
+    """
+    seen = moved + noise * np.random.default_rng(seed).standard_normal(moved.size)
+    odds = np.cumsum((moved * seen - moved**2 / 2) / noise**2)
+    return np.asarray(0.5 * (1 + np.tanh(odds / 2)))
+
+
 def main(argv: Sequence[str] | None = None) -> Found:
-    """Agree with and without a server, print the table, draw, and return the numbers."""
+    """Run a year, print the table, draw its last day, and return the numbers."""
     seed, out = options(__doc__, argv, "smart_meters.svg")
     net = town()
     cables = pp.topology.create_nxgraph(net)
     station = int(net.trafo.lv_bus[net.trafo.name == STATION].iloc[0])
     feeder = pp.toolbox.select_subnet(net, nx.node_connected_component(cables, station))
-    everyone = np.minimum(EVENING.rvs(len(net.load), random_state=seed), MOST)
-    load = everyone[net.load.index.isin(feeder.load.index)]
+    homes, everyone = len(feeder.load), len(net.load)
+    loads = household_readings(YEAR, 0, MOST, seed=seed, day=DAY)
 
-    def ask(**who: Any) -> Design:
-        return design(loss=LOSS, adjacency=ADJACENCY, spread=MOST, tolerance=0.01, **who)
+    runs = {n: simulate_series(planned(n), loads, seed=seed, on_grid=n == homes) for n in (homes, everyone)}
+    made, year = runs[homes].design, runs[homes]
+    peak = YEAR - DAY + int(np.argmax(year.truth[-DAY:]))
+    found: Found = {"truth": power_flow(feeder, loads(0, homes)[:, peak]) | {"mean": float(year.truth[peak])}}
 
-    graph = hearing(cables, feeder.load.bus.tolist())
-    cases = {
-        "server": (ask(agents=len(load)).promise, load),
-        "grid": (ask(graph=graph, true_average=True).baseline, load),  # one-shot noise
-        "town": (ask(agents=len(everyone)).promise, everyone),
+    after = np.arange(YEAR) - BOUGHT
+    shift = np.where(after >= 0, APPLIANCE, 0.0)
+    filtered = np.concatenate([np.zeros(BOUGHT), APPLIANCE * decoding_filter(YEAR - BOUGHT)])
+    equal = made.deviation * homes / math.sqrt(KEEPERS)  # noise per session, for means as good as the series'
+    mu = APPLIANCE * math.sqrt(YEAR) / equal
+    sure = {
+        "naive": (after >= 0) * 0.5 + 0.5,
+        "repeated": beliefs(shift, equal, seed),
+        "series": beliefs(filtered, made.noise_deviation, seed),
     }
-    same = cases["server"][0].radius
-    kept = design(
-        agents=len(load), keepers=KEEPERS, radius=same, adjacency=ADJACENCY, spread=MOST, tolerance=0.01
-    )
-    cases["keepers"] = (kept.promise, load)
-    naive = cases["server"][0].mechanism.execute(load, np.zeros((1, len(load))))
-    mean = float(naive.y[0])
-    found: Found = {"truth": power_flow(feeder, load) | {"mean": float(load.mean())}}
-    found["naive"] = power_flow(feeder, mean) | {"loss": math.inf, "radius": 0.0, "mean": mean, "rounds": 1}
-    found["naive"] |= {"error": abs(mean - float(load.mean())), "guessed": rms(naive.x[0] - load)}
-    edges = np.linspace(0, MOST, 41)
-    prior = Prior(edges.tolist(), np.diff(EVENING.cdf(edges)).tolist())
-    for kind, (promise, values) in cases.items():
-        run, spent = agree(promise, values, seed + (kind == "keepers"))  # keepers draw noise of their own
-        mean = float(run.theta[-1].mean())
-        found[kind] = {
-            "loss": spent,
-            "radius": radius(promise.mechanism, FAILURE, promise.rounds),
-            "mean": mean,
-            "error": abs(mean - float(values.mean())),
-            "rounds": promise.rounds,
-            "guessed": rms(eavesdrop(pooled(run) if kind == "keepers" else run, prior) - values),
-        } | (power_flow(feeder, mean) if kind != "town" else {})
-    report(found, graph, rms(load - load.mean()))
-    picture(feeder, load, float(everyone.mean()), found, out)
+    found["naive"] = {"loss": math.inf, "deviation": 0.0, "error": 0.0, "mean": found["truth"]["mean"]}
+    found["repeated"] = {"loss": epsilon_of(mu, DELTA), "deviation": made.deviation}
+    found["series"] = curve(year, peak) | power_flow(feeder, float(year.first[peak]))
+    found["town"] = curve(runs[everyone], peak)
+    for kind, belief in sure.items():
+        week, last = (float(belief[BOUGHT + slots - 1]) for slots in (7 * DAY, YEAR - BOUGHT))
+        found[kind] |= {"week": 100 * week, "year": 100 * last}
+    report(found, homes)
+    picture(runs[homes], runs[everyone], sure, out)
     return found
 
 
-def report(found: Found, graph: Graph, blind: float) -> None:
-    """Print what was bought, what it costs, and what is left to an eavesdropper."""
+def curve(ran: SeriesRuns, peak: int) -> dict[str, float]:
+    """What a published year is worth: its promise, and how far off its last day is."""
+    return {
+        "loss": ran.design.loss,
+        "deviation": ran.design.deviation,
+        "error": rms((ran.first - ran.truth)[-DAY:]),
+        "mean": float(ran.first[peak]),
+    }
+
+
+def report(found: Found, homes: int) -> None:
+    """Print what was published, what it costs, and what is left to an eavesdropper."""
     tell(
-        f"{graph.n} meters of one station, by a server, the grid or keepers, and all 1,506 of the town",
+        f"{homes} meters of one station, and all 1,506 of the town: {YEAR:,} means in a year",
         found,
         [
-            ("privacy loss", "loss", "up", f"ε·δ, for {ADJACENCY:g} kW more or less"),
-            ("promised, kW", "radius", "up", f"radius, missed with probability {FAILURE:g}"),
-            ("mean load, kW", "mean", ".3f", "of a household"),
-            ("error, kW", "error", ".3f", "against the true mean"),
-            ("rounds", "rounds", ".0f", "to agree within 0.01 kW"),
-            ("transformer, %", "loading", ".1f", "loading if all drew the mean"),
-            ("lowest voltage, %", "voltage", ".1f", "of the nominal one, in the same case"),
             (
-                "load guessed, kW",
-                "guessed",
-                ".3f",
-                f"rms error; {blind:.3f} from the mean alone",
+                "privacy loss",
+                "loss",
+                "up",
+                f"of the whole year, for {APPLIANCE:g} kW for good, δ = {DELTA:g}",
             ),
+            ("deviation, kW", "deviation", "up", "promised for each mean"),
+            ("error, kW", "error", ".3f", "rms, on the last day"),
+            ("peak, kW", "mean", ".3f", "mean load of a household at the last day's peak"),
+            ("transformer, %", "loading", ".1f", "loading at the peak if all drew the mean"),
+            ("lowest voltage, %", "voltage", ".1f", "of the nominal one, in the same case"),
+            ("sure after a week", "week", ".1f", "%, an eavesdropper of the new appliance"),
+            ("sure at the end", "year", ".1f", "%, at even odds before"),
         ],
     )
-    kept = found["keepers"]["loss"]
-    print(
-        f"Whether a {ADJACENCY:g} kW appliance is on, at even odds, is guessed right at most "
-        f"{right_at_most(1)} of the time, with keepers {right_at_most(kept)}.\n"
-        f"Whether a household draws 0 or {MOST:g} kW: {right_at_most(MOST)}, "
-        f"with keepers {right_at_most(kept * MOST / ADJACENCY)}."
-    )
-    print("Each session costs anew: an appliance that is on for four of them costs four times as much.")
+    made = planned(homes).costs()
+    habit = made["the same hour every day"]
+    print(f"The same 2 kW for an hour every day move the messages {habit:.1f} times as far: not hidden.")
 
 
-def picture(feeder: Any, load: FloatArray, town_mean: float, found: Found, out: Path) -> None:
-    """Draw the feeder with its (made-up) loads, and each agreed mean in its radius."""
-    degrees = {bus: np.array(json.loads(geo)["coordinates"]) for bus, geo in feeder.bus.geo.items()}
-    origin = degrees[int(feeder.trafo.lv_bus.iloc[0])]
-    scale = 111_200 * np.array([math.cos(math.radians(origin[1])), 1])  # metres per degree
-    at = {bus: (point - origin) * scale for bus, point in degrees.items()}
-    cables = zip(feeder.line.from_bus, feeder.line.to_bus, strict=True)
-    means = dict.fromkeys(("server", "grid", "keepers"), float(load.mean())) | {"town": town_mean}
-    back = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
+def picture(feeder: SeriesRuns, everyone: SeriesRuns, sure: dict[str, FloatArray], out: Path) -> None:
+    """Draw the last day's curves, and how an eavesdropper's belief in the appliance grows."""
+    hours = np.arange(DAY) / 4
     with styled():
-        figure = canvas(9.6, 4.2)
-        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        left.plot(*joined(np.array([(at[a], at[b]) for a, b in cables])), color=GREY, lw=0.8, zorder=1)
-        homes = np.array([at[bus] for bus in feeder.load.bus]).T
-        dots = left.scatter(*homes, c=load, cmap="cividis_r", s=18, edgecolor=GREY, lw=0.4, zorder=2)
-        left.plot(0, 0, "*", color=RED, ms=14, mec="white", zorder=3)
-        label_line(left, 0, 0, "transformer", RED, offset=(0, 14), ha="center", bbox=back)
-        left.set(title="One feeder and its made-up loads", xlabel="metres east", aspect="equal")
-        left.set_ylabel("metres north")
-        figure.colorbar(dots, ax=left, label="load, kW", shrink=0.8)
-        for i, (kind, true) in enumerate(means.items()):
-            r = found[kind]["radius"]
-            right.plot([i, i], [true - r, true + r], color=BLUE, lw=7, alpha=0.5, solid_capstyle="butt")
-            right.plot([i - 0.2, i + 0.2], [true, true], color=INK, lw=1.2)
-            right.plot(i, found[kind]["mean"], "o", color=RED, ms=7, mec="white")
-        label_line(right, 0.2, means["server"], "true", INK, offset=(3, 0))
-        label_line(right, 0, found["server"]["mean"], "agreed on", RED, offset=(8, 0))
-        names = ["177,\na server", "177,\nthe grid", "177,\nkeepers", "1,506,\na server"]
-        right.set_xticks(range(4), names)
-        right.set(title="Agreed means, and their promised radii", ylabel="mean load, kW", xlim=(-0.5, 3.5))
+        figure = canvas(9.6, 4.0)
+        left, right = figure.subplots(1, 2)
+        for ran, colour in ((feeder, RED), (everyone, BLUE)):
+            true, said = ran.truth[-DAY:], ran.first[-DAY:]
+            wide = 2 * ran.design.deviation
+            left.fill_between(hours, true - wide, true + wide, color=PALE, alpha=0.7, lw=0)
+            left.plot(hours, true, color=INK, lw=1.0)
+            left.plot(hours, said, color=colour, lw=1.4)
+        label_line(left, 15.5, -0.02, "177 meters", RED)
+        label_line(left, 20.6, 1.3, "1,506 meters", BLUE)
+        left.set(title="True and published curve, last day of a year", xlabel="hour", xlim=(0, 24))
+        left.set_ylabel("mean load of a household, kW")
+        left.set_xticks(range(0, 25, 6))
+        days = np.arange(YEAR) / DAY
+        right.axvline(BOUGHT / DAY, color=GREY, lw=0.8)
+        label_line(right, BOUGHT / DAY, 0.03, "bought", GREY)
+        names = {"naive": "readings sent", "repeated": "a session per slot", "series": "a series"}
+        looks: dict[str, Any] = {
+            "naive": (INK, ":", 1.7),
+            "repeated": (RED, "-", 0.9),
+            "series": (BLUE, "-", 1.7),
+        }
+        for kind, (colour, dashes, wide) in looks.items():
+            right.plot(days[::24], sure[kind][::24], color=colour, ls=dashes, lw=wide)
+        label_line(right, 365, 1.0, names["naive"], INK, ha="right", offset=(0, 7))
+        label_line(right, 120, 0.9, names["repeated"], RED)
+        label_line(right, 365, float(sure["series"][-1]), names["series"], BLUE, ha="right", offset=(0, -12))
+        right.set(title="What an eavesdropper knows of a new appliance", xlabel="day", ylim=(0, 1.09))
+        right.set_ylabel("probability that it was bought")
         save(figure, out)
 
 
