@@ -52,8 +52,9 @@ def power_flow(feeder: Any, load: FloatArray | float) -> dict[str, float]:
 
 def planned(agents: int) -> SeriesDesign:
     """Return the series that hides the appliance for a whole year."""
-    asked = {"agents": agents, "low": 0.0, "high": MOST, "keepers": KEEPERS, "loss": LOSS, "delta": DELTA}
-    return design_series(YEAR, f"step:{APPLIANCE:g}", **asked)
+    return design_series(
+        YEAR, f"step:{APPLIANCE:g}", agents=agents, low=0, high=MOST, keepers=KEEPERS, loss=LOSS, delta=DELTA
+    )
 
 
 def beliefs(moved: FloatArray, noise: float, seed: int) -> FloatArray:
@@ -88,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> Found:
     equal = made.deviation * homes / math.sqrt(KEEPERS)  # noise per session, for means as good as the series'
     mu = APPLIANCE * math.sqrt(YEAR) / equal
     sure = {
-        "naive": (after >= 0) * 0.5 + 0.5,
+        "naive": np.where(after >= 0, 1.0, 0.5),
         "repeated": beliefs(shift, equal, seed),
         "series": beliefs(filtered, made.noise_deviation, seed),
     }
