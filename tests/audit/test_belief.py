@@ -207,10 +207,10 @@ def test_long_runs_stay_finite():
         ({"adversary": "oracle"}, ParameterError, "eavesdropper, server, compromised, insiders"),
         ({"adversary": "server"}, StateError, "no server on a graph"),
         ({"compromised": (1,)}, ParameterError, "leave them out"),
-        ({"adversary": "compromised", "compromised": (0, 1)}, StateError, "must not be among"),
+        ({"adversary": "compromised", "compromised": (0, 1)}, StateError, "must not be compromised"),
         ({"adversary": "compromised", "compromised": (7,)}, StateError, "0 to 2"),
         ({"adversary": "insiders"}, ParameterError, "must be named"),
-        ({"adversary": "insiders", "compromised": (0, 1)}, StateError, "must not be among"),
+        ({"adversary": "insiders", "compromised": (0, 1)}, StateError, "must not be compromised"),
         ({"adversary": "insiders", "compromised": (2,)}, StateError, "hear the agent and all its neighbours"),
     ],
 )

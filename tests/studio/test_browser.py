@@ -181,7 +181,7 @@ def test_a_session_is_watched(visit):
     page.get_by_role("textbox", name="about agent number").fill("7")
     see(page, "After round 5 its best guess")
     page.get_by_role("textbox", name="about agent number").fill("3")
-    see(page, "agent 3 must not be among the compromised")
+    see(page, "agent 3 must not be compromised")
 
 
 def test_a_running_member_is_followed(visit, apart):

@@ -127,7 +127,7 @@ def test_every_adversary_of_the_auditor_can_be_chosen():
         (Watching(ROUND, seed="x"), "seed", "not a whole number"),
         (Watching(ROUND, agent="99"), "agent", "0 to 11"),
         (Watching(ROUND, agent="-1"), "agent", "whole number"),
-        (Watching(ROUND, agent="2", adversary="compromised"), "compromised", "must not be among"),
+        (Watching(ROUND, agent="2", adversary="compromised"), "compromised", "must not be compromised"),
         (Watching(ROUND, adversary="insiders", compromised=""), "compromised", "must be named"),
         (Watching(ROUND, adversary="insiders", compromised="a"), "compromised", "whole number"),
         (Watching(NET, adversary="server"), "adversary", "no server on a graph"),

@@ -1,6 +1,6 @@
 """What an adversary could learn, and testers that try to break the promise.
 
-Reads histories; knows nothing of networks, disks or clocks of the runtime. The
+Reads histories; does not depend on the runtime's network, disk or clock. The
 names below load their module when first used.
 """
 

@@ -1,17 +1,17 @@
-"""Attacks on the low bits: what floating-point noise gives away.
+"""Attacks on the low bits: what floating-point noise reveals.
 
 A double is not a real number. Textbook Laplace noise takes few of the doubles around it (Mironov, "On
 significance of the least significant bits for differential privacy", CCS 2012), and a sum θ + η has
 only as many digits as its larger part (Haney, Desfontaines, Hartman, Shrestha, Hay,
 "Precision-based attacks and interval refining", 2022). So some messages are impossible for a
-wrong θ, and one message can decide what noise was to hide. Both attacks know the implementation,
+wrong θ, and one message can reveal what the noise should hide. Both attacks know the implementation,
 as an adversary does, and rule out starts under which a message could not have been sent.
 
 Logarithms of C libraries differ in the last bit of some numbers in a thousand, also with the CPU they
 run on. The attacks use one that does not, so the same messages give the same decisions on every
-machine. Where a sampler's logarithm was another, both starts are usually ruled out: no decision.
+machine. If a sampler used another logarithm, both starts are usually ruled out: no decision.
 
-Messages on a lattice that does not depend on θ leave neither attack anything to work with.
+Neither attack works on messages on a lattice that does not depend on θ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Decision: TypeAlias = Callable[[AgentHistory, npt.ArrayLike, npt.ArrayLike], Int
 """From transcripts and two starts: +1 for the first, −1 for the second, 0 for neither."""
 
 _UNIT = 2.0**-53  # generators make uniform numbers that are whole multiples of this
-# Which u lead to x is known up to the rounding of x, η and exp: at most 6 steps where it is checked.
+# The u that lead to x are known up to the rounding of x, η and exp: at most 6 steps if checked.
 _OFFSETS = range(-8, 9)
 # A bit is zero by chance half of the time: 24 more in one of two hypotheses are rare.
 _MOST_ZEROS, _FEWEST_ZEROS = 40, 24
@@ -46,7 +46,7 @@ _FAR_FINER = -2000  # an exponent below that of any double
 def reachable(x: FloatArray, state: FloatArray, scale: FloatArray, sampler: Sampler = numpy_noise) -> Mask:
     """Mironov: whether x = state + sampler(u, scale) in doubles, for a uniform number u of 53 bits.
 
-    Where the spacing of doubles around x is so wide that some u always fits, the answer is yes.
+    If the spacing of doubles around x is so wide that some u always fits, the answer is yes.
     """
     x, state, scale = np.broadcast_arrays(x, state, scale)
     eta = x - state
@@ -73,7 +73,7 @@ def precise(x: FloatArray, state: FloatArray, scale: FloatArray) -> Mask:  # noq
     of its parts' units. Works on any sampler whose noise is a double.
     """
     eta = np.abs(x - state)
-    # η itself is known only up to the rounding of the sum: take the finest unit that it may have
+    # η is known only up to the rounding of the sum: take the finest unit it may have
     finest = _unit_exponent(np.maximum(eta - np.spacing(np.abs(x)), 0.0))
     return np.asarray(last_bit(x) >= np.minimum(last_bit(state), finest))
 
@@ -100,7 +100,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 def decide(attack: Attack, view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
-    """Return +1 where only `theta` is possible, −1 where only `other` is, 0 where the attack cannot tell.
+    """Return +1 if only `theta` is possible, −1 if only `other` is, 0 if the attack cannot tell.
 
     A start is possible if every message of the transcript is.
     """
@@ -114,7 +114,7 @@ def decide(attack: Attack, view: AgentHistory, theta: npt.ArrayLike, other: npt.
 
 
 def coarser(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
-    """Name the start under which the noise is on a coarser lattice, as `decide` does; 0 where in doubt.
+    """Name the start under which the noise is on a coarser lattice, as `decide` does; 0 if unclear.
 
     Counts how many low bits of the noise, in steps of the declared lattice, are zero. A sum of noise on a
     coarse lattice and a state that is not on it leaves the low bits of the state in the message.

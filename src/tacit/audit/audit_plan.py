@@ -1,4 +1,4 @@
-"""What an audit will do: who, how far apart the starts, how many rounds; and what is promised."""
+"""The plan of an audit: agent, distance of the two starts, rounds, and the promised loss."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tacit.rounding import product_up
 from tacit.theory.privacy import epsilons
 
 GROUP = 3
-"""How many agents run for a larger mechanism."""
+"""How many agents are run in place of a larger mechanism."""
 
 _ALMOST_ALL = 0.9999  # of the loss of an endless run
 _MOST_ROUNDS, _UNBOUNDED_ROUNDS, _ONE_SHOT_ROUNDS = 40, 20, 4
 _OFF_GRID = math.sqrt(5) / 2
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_LARGEST_LOSS = 7.0  # more cannot be proved from some ten thousand sessions
+_LARGEST_LOSS = 7.0  # a larger loss cannot be proved from ten thousand sessions
 
 
 @dataclass(frozen=True, eq=False)
 class AuditPlan:
-    """What is declared and what is varied; see `Report` for the fields."""
+    """What is declared and what is varied; see `AuditReport` for the fields."""
 
     mechanism: Mechanism
     agent: int
@@ -71,7 +71,7 @@ class AuditPlan:
 
 
 def own_epsilon(parameters: Law, messages: int | None, agent: int) -> float:
-    """ε of one agent after so many messages."""
+    """ε of one agent after a number of messages."""
     each = epsilons(parameters, messages)
     return float(each[agent] if each.ndim else each)
 
@@ -82,7 +82,7 @@ def weakest(mechanism: Mechanism) -> int:
 
 
 def default_rounds(parameters: Law, agent: int) -> int:
-    """Rounds until almost all of the loss of an endless run has been promised, within reason."""
+    """Rounds that cover almost all of the loss of an endless run, up to a limit."""
     if parameters.shadowed:
         return _ONE_SHOT_ROUNDS
     try:
@@ -95,7 +95,7 @@ def default_rounds(parameters: Law, agent: int) -> int:
 def best_distance(
     parameters: Law, rounds: int, agent: int, transcripts: int, failure_probability: float
 ) -> float:
-    """Return the distance at which the optimal tester should prove the largest share of the loss.
+    """Return the distance at which the optimal tester can prove the largest share of the loss.
 
     One of √5/2 times the powers of two: starts that far apart differ modulo every grid.
     """
@@ -114,7 +114,7 @@ def best_distance(
 
 
 def default_starts(n: int, distance: float) -> FloatArray:
-    """Return starts between 0 and the distance that no grid favours: multiples of the golden ratio.
+    """Return starts between 0 and the distance that are on no grid: multiples of the golden ratio.
 
     A mechanism that forgets to round a start to its grid leaves a trace in the low bits of every message.
     Starts that are on the grid, such as 0 and powers of two, would hide it.
@@ -126,7 +126,7 @@ def default_starts(n: int, distance: float) -> FloatArray:
 def promises(transcripts: History, agent: int, distance: float) -> tuple[float, ...]:
     """Return the loss promised after each round, between starts of one agent this far apart.
 
-    On a lattice, what it accounts for; else ε of as many messages as the agent had sent.
+    On a lattice, the accounted loss; otherwise ε of the messages that the agent had sent.
     """
     spoken = messages(transcripts, agent)
     if transcripts.wholes is not None:
@@ -139,7 +139,7 @@ def promises(transcripts: History, agent: int, distance: float) -> tuple[float, 
 
 
 def messages(transcripts: History, agent: int) -> list[int]:
-    """How many different messages the agent had to send up to the end of each round."""
+    """How many different messages the agent should have sent by the end of each round."""
     ends = np.searchsorted(transcripts.rounds_of, np.arange(1, transcripts.rounds + 1))
     return [int(transcripts.update[:, :end, agent].max()) + 1 for end in ends.tolist()]
 
@@ -147,8 +147,8 @@ def messages(transcripts: History, agent: int) -> list[int]:
 def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mechanism, list[int]]:
     """Return a small group of a mechanism's agents, the given one first, and who they are.
 
-    An agent's guarantee is its own: what the others are shows only in the feedback, and it holds
-    for every feedback (docs/proofs/privacy.md).
+    The other agents affect only the feedback, and an agent's guarantee holds for every feedback
+    (docs/proofs/privacy.md).
     """
     if mechanism.n <= group:
         return mechanism, list(range(mechanism.n))
@@ -165,11 +165,13 @@ def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mech
 
 
 def group_note(members: list[int], mechanism: Mechanism) -> tuple[str, ...]:
-    """Say who ran for a larger mechanism."""
+    """Say which agents were run in place of a larger mechanism."""
     if len(members) == mechanism.n:
         return ()
     who = ", ".join(map(str, members))
-    return (f"Agents {who} of {mechanism.n:,} ran: an agent's guarantee is its own.",)
+    return (
+        f"Only agents {who} of {mechanism.n:,} were run: an agent's guarantee does not depend on others.",
+    )
 
 
 def _nearest(graph: Graph, agent: int, count: int) -> list[int]:

@@ -1,19 +1,19 @@
 """What an adversary believes about one agent's starting value, round by round.
 
-Before the session it knows a prior; after round t it has Bayes' rule. The posterior is exact, an
-exponential between the knots of `reconstruction`, so its mean and credible interval need no grid; the
-density is given on one for drawing. Beside it stands the promise: whatever is said in t rounds, the
-density at a value v stays between `least` and `most`, and both are reached
+Before the session it has a prior; after round t it applies Bayes' rule. The posterior is exact: it is
+exponential between the knots of `reconstruction`, so its mean and credible interval need no grid. The
+density is also given on a grid, for drawing. The promise limits the belief: after t rounds, the density at
+a value v is between `least` and `most` for all possible messages, and both limits can be reached
 (docs/proofs/audit.md, section 5).
 
-Three adversaries share one belief, because nothing but the agent's own messages and the feedback it
-heard bears on its start (docs/proofs/audit.md, section 1); a fourth hears less:
+Three adversaries share one belief, because only the agent's own messages and the feedback it received
+depend on its start (docs/proofs/audit.md, section 1); a fourth sees less:
 
 - ``"eavesdropper"`` hears every message and all feedback;
 - ``"server"``, curious, receives the same messages and made the feedback;
 - ``"compromised"`` agents tell all they know to an eavesdropper (the paper's strongest adversary).
-  Their own starts, states and noise say nothing about the start of another;
-- ``"insiders"`` are compromised agents who hear no wire but their own: see `insiders`.
+  Their own starts, states and noise say nothing about the start of another agent;
+- ``"insiders"`` are compromised agents who see only their own connections: see `insiders`.
 
 Where keepers add the noise, messages are under masks. All of these then know the feedback alone, but for what
 compromised agents tell of themselves. A fifth adversary is worth what an eavesdropper is without keepers:
@@ -56,7 +56,7 @@ class Belief(Shown):
     agent : int
     adversary : str
     level : float
-        Probability that the credible interval holds the value, as the adversary sees it.
+        Probability, to the adversary, that the credible interval contains the value.
     rounds : array, shape (T + 1,)
         0 to T.
     values : array, shape (points,)
@@ -68,13 +68,13 @@ class Belief(Shown):
         Expected value, and the ends of the credible interval with equal tails.
     learned : array, shape (T + 1,)
         Logarithm of the largest factor by which the density at any value has risen or fallen. These
-        four are exact, but for insiders who do not hear everything: as good as `points` allow.
+        four are exact, except for insiders who do not see everything: then limited by `points`.
     epsilon : array, shape (T + 1,)
         ε of the first t rounds, per unit of adjacency, rounded up.
     promised : array, shape (T + 1,)
         ε times the length of the prior's interval, rounded up: `learned` never exceeds it.
     most, least : array, shape (T + 1, points)
-        The largest and the smallest density at each value that any t rounds could have led to.
+        The largest and the smallest density at each value that is possible after t rounds.
     """
 
     agent: int
@@ -146,13 +146,13 @@ def belief(
         What happened; only messages and feedback are read. From arrays: ``History.full(mechanism, x, y)``.
     agent : int
     prior : Prior or (low, high), optional
-        What is known before; two numbers are a flat prior. By default flat on the declared range, where
-        the messages are on a lattice and so have one.
+        Prior knowledge; two numbers are a flat prior. By default flat on the declared range, if messages are
+        on a lattice, which has one.
     adversary : {"eavesdropper", "server", "compromised", "insiders", "conspirators"}
     compromised : numbers of agents
         For "compromised" and "insiders": who tells all. Not the agent itself, of whom all would be known.
     points : int
-        At how many values the density is given.
+        Number of values at which the density is given.
     level : float
         Of the credible interval.
     run, component : int
@@ -208,7 +208,7 @@ def belief(
 
 
 def _heard(posterior: Posterior, prior: Prior, values: FloatArray, level: float) -> dict[str, FloatArray]:
-    """Sum up an exact posterior."""
+    """Summarise an exact posterior."""
     low, high = posterior.interval(level)
     return {
         "density": posterior.density(values),
@@ -220,14 +220,14 @@ def _heard(posterior: Posterior, prior: Prior, values: FloatArray, level: float)
 
 
 def _hidden(cells: FloatArray, prior: Prior, values: FloatArray, level: float) -> dict[str, FloatArray]:
-    """Sum up densities that are constant in cells of equal width."""
+    """Summarise densities that are constant in cells of equal width."""
     edges = np.linspace(prior.edges[0], prior.edges[-1], cells.shape[1] + 1)
     middles, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
     below = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1) * width], axis=1)
     low, high = (
         np.array([np.interp(p, row, edges) for row in below]) for p in ((1 - level) / 2, (1 + level) / 2)
     )
-    factor = cells / cells[0]  # which has no jumps, where the prior may have some
+    factor = cells / cells[0]  # the ratio is continuous even if the prior has jumps
     with np.errstate(divide="ignore"):
         change = np.abs(np.log(factor)).max(axis=1)
     return {
@@ -255,7 +255,7 @@ def _prior(prior: Prior | tuple[float, float] | None, transcripts: History) -> P
 def _require_view(
     transcripts: History, agent: int, adversary: Adversary, compromised: tuple[int, ...]
 ) -> None:
-    """Refuse adversaries who are not there, or who need not infer anything."""
+    """Refuse adversaries that do not exist here, or that already know the value."""
     if adversary not in ADVERSARIES:
         raise ParameterError(f"adversary must be one of {', '.join(ADVERSARIES)}, got {adversary!r}.")
     if adversary == "server" and not isinstance(transcripts.mechanism, ClientServer):
@@ -266,7 +266,7 @@ def _require_view(
         raise StateError("there are no keepers to conspire with: choose another adversary.")
     if compromised and adversary not in ("compromised", "insiders"):
         raise ParameterError(
-            f"compromised agents go with the adversaries compromised and insiders, got {adversary!r}: "
+            f"only the adversaries compromised and insiders have compromised agents, got {adversary!r}: "
             "leave them out."
         )
     if adversary == "insiders" and not compromised:
@@ -275,8 +275,8 @@ def _require_view(
         raise StateError(f"compromised agents must be numbers from 0 to {transcripts.mechanism.n - 1}.")
     if agent in compromised:
         raise StateError(
-            f"agent {agent} must not be among the compromised, who tell their values: "
-            "there is nothing left to infer; choose another agent."
+            f"agent {agent} must not be compromised: compromised agents tell their values, so there is "
+            "nothing to infer. Choose another agent."
         )
 
 
@@ -329,14 +329,14 @@ def _learned(posterior: Posterior, prior: Prior) -> FloatArray:
     ends = np.stack([posterior.log_left, posterior.log_right]) - before
     change = np.abs(ends + posterior.log_peak[:, None])
     most = np.max(change, axis=(0, 2), where=solid, initial=0.0)
-    return np.where(posterior.slope.any(axis=1), most, 0.0)  # nothing was said: not even a rounding error
+    return np.where(posterior.slope.any(axis=1), most, 0.0)  # no message: exactly 0, without rounding errors
 
 
 def _limits(prior: Prior, values: FloatArray, spent: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the largest and smallest density at each value that is within the promise.
 
-    The log-likelihood ℓ is concave with slopes within ±ε. Its mean under the prior, over the likelihood
-    at v, is least where ℓ falls with ε to both sides of v, and greatest where it rises with ε throughout.
+    The log-likelihood ℓ is concave with slopes within ±ε. The mean likelihood under the prior, divided by
+    that at v, is least if ℓ falls with slope ε on both sides of v, and greatest if it rises throughout.
     """
     edges = np.array(prior.edges) - values[:, None]
     bins = prior.density(np.array(prior.edges[:-1]))
@@ -347,7 +347,7 @@ def _limits(prior: Prior, values: FloatArray, spent: FloatArray) -> tuple[FloatA
             most[t] = least[t] = before
             continue
         falls = np.sign(edges) * -np.expm1(-eps * np.abs(edges)) / eps
-        reach = np.clip(eps * edges, -700, 700)  # further off a double cannot tell
+        reach = np.clip(eps * edges, -700, 700)  # beyond that a double overflows
         rises = np.stack([np.expm1(reach), -np.expm1(-reach)]) / eps
         most[t] = before / (np.diff(falls, axis=1) @ bins)
         least[t] = before / np.max(np.diff(rises, axis=2) @ bins, axis=0)

@@ -1,8 +1,8 @@
-"""Mechanisms with one known bug each: an auditor that has never caught anything is untested.
+"""Mechanisms with one known bug each, to test that the auditor catches them.
 
-Each declares the mechanism it is given and does something else. They are data: what is wrong, whom
-it harms, and how to build one. All but `floating-point` send numbers on the declared lattice, so that
-nothing but the one bug can give them away.
+Each declares the mechanism it is given and does something else. They are data: what is wrong, what harm it
+does, and how to build one. All except `floating-point` send numbers on the declared lattice, so that only
+the one bug can be detected.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def _sometimes_raw(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArr
 
 
 def _seeded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    first = SEED_BASE + int(rng.integers(4000))  # like a counter or a clock: different, and easy to guess
+    first = SEED_BASE + int(
+        rng.integers(4000)
+    )  # like a counter or a clock: different each time, and easy to guess
     return np.stack([np.random.default_rng(first + run).laplace(size=shape[1:]) for run in range(shape[0])])
 
 
@@ -95,7 +97,7 @@ def _coarse(now: Moment) -> FloatArray:
 
 
 def _marked(now: Moment) -> FloatArray:
-    """Let the lowest bit say in which half of its whole number the start is."""
+    """Let the lowest bit tell whether the fraction of the start is below one half."""
     bit = np.floor(2 * now.start) % 2
     whole = (now.state + now.noise) / now.step
     return np.asarray((2 * np.rint((whole - bit) / 2) + bit) * now.step)
@@ -108,9 +110,7 @@ def _swinging(now: Moment) -> FloatArray:
 def _two_agents(name: str, unit: Unit) -> Callable[[Mechanism], Simulated]:
     def build(mechanism: Mechanism) -> Simulated:
         if mechanism.n < 2:
-            raise ParameterError(
-                "noise can depend on another agent's only where there is one: take 2 agents."
-            )
+            raise ParameterError("noise can depend on another agent's only if there is one: take 2 agents.")
         return Simulated(mechanism, name=name, unit=unit)
 
     return build
@@ -144,13 +144,13 @@ BROKEN: dict[str, Broken] = {
         Broken(
             "redraw",
             "an agent that is asked again draws new noise for the same update",
-            "each retry is paid for again: the mean of many answers is the state itself",
+            "each retry costs privacy again: the mean of many answers is the state itself",
             lambda m: Simulated(m, name="redraw", retries="redraw"),
         ),
         Broken(
             "fades-by-round",
             "noise fades with the round, also while an agent is away and does not update",
-            "after an absence the state has forgotten less than its noise has faded",
+            "after an absence the noise has faded more than the influence of the value",
             lambda m: Simulated(m, name="fades-by-round", misses=True, by_round=True),
         ),
         Broken(
@@ -162,7 +162,7 @@ BROKEN: dict[str, Broken] = {
         Broken(
             "gaussian",
             "noise is Gaussian, of the same variance",
-            "rare messages give a start away almost surely: no pure guarantee holds",
+            "rare messages reveal a start almost surely: no pure guarantee holds",
             lambda m: Simulated(m, name="gaussian", unit=_gaussian),
         ),
         Broken(
@@ -180,7 +180,7 @@ BROKEN: dict[str, Broken] = {
         Broken(
             "raw-state",
             f"every {RAW_EVERY}th message is the state without noise",
-            "that message gives the initial value away",
+            "that message reveals the initial value",
             _fading_only(lambda m: Simulated(m, name="raw-state", unit=_sometimes_raw)),
         ),
         Broken(
@@ -192,13 +192,13 @@ BROKEN: dict[str, Broken] = {
         Broken(
             "smaller-mixing",
             "agents mix by a fifth less than they declare",
-            "states forget more slowly than accounted for: the loss is higher than promised",
+            "the influence of a value fades more slowly than declared: the loss is higher than promised",
             _mixing("smaller-mixing", -0.2),
         ),
         Broken(
             "guessable-seed",
             "noise comes from a seeded generator, and the seed counts sessions",
-            "whoever tries the seeds knows all the noise",
+            "anyone who tries the seeds knows all the noise",
             lambda m: Simulated(m, name="guessable-seed", unit=_seeded),
         ),
         Broken(
@@ -216,13 +216,13 @@ BROKEN: dict[str, Broken] = {
         Broken(
             "single-precision",
             "noise comes from uniform numbers of 24 bits",
-            "few messages are possible for each start, and others for another",
+            "each start allows only few messages, and another start allows others",
             lambda m: Simulated(m, name="single-precision", unit=_single),
         ),
         Broken(
             "follows-neighbour",
             "the size of an agent's noise follows from another agent's draw a round before",
-            "whoever knows the other's start knows the size of the noise: two starts are told apart",
+            "anyone who knows the other's start knows the size of the noise: two starts are told apart",
             _fading_only(_two_agents("follows-neighbour", _after_neighbour)),
         ),
         Broken(

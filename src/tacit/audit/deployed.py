@@ -18,17 +18,17 @@ _CHUNK = 200_000  # whole numbers held at once
 
 @dataclass(frozen=True)
 class Deployed:
-    """A mechanism on its lattices with noise that cannot be seeded: what the runtime runs.
+    """A mechanism on its lattices with noise that cannot be seeded, as the runtime runs it.
 
     Parameters
     ----------
     mechanism : Mechanism
     low, high : float
-        The declared range of values; the auditor's must be in it.
+        The declared range of values; the auditor's values must be in it.
     bits : int
-        How much finer than its noise a message is.
+        The message step is at most 2^−bits times the scale of the noise.
     seedable : bool
-        Take noise that follows from the seed instead, for tests that must repeat. NOT private.
+        Use noise that follows from the seed, for tests that must repeat. NOT private.
     """
 
     mechanism: Mechanism
@@ -40,7 +40,7 @@ class Deployed:
     low_bits: bool = field(default=True, init=False)
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
-        """Run so many sessions from the same values; the seed counts only where `seedable`."""
+        """Run `runs` sessions from the same values; the seed is used only if `seedable`."""
         lattice = Lattice.fitting(self.mechanism.law, rounds, self.low, self.high, bits=self.bits)
         most = max(1, _CHUNK // (rounds * int(np.size(values))))
         parts = []

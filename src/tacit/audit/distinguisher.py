@@ -1,4 +1,4 @@
-"""The law of the log-likelihood ratio: how well the optimal distinguisher can do.
+"""The law of the log-likelihood ratio, which limits the optimal distinguisher.
 
 With a_t = d·(1−σ)^t/s_t for the cost of message t at distance d, s_t being the scale of its noise, the
 ratio is a sum of independent terms. Under the true start each is a_t with probability 1/2, and otherwise
@@ -62,8 +62,8 @@ class LossLaw:
     def roc(self, points: int = 201) -> tuple[FloatArray, FloatArray]:
         """Return false and true alarm rates of the optimal test over its thresholds.
 
-        The test says θ where the ratio reaches a threshold; a false alarm is to say so of θ'.
-        Both are middles of their enclosures.
+        The test answers θ if the ratio reaches a threshold; a false alarm is that answer for θ'. Both rates
+        are the middles of their enclosures.
         """
         reach = self.most + 2 * len(self.costs) * self.step  # from corner to corner
         threshold = np.linspace(reach, -reach, points)
@@ -102,7 +102,9 @@ def sum_law(costs: FloatArray, *, points: int = 2**15) -> LossLaw:
 
 def _term(cost: float, step: float, up: bool) -> FloatArray:
     """Probabilities of one message's term, rounded down or up to multiples of `step`."""
-    reach = int(np.ceil(cost / step)) + 1  # one to spare: the atoms at ±cost must not be lost to rounding
+    reach = (
+        int(np.ceil(cost / step)) + 1
+    )  # one more than needed, so that rounding cannot lose the atoms at ±cost
     edges = np.arange(-reach, reach + 1, dtype=np.float64) * step
 
     def cdf(value: FloatArray) -> FloatArray:  # P(L ≤ value)

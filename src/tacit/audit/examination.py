@@ -1,9 +1,8 @@
-"""The whole audit: run every tester that applies, and say what came out.
+"""The whole audit: run every tester that applies, and report the result.
 
-The failure probability is shared out beforehand, a quarter each to the optimal distinguisher, the
-learned ones, the attacks on low bits and the goodness of the noise, and within each by the number
-of questions asked (Bonferroni). So any alarm at all has at most this probability if
-everything is as declared.
+The failure probability is divided beforehand: a quarter each for the optimal distinguisher, the learned
+ones, the attacks on low bits and the goodness of the noise, and within each by the number of tests
+(Bonferroni). So if everything is as declared, the probability of any alarm is at most this.
 """
 
 from __future__ import annotations
@@ -46,16 +45,16 @@ from tacit.mechanism import Mechanism
 from tacit.theory.privacy import require_adjacency
 
 Progress: TypeAlias = Callable[[float, str], None]
-"""Told the share of the work that is done, and what comes next."""
+"""Called with the finished share of the work, and the name of the next step."""
 
-_PART = 2000  # sessions between two words of progress
+_PART = 2000  # sessions between two progress reports
 _POINTS = 2**13  # of the grid on which thresholds are chosen
 _REAL_NUMBERS = "its promise is for real numbers, not for the bits it sends"
 
 
 @dataclass(frozen=True, eq=False)
 class TranscriptPair:
-    """Transcripts from two starts that a fair coin chose between, and what is declared of them.
+    """Transcripts from two starts, chosen by fair coins, and what is declared about them.
 
     `first` and `second` ran from `values` and from `others`, which differ in one agent's start.
     """
@@ -88,16 +87,16 @@ def examine(
     ----------
     subject : Mechanism or Subject
         A mechanism is run as it is deployed, on its lattice with exact noise, in a group of a few
-        agents (an agent's guarantee is its own and holds for every feedback). Or anything that
-        makes transcripts for given values: `Simulated`, a broken mechanism, your own.
+        agents (an agent's guarantee does not depend on the others). Or anything that makes transcripts for
+        given values: `Simulated`, a broken mechanism, your own.
     agent : int, optional
-        Whose start is varied; by default the one with the largest ε.
+        The agent whose start is varied; by default the one with the largest ε.
     values : one per agent, optional
         The first start; by default between 0 and `distance`, and on no grid. In the second, the
         agent's is `distance` higher.
     distance : float, optional
-        By default one at which the tester should see most of the promised loss, and on no grid. The
-        promise is for every distance, and small ones drown in chance.
+        By default one at which the tester can see most of the promised loss, and on no grid. The promise is
+        for every distance, but small ones cannot be told from chance.
     adjacency : float
         The report also states the loss for this.
     rounds : int, optional
@@ -105,11 +104,11 @@ def examine(
     transcripts : int
         Sessions, of both starts together.
     failure_probability : float
-        Of any alarm at all, if everything is as declared.
+        Probability of any alarm if everything is as declared.
     seed : int
         For the tester's coins and for subjects that can be seeded.
     seeds : sequence of int
-        Seeds that the noise may not come from; by default those that people use.
+        Seeds to look for in the noise; by default common ones.
     progress : function, optional
 
     Returns
@@ -135,7 +134,7 @@ def examine(
 
         if agent is not None or values is not None:
             raise ParameterError(
-                "where keepers add the noise all agents are alike: leave agent and values out."
+                "if keepers add the noise, all agents are alike: leave agent and values out."
             )
         return examine_keepers(
             subject, distance=distance, adjacency=adjacency, rounds=rounds, transcripts=transcripts,
@@ -172,7 +171,7 @@ def _deployed(made: AuditPlan, start: FloatArray) -> Subject:
 
 
 def _run(subject: Subject, made: AuditPlan, start: FloatArray, seed: int, tell: Progress) -> TranscriptPair:
-    """Toss the coins and run the sessions."""
+    """Draw the coins and run the sessions."""
     heads, tails = coin(made.transcripts, np.random.default_rng([seed, made.transcripts]))
     moved = made.moved(start)
     first = _sessions(subject, start, made.rounds, (heads, 2 * seed), lambda s: tell(0.4 * s, "first start"))
@@ -185,7 +184,7 @@ def _run(subject: Subject, made: AuditPlan, start: FloatArray, seed: int, tell: 
 def _sessions(
     subject: Subject, values: FloatArray, rounds: int, runs: tuple[int, int], tell: Callable[[float], None]
 ) -> History:
-    """Run sessions, their number and seed given, in parts that can be told of."""
+    """Run sessions in parts, with progress reports in between."""
     count, seed = runs
     parts = []
     for begin in range(0, count, _PART):
@@ -274,14 +273,14 @@ def _low_bits(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
 
 
 def _goodness(evidence: TranscriptPair, share: float, seeds: Sequence[int] | None) -> list[AuditFinding]:
-    """The noise against its declaration."""
+    """Compare the noise with its declaration."""
     known = ((evidence.first, evidence.values), (evidence.second, evidence.others))
     noise = join([noise_of(*some, stream=stream) for stream, some in enumerate(known)])
     return goodness_findings([*oddities(noise), *guessable(noise, seeds)], share)
 
 
 def goodness_findings(found: Sequence[Oddity], share: float) -> list[AuditFinding]:
-    """One finding per property: its oddest place, against a limit that pays for all places."""
+    """One finding per property: its oddest place, against a limit corrected for all places."""
     limit = share / max(1, len(found))
     findings = []
     for test in dict.fromkeys(o.test for o in found):

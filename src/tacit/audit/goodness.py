@@ -1,9 +1,9 @@
-"""Is the noise what was declared? Tests with exact false-alarm rates.
+"""Is the noise as declared? Tests with exact false-alarm rates.
 
-Every test states a probability, computed or bounded without asymptotics, that noise as declared
-would look at least this odd. The noise is standard Laplace after division by its scale, and independent
-of everything before it. On a lattice `residual` makes it so, and tests of equality and of low bits count
-with the atoms (docs/proofs/audit.md, section 3).
+Every test gives a p-value, computed or bounded without asymptotics: the probability that declared noise
+looks at least this odd. After division by its scale, the noise is standard Laplace and independent of
+everything before it. On a lattice `residual` makes it so, and tests of equality and of low bits account
+for the atoms (docs/proofs/audit.md, section 3).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from tacit.arrays import FloatArray, IntArray
 from tacit.audit.residual import TOLERANCE, Noise
 
 _TAILS = (0.05, 0.3, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
-_TINY = 1e-9  # no declared noise is that small in a sample of less than 10^8
-_LAGS = 4  # how far back draws are looked for that predict a draw
+_TINY = 1e-9  # declared noise is never that small in a sample of less than 10^8
+_LAGS = 4  # number of earlier draws that are tried as predictors of a draw
 _MOST_COLUMNS = 24  # agents and components that are compared with each other
-_MOST_NUMBERS = 8_000_000  # looked at by the tests that sort
+_MOST_NUMBERS = 8_000_000  # maximum for the tests that sort
 _MOST_PLACES = 120  # draws of a session that are compared with each other
-_NEAR = 1 / 32  # of the way round: how near predicted sizes must be to count as the same
-_DIVISORS, _BITS = 24, 4  # powers of two that draws are divided by; low bits that must be balanced
-_MOST_SESSIONS = 5000  # put in order for each column
-_CHUNK = 2_000_000  # coins that are multiplied at once
+_NEAR = 1 / 32  # of the circle: predicted sizes closer than this count as the same
+_DIVISORS, _BITS = 24, 4  # powers of two that are tried as divisors; low bits that must be balanced
+_MOST_SESSIONS = 5000  # sorted for each column
+_CHUNK = 2_000_000  # coins multiplied at once
 SURE = 1e-12
-"""Probability below which a coincidence is proof."""
+"""A coincidence of lower probability counts as proof."""
 
-# What is predicted of a draw, and what predicts it. Each is a fair coin, independent of the others.
+# Properties of a draw that are predicted, and predictors. Each is an independent fair coin.
 _COINS = {"sign": "signs", "size": "sizes", "size, finer": "sizes"}
 
 
 @dataclass(frozen=True)
 class Oddity:
-    """How odd something is that was looked at.
+    """How odd one tested property is.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Oddity:
 
 
 def oddities(noise: Noise) -> Iterator[Oddity]:
-    """Look at everything that the declaration fixes."""
+    """Test everything that the declaration fixes."""
     yield from scale(noise)
     yield from shape(noise)
     yield from tails(noise)
@@ -105,7 +105,7 @@ def tails(noise: Noise) -> Iterator[Oddity]:
 
 
 def missing(noise: Noise) -> Iterator[Oddity]:
-    """Messages without noise: |η| < 10^−9 scales, or half a step, has at most this probability and a step."""
+    """Messages without noise: P(|η| < 10^−9 scales, or half a step) is at most 10^−9 plus a step."""
     step = np.broadcast_to(noise.step, (len(noise.step), *noise.r.shape[1:]))
     for slot in range(noise.r.shape[1]):
         size = noise.size[:, slot]
@@ -119,13 +119,13 @@ def missing(noise: Noise) -> Iterator[Oddity]:
 def predictable(noise: Noise) -> Iterator[Oddity]:
     """Signs and sizes must be fair coins given the past and the others: agreements are binomial ½.
 
-    What predicts may be anything that was known before: only the coin that is predicted must be fair.
+    A predictor may be anything known before: only the predicted coin must be fair.
     """
     few = slice(0, _MOST_COLUMNS)
     coins, names = _coins(noise.r[:, :, few]), _names(noise)[few]
     with np.errstate(invalid="ignore", divide="ignore"):
         pull, far = np.sign(noise.pull), np.sign(np.abs(noise.pull / noise.scale) - 1)
-        # a wrong mixing shows in the direction of the last move, whatever else is right
+        # a wrong mixing shows in the direction of the last move, even if all else is right
         known = {"move before": pull, "length of the move before": far, "state": np.sign(noise.state)}
     for what, sign in known.items():
         said = np.nan_to_num(sign[:, :, few]).astype(np.int8)[None]
@@ -144,11 +144,11 @@ def predictable(noise: Noise) -> Iterator[Oddity]:
 
 
 def dependence(noise: Noise) -> Iterator[Oddity]:
-    """Sizes must not be a function of others, of the past or of feedback, whatever the function.
+    """Sizes must not be a function of others, of the past or of feedback.
 
-    Sessions are put in order of what may predict a size. Neighbours then have nearly the same, so a smooth
-    function makes sizes nearly the same too: e^−|r|, which is uniform, differs by less than 1/32 (round the
-    circle) in 1/16 of all pairs, whatever the order is.
+    Sessions are sorted by a possible predictor of the size. If the size is a smooth function of it,
+    neighbours in that order have nearly the same size. For honest noise e^−|r| is uniform, and differs by
+    less than 1/32 (on a circle) in 1/16 of all pairs, in every order.
     """
     columns = min(noise.r.shape[2], _MOST_COLUMNS // 4)
     u, names = np.exp(-np.abs(noise.r[:_MOST_SESSIONS, :, :columns])), _names(noise)
@@ -163,10 +163,10 @@ def dependence(noise: Noise) -> Iterator[Oddity]:
 
 
 def grain(noise: Noise) -> Iterator[Oddity]:
-    """Whole numbers of steps must be divisible by 2^j, and have a low bit set, no more often than by chance.
+    """Draws in steps must be divisible by 2^j, and have a low bit set, no more often than by chance.
 
-    Noise on a coarser lattice than declared leaves the low bits of a message to the state. A class modulo
-    2^j has a probability of at most 2^−j plus a step, whatever the state is.
+    If noise is on a coarser lattice than declared, the low bits of a message are those of the state. A class
+    modulo 2^j has a probability of at most 2^−j plus a step, for every state.
     """
     if noise.drawn is None or noise.sent is None:
         return
@@ -188,7 +188,7 @@ def grain(noise: Noise) -> Iterator[Oddity]:
 
 
 def _low_bits(values: IntArray) -> Iterator[tuple[float, int, str]]:
-    """Share, count and name of everything that is looked at in the low bits of whole numbers."""
+    """Yield expected share, count and name of each property of the low bits."""
     lowest = values & -values
     for j in range(1, _DIVISORS + 1):
         yield 2.0**-j, int(np.sum((lowest == 0) | (lowest >= 1 << j))), f"divisible by 2^{j}"
@@ -220,7 +220,7 @@ def distinct(noise: Noise) -> Iterator[Oddity]:
 
 
 def reuse(noise: Noise) -> Iterator[Oddity]:
-    """Two equal draws in one session: rare in any place, and rarer at the same two places every time."""
+    """Two equal draws in one session: rare anywhere, and even rarer at the same two places."""
     flat, near = _few(noise.flat), TOLERANCE + noise.widest
     width = flat.shape[1]
     if width < 2:
@@ -241,20 +241,20 @@ def reuse(noise: Noise) -> Iterator[Oddity]:
 
 
 def repeats(noise: Noise) -> Iterator[Oddity]:
-    """Two sessions with more equal draws at the same places than chance makes: a source repeats itself."""
+    """Two sessions with more equal draws at the same places than by chance: the source repeats itself."""
     flat, near = _few(noise.flat), TOLERANCE + noise.widest
     runs, width = flat.shape
     if width < 2 or runs < 2:
         return
     same = _same(noise)
     pairs = runs * (runs - 1) / 2
-    # expected number of pairs of sessions with so many equal draws: a bound on the probability of one
+    # the expected number of pairs of sessions with that many equal draws bounds the probability of one
     needed = 2
     while needed < width and _expected(pairs, width, needed, same) > SURE:
         needed += 1
     found: set[tuple[int, int]] = set()
     for column in range(width):
-        # where draws are often equal, those of the next places bring equal sessions together
+        # if draws are often equal, sort by the next places, too, to bring equal sessions together
         keys = [flat[:, (column + k) % width] for k in (2, 1, 0)]
         order = np.lexsort(keys)
         close = np.flatnonzero(np.diff(flat[order, column]) <= near)
@@ -286,7 +286,7 @@ def _groups(noise: Noise) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _coins(r: FloatArray) -> IntArray:
-    """Return the sign of a draw, whether it is large, and one bit more of its size: (3, …) of ±1; 0 unknown.
+    """Return sign, largeness and one more bit of the size of each draw: (3, …) of ±1; 0 if unknown.
 
     e^−|r| is uniform: its first two binary digits are the two coins about the size.
     """
@@ -298,7 +298,7 @@ def _coins(r: FloatArray) -> IntArray:
 
 
 def _own(where: str, coins: IntArray, said: IntArray, names: list[str]) -> Iterator[Oddity]:
-    """How often coins agree with what may predict them in their own column, and in all columns together."""
+    """Count how often coins agree with a predictor in their own column, and in all columns together."""
     total, count = _products("pni,qni->pqi", coins, said)
     total, count = (np.concatenate([z, z.sum(axis=2, keepdims=True)], axis=2) for z in (total, count))
     places = [[f"{name} {where}" for name in [*names, "everyone"]]] * len(said)
@@ -308,7 +308,7 @@ def _own(where: str, coins: IntArray, said: IntArray, names: list[str]) -> Itera
 def _across(
     where: str, coins: IntArray, said: IntArray, names: list[str], pairs: npt.NDArray[np.bool_]
 ) -> Iterator[Oddity]:
-    """The same for coins of one column and what may predict them in another, for some pairs of columns."""
+    """The same for coins of one column and a predictor in another, for some pairs of columns."""
     total, count = _products("pni,qnj->pqij", coins, said)
     some = np.argwhere(pairs)
     total, count = (z[:, :, some[:, 0], some[:, 1]] for z in (total, count))
@@ -317,7 +317,7 @@ def _across(
 
 
 def _products(how: str, coins: IntArray, said: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Sums of products of coins, and of how many were known: whole numbers, exact in doubles."""
+    """Sums of products of coins, and the number of known coins: whole numbers, exact in doubles."""
     n = coins.shape[-1]
     total = count = np.zeros(1)
     a, b = (z.reshape(len(z), -1, n) for z in (coins, said))
@@ -329,7 +329,7 @@ def _products(how: str, coins: IntArray, said: IntArray) -> tuple[FloatArray, Fl
 
 
 def _oddest(total: FloatArray, count: FloatArray, places: list[list[str]]) -> Iterator[Oddity]:
-    """The oddest agreement of each kind, with a probability that pays for all that were asked."""
+    """The oddest agreement of each kind, with a p-value corrected for all that were tested."""
     agree = (total + count) / 2
     p = np.minimum(1.0, 2 * np.minimum(binom.cdf(agree, count, 0.5), binom.sf(agree - 1, count, 0.5)))
     for test in dict.fromkeys(_COINS.values()):
@@ -345,7 +345,7 @@ def _oddest(total: FloatArray, count: FloatArray, places: list[list[str]]) -> It
 def _followed(
     where: str, u: FloatArray, by: FloatArray, pairs: list[tuple[int, int]], *, lag: int, names: list[str]
 ) -> Iterator[Oddity]:
-    """Count nearly equal sizes of sessions that are neighbours in what may predict them."""
+    """Count nearly equal sizes of sessions that are neighbours in the order of a predictor."""
     near, asked = dict.fromkeys(pairs, 0), dict.fromkeys(pairs, 0)
     orders: dict[tuple[int, int], IntArray] = {}
     for i, j in pairs:
@@ -368,7 +368,7 @@ def _followed(
 
 
 def _names(noise: Noise) -> list[str]:
-    """Say whose each column is."""
+    """Name the agent (and component) of each column."""
     agents = noise.agent.tolist()
     if len(set(agents)) == len(agents):
         return [f"agent {agent}" for agent in agents]
@@ -386,8 +386,8 @@ def _previous(r: FloatArray) -> FloatArray:
 def _same(noise: Noise) -> float:
     """Bound P(two sizes differ by at most the tolerance and a step).
 
-    Given one of them, at most 2·(tolerance + step)/step + 1 atoms of the other are that near, and none has
-    more than a step.
+    Given one of them, at most 2·(tolerance + step)/step + 1 atoms of the other are that near, and each has a
+    probability of at most a step.
     """
     return 2 * TOLERANCE + 3 * noise.widest
 

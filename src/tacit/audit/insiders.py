@@ -1,11 +1,11 @@
-"""What agents who pool what they hear believe about another: less than an eavesdropper.
+"""What colluding agents believe about another agent: less than an eavesdropper.
 
-Around a server an insider hears the feedback, not the messages. Together the insiders can subtract their own
-messages from N·y(t); what is left is the sum of the m honest messages,
+Around a server an insider receives the feedback, not the messages. Together the insiders can subtract their
+own messages from N·y(t), which leaves the sum of the m honest messages,
 
     S(t) = Θ(t) + E(t),    Θ(t+1) = (1 − σ)Θ(t) + σ·m·y(t),
 
-where Θ is the sum of the honest states and E the sum of their noises. So all they learn is about Θ(0), the
+where Θ is the sum of the honest states and E the sum of their noises. So they learn only about Θ(0), the
 sum of the honest starts, through the law of a sum of m Laplace variables; the start of one agent is
 hidden among the others'. If all others are insiders (m = 1), they know the message itself.
 
@@ -31,12 +31,12 @@ from tacit.history import History
 from tacit.law import Law
 from tacit.mechanism import ClientServer, Distributed
 
-_DEVIATIONS = 8  # how far from its mean the sum of the other starts is followed
+_DEVIATIONS = 8  # standard deviations of the sum of the other starts that are computed
 _NODES, _FAR = 3000, 1e9  # where the law is tabulated, and up to how many scales
 
 
 def hear_everything(transcripts: History, agent: int, insiders: Sequence[int]) -> bool:
-    """Whether the insiders know all that bears on an agent's start: its messages and its feedback."""
+    """Whether the insiders know all that depends on an agent's start: its messages and its feedback."""
     mechanism = transcripts.mechanism
     if isinstance(mechanism, Distributed):
         heard = set(insiders).union(*(mechanism.graph.neighbours(i).tolist() for i in insiders))
@@ -47,7 +47,7 @@ def hear_everything(transcripts: History, agent: int, insiders: Sequence[int]) -
 def insider_density(
     transcripts: History, run: int, insiders: Sequence[int], prior: Prior, cells: int
 ) -> FloatArray:
-    """Return the density of one honest agent's start after 0, 1, …, T rounds, in so many cells.
+    """Return the density of one honest agent's start after 0, 1, …, T rounds, in `cells` cells.
 
     The honest agents' starts are independent beforehand, all with the same prior. They must share
     their parameters, and everybody must have spoken in every round.
@@ -68,7 +68,7 @@ def insider_density(
         if scales[t] > 0:
             log += law((sum_t - path - (1 - sigma) ** t * total) / scales[t])
         path = (1 - sigma) * path + sigma * honest * y_t
-        # Σ_z P(others = z)·likelihood(v + z): sums of positive numbers, so that small ones keep their digits
+        # Σ_z P(others = z)·likelihood(v + z): only positive terms, so small results keep their digits
         rows.append(mass * np.correlate(np.exp(log - log.max()), others, mode="valid"))
     density = np.array(rows)
     return np.asarray(density / (density.sum(axis=1, keepdims=True) * width))
@@ -93,8 +93,8 @@ def _shared(transcripts: History, insiders: Sequence[int]) -> Law:
     mechanism = transcripts.mechanism
     if not isinstance(mechanism, ClientServer):
         raise StateError(
-            "on a graph the insiders must hear the agent and all its neighbours, or what they believe has no "
-            "closed form: compromise more agents, or choose the eavesdropper, who knows more."
+            "on a graph the insiders must hear the agent and all its neighbours; otherwise their belief has "
+            "no closed form. Compromise more agents, or choose the eavesdropper, who knows more."
         )
     own = {}
     for name, value in mechanism.law.values().items():
@@ -108,7 +108,9 @@ def _shared(transcripts: History, insiders: Sequence[int]) -> Law:
         or not (transcripts.mechanism.keepers or transcripts.said.all())
         or len(transcripts.rounds_of) != transcripts.rounds
     ):
-        raise StateError("insiders can be judged where every agent sent one number in every round.")
+        raise StateError(
+            "the belief of insiders needs runs in which every agent sent one number in every round."
+        )
     return type(mechanism.law)(**own)
 
 

@@ -1,7 +1,7 @@
-"""Scores learned from transcripts, for mechanisms of which nothing is known.
+"""Scores learned from transcripts, for unknown mechanisms.
 
-They are fitted on some transcripts and judged on others, so whatever they learn, the bound on
-the loss stays valid; they can only fail to find something.
+They are fitted on some transcripts and judged on others, so the bound on the loss is valid for every score;
+a bad score can only miss a leak.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Score: TypeAlias = Callable[[FloatArray], FloatArray]
 """From rows of numbers, one row per transcript, to one number each."""
 
 _MOST_COLUMNS = 400
-_RIDGE = 1e-11  # singular values below this share of the largest are not told from rounding
-_STEP = 2.0**-14  # of the spread of scores: far finer differences depend on the machine
+_RIDGE = 1e-11  # smaller singular values, relative to the largest, count as rounding errors
+_STEP = 2.0**-14  # of the spread of scores: much smaller differences depend on the machine
 _PENALTY = 1e-3
 
 
 def rows(transcripts: History, agent: int) -> FloatArray:
-    """Return everything that was heard as one row of numbers per session.
+    """Return all messages and feedback as one row of numbers per session.
 
-    With very many agents or rounds, only what the agent itself said and heard.
+    With very many agents or rounds, only those of the agent itself.
     """
     runs = transcripts.runs
     x, y = transcripts.x.reshape(runs, -1), transcripts.y.reshape(runs, -1)
@@ -51,7 +51,7 @@ def linear_score(first: FloatArray, second: FloatArray) -> Score:
     _, singular, directions = np.linalg.svd(inner, full_matrices=False)
     ridge = (_RIDGE * max(singular[0], 1e-300)) ** 2
     along = directions @ gap
-    # Feedback is a sum of messages: in such directions there is nothing but rounding, on no machine the same.
+    # Feedback is a sum of messages: such directions hold only rounding errors, which depend on the machine.
     along[np.abs(along) < _RIDGE] = 0
     weight = directions.T @ (along / (singular**2 + ridge))
     weight /= max(float(np.abs(weight).max()), 1e-300)
@@ -97,8 +97,8 @@ LEARNED: dict[str, Callable[[FloatArray, FloatArray], Score]] = {
 def learn(name: str, first: FloatArray, second: FloatArray) -> Score:
     """Return a score fitted to rows from two starts, in steps of 2^−14 of its spread.
 
-    Linear algebra differs between machines in the last digits, and a score that tells two starts apart
-    without error has nearly two values only. In steps these are two, on every machine.
+    Linear algebra differs between machines in the last digits. A score that separates two starts perfectly
+    has nearly two values; rounded to steps it has exactly two, on every machine.
     """
     score = LEARNED[name](first, second)
     seen = np.concatenate([score(first), score(second)])

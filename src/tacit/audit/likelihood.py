@@ -2,9 +2,9 @@
 
 Given the feedback that was observed, the states that follow from a hypothetical θ_k(0) are
 determined (section 3.1 of the paper), so the noise that agent k must have drawn is
-η_k(t) = x_k(t) − θ_k(t), and its density is known. Nothing else bears on θ_k(0): the others'
-messages are the same under both hypotheses. No adversary who sees all channels, the server and
-the states of other agents can do better than the ratio computed here (docs/proofs/audit.md).
+η_k(t) = x_k(t) − θ_k(t), and its density is known. Nothing else depends on θ_k(0): the others'
+messages are the same under both hypotheses. Even an adversary who sees all channels, the server and
+the states of other agents cannot do better than the ratio computed here (docs/proofs/audit.md).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def states(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
 
 
 def residuals(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
-    """Return the noise that a start θ_k(0) implies: x − state. It means nothing where nothing was said.
+    """Return the noise that a start θ_k(0) implies: x − state. It is meaningless where no message was sent.
 
     On a lattice the whole numbers that were drawn, exactly, times the message step.
     """
@@ -87,23 +87,23 @@ def lattice_draws(
 
 
 def fades(view: AgentHistory) -> FloatArray:
-    """By how much a difference of starts has faded at each slot: (1−σ)^u, eq:upd."""
+    """The factor by which a difference of starts has faded at each slot: (1−σ)^u, eq:upd."""
     return powers(1 - view.sigma, view.update)
 
 
 def nearest_steps(eta: FloatArray, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return noise in whole steps of 2^exponent, ties up.
 
-    Ties to even would make all draws even where a state is half a step off the lattice.
+    Rounding ties to even would make all draws even if a state is half a step off the lattice.
     """
     return np.floor(np.ldexp(eta, -exponent) + 0.5).astype(np.int64)
 
 
 def counted(view: AgentHistory) -> Mask:
-    """Which messages tell anything new, of shape (runs, slots).
+    """Which messages carry new information, of shape (runs, slots).
 
-    A repetition of the very same message at the same update says nothing. A different message
-    there is one more draw, and is counted as such: this is what a redrawing agent pays.
+    A repetition of the same message at the same update does not. A different message for the same update is
+    one more draw, and costs as much: that is the price of drawing again.
     """
     said: Mask = view.said.copy()
     if view.law.shadowed:
@@ -123,7 +123,7 @@ def counted(view: AgentHistory) -> Mask:
 
 
 def log_likelihood(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
-    """Log-density of each transcript for the start θ_k(0), up to what no start changes.
+    """Log-density of each transcript for the start θ_k(0), up to a constant that is equal for all starts.
 
     On a lattice: the logarithm of a probability, not of a density.
     """
@@ -139,10 +139,10 @@ def log_likelihood(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
 
 
 def log_likelihood_ratios(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
-    """Return per message how much likelier `theta` makes it than `other`, as a logarithm.
+    """Return the log-likelihood ratio of each message between `theta` and `other`.
 
     The sum over a row is the log-likelihood ratio of the transcript; partial sums are those of
-    its prefixes. Messages that say nothing new count 0.
+    its prefixes. Messages without new information count 0.
 
     Returns
     -------

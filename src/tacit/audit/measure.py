@@ -1,4 +1,4 @@
-"""Measure a loss from below: with the exact ratio, or knowing nothing of the mechanism."""
+"""Measure a lower bound on the loss: with the exact ratio, or without knowing the mechanism."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def measure_loss(
 ) -> LossBound:
     """Bound the loss between two starts of one agent from below, by the optimal distinguisher.
 
-    The threshold comes from the exact law under the declared parameters, so no transcript is spent
-    on choosing it. Millions of transcripts are taken in parts.
+    The threshold comes from the exact law under the declared parameters, so no transcript is needed to
+    choose it. Millions of transcripts are processed in parts.
 
     Examples
     --------
@@ -76,16 +76,16 @@ def measure_black_box(
     failure_probability: float = 1e-6,
     seed: int = 0,
 ) -> LossBound:
-    """Bound the loss of any mechanism between two inputs from below, knowing nothing of it.
+    """Bound the loss of any mechanism between two inputs from below, without knowing how it works.
 
     Parameters
     ----------
     mechanism : function of (input, count, seed)
-        Returns as many independent outputs, one row of numbers each.
+        Returns `count` independent outputs, one row of numbers each.
     first, second
         The two inputs.
     transcripts : int
-        Outputs, of both inputs together. Half are spent on learning what to look at.
+        Outputs, of both inputs together. Half of them are used to learn a score.
 
     Examples
     --------

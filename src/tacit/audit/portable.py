@@ -21,7 +21,7 @@ _TERMS = 15  # of the series; the first one left out is below 2^−80 of the sum
 def log(x: FloatArray) -> FloatArray:
     """Logarithm of positive doubles, within 0.6 units in the last place.
 
-    Equal to the C library's for all but some numbers in a thousand, and there off by one such unit.
+    Equal to the C library's except for a few numbers in a thousand, which differ by one unit.
     With x = m·2^e and s = (m−1)/(m+1): log x = e·ln 2 + 2(s + s³/3 + s⁵/5 + …).
     """
     fraction, exponent = np.frexp(x)
@@ -44,7 +44,7 @@ def log(x: FloatArray) -> FloatArray:
 
 
 def _exact_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a·b as a double and what it lacks (Dekker 1971), without fused operations."""
+    """Return a·b as a double, and its rounding error (Dekker 1971), without fused operations."""
     product = a * b
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
     return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
@@ -67,9 +67,9 @@ def uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
 
 
 def numpy_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
-    """What ``rng.laplace(0, scale)`` makes of a uniform number.
+    """The value of ``rng.laplace(0, scale)`` for a uniform number.
 
-    To the last bit where the C library's logarithm is rounded correctly: all but some in a thousand.
+    Exact if the C library rounds its logarithm correctly: in all but a few cases in a thousand.
     """
     upper = u >= 0.5
     noise = scale * log(np.where(upper, 2.0 - u - u, u + u))

@@ -1,4 +1,4 @@
-"""What an eavesdropper can know of an agent's initial value: the exact posterior.
+"""What an eavesdropper can know about an agent's initial value: the exact posterior.
 
 As a function of the hypothetical start ϑ, the log-likelihood of a transcript is a sum of terms
 −w_t·|ϑ − κ_t| with weights w_t = (1−σ)^t/(c q^t) = ρ^t/c: the noise of message t would vanish at
@@ -25,7 +25,7 @@ from tacit.history import AgentHistory
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known before: a histogram over an interval; one bin is a flat prior.
+    """Prior knowledge: a histogram over an interval; one bin is a flat prior.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Posterior:
 
     @property
     def mode(self) -> FloatArray:
-        """The likeliest value; the lowest one where several are."""
+        """The most likely value; the lowest one if there are several."""
         best = np.argmax(np.maximum(self.log_left, self.log_right), axis=-1)[..., None]
         left, right, log_left, log_right = (
             np.take_along_axis(a, best, -1) for a in (self.left, self.right, self.log_left, self.log_right)
@@ -133,7 +133,7 @@ class Posterior:
         return np.asarray(np.sum(self.mass * share, axis=-1))
 
     def quantile(self, probability: float) -> FloatArray:
-        """The value that the initial value is below with this probability."""
+        """The value v with P(initial value ≤ v) = probability."""
         if not 0 < probability < 1:
             raise ParameterError(f"a probability must be in (0, 1), got {probability}.")
         total = np.cumsum(self.mass, axis=-1)
@@ -145,7 +145,7 @@ class Posterior:
         return np.asarray(_point(left, right, slope, share)[..., 0])
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Ends of the credible interval with equal tails: it holds the value with probability `level`."""
+        """Ends of the credible interval with equal tails: it contains the value with probability `level`."""
         if not 0 < level < 1:
             raise ParameterError(f"a level must be in (0, 1), got {level}.")
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
@@ -161,7 +161,7 @@ def reconstruct(view: AgentHistory, prior: Prior | None = None, *, rounds: int |
     prior : Prior, optional
         By default every number is equally likely beforehand.
     rounds : int, optional
-        Use only what was said in the first so many rounds.
+        Use only the first `rounds` rounds.
 
     Examples
     --------
@@ -177,8 +177,8 @@ def reconstruct(view: AgentHistory, prior: Prior | None = None, *, rounds: int |
     kink, weight = kink[..., :slots], weight[..., :slots]
     if not weight.any(axis=-1).all() and np.isinf(known.edges).any():
         raise StateError(
-            "every session must have at least one message of the agent, or nothing is known of its value "
-            "beyond the prior; give a prior on a finite interval, or leave the silent sessions out."
+            "every session must have at least one message of the agent: without one, nothing is known about "
+            "its value except the prior. Give a prior on a finite interval, or leave such sessions out."
         )
     return from_kinks(kink, weight, known)
 
@@ -186,7 +186,7 @@ def reconstruct(view: AgentHistory, prior: Prior | None = None, *, rounds: int |
 def kinks(view: AgentHistory) -> tuple[FloatArray, FloatArray]:
     """Return κ and w of every message, of shape (runs, slots) or (runs, k, slots).
 
-    A message that says nothing new has weight 0.
+    A message without new information has weight 0.
     """
     tail = (1,) * (view.x.ndim - 2)
     told, fade = counted(view), fades(view)
@@ -201,9 +201,9 @@ def kinks(view: AgentHistory) -> tuple[FloatArray, FloatArray]:
 
 
 def from_kinks(kink: FloatArray, weight: FloatArray, prior: Prior) -> Posterior:
-    """Cut the line at all κ's and at the prior's edges, and weigh the pieces.
+    """Cut the line at all κ's and at the prior's edges, and compute the mass of each piece.
 
-    `kink` and `weight` broadcast; their last axis runs over messages. In time n·log n of it.
+    `kink` and `weight` broadcast; their last axis runs over messages. Takes O(n log n) for n messages.
     """
     edges, density = np.array(prior.edges, float), np.log(np.array(prior.densities, float))
     inner = edges[np.isfinite(edges)]
@@ -237,7 +237,7 @@ def _weighed(  # noqa: PLR0917 - the pieces and the prior
     middle = np.where(np.isinf(left), right - 1, np.where(np.isinf(right), left + 1, (left + right) / 2))
     bins = density[np.clip(np.searchsorted(edges, middle, side="right") - 1, 0, len(density) - 1)]
     empty = right <= left
-    with np.errstate(invalid="ignore"):  # a slope of 0 on an endless piece that is empty
+    with np.errstate(invalid="ignore"):  # a slope of 0 on an empty piece of infinite length
         first = np.where(np.isinf(left[..., :1]), -np.inf, heights[..., :1])
         last = np.where(np.isinf(right[..., -1:]), -np.inf, heights[..., -1:])
     log_left = np.where(empty, -np.inf, np.concatenate([first, heights], axis=-1) + bins)
@@ -251,7 +251,7 @@ def _weighed(  # noqa: PLR0917 - the pieces and the prior
 
 
 def _size(left: FloatArray, right: FloatArray, slope: FloatArray) -> FloatArray:
-    """Mass of a piece over the density at its higher end, so that nothing overflows."""
+    """Mass of a piece divided by its largest density, so that nothing overflows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         width = right - left
         z = np.abs(slope * width)
@@ -259,7 +259,7 @@ def _size(left: FloatArray, right: FloatArray, slope: FloatArray) -> FloatArray:
 
 
 def _share(left: FloatArray, right: FloatArray, slope: FloatArray, point: FloatArray) -> FloatArray:
-    """How much of a piece's mass is below a point of it."""
+    """The share of a piece's mass below a point."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z, below, above = slope * (right - left), slope * (point - left), slope * (right - point)
         rising = np.expm1(-below) * np.exp(-above) / np.expm1(-z)
@@ -271,7 +271,7 @@ def _share(left: FloatArray, right: FloatArray, slope: FloatArray, point: FloatA
 
 
 def _point(left: FloatArray, right: FloatArray, slope: FloatArray, share: FloatArray) -> FloatArray:
-    """The point of a piece that this share of its mass is below."""
+    """The point of a piece with this share of its mass below it."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = slope * (right - left)
         rising = right + np.log1p((1 - share) * np.expm1(-z)) / slope

@@ -12,9 +12,9 @@ Verdict = Literal["pass", "alarm", "skipped"]
 NOT_PROVED = (
     "A pass does not prove privacy. It says that these tests, on these transcripts and for this pair of "
     "starts, found nothing beyond the promise; proofs are in docs/proofs.",
-    "A leak can stay unseen that shows in few sessions, or only for other values, other agents, other "
+    "A leak can go unnoticed if it shows in few sessions, or only for other values, other agents, other "
     "feedback or longer sessions.",
-    "Timing, sizes of packets, logs, memory and whatever else is not in a transcript were not looked at.",
+    "Timing, packet sizes, logs, memory and everything else outside the transcripts were not examined.",
     "A generator can be predictable in ways that no statistical test sees: only common seeds were tried.",
 )
 """What a pass does not prove, for people."""
@@ -29,12 +29,12 @@ class AuditFinding:
     test : str
     verdict : "pass", "alarm" or "skipped"
     detail : str
-        What was seen, or why nothing was looked at.
+        What was seen, or why the test was skipped.
     p_value, limit : float or None
-        The smallest probability that the test gave to what it saw, and the one below which it
-        alarms; the limit already pays for how many places were looked at.
+        The smallest p-value, and the limit below which the test alarms; the limit is already corrected for
+        the number of places tested.
     loss, promised : float or None
-        For tests of the loss: what is proved of it, and what was promised.
+        For tests of the loss: the proved lower bound, and what was promised.
     """
 
     test: str
@@ -74,14 +74,14 @@ class AuditReport(Shown):
     declared : str
         The mechanism and its parameters, in words.
     agent : int
-        Whose start differed.
+        The agent whose start differed.
     distance : float or None
-        By how much; None where the starts are not known.
+        By how much; None if the starts are unknown.
     adjacency : float
-        What the loss is stated for, beside the one at `distance`.
+        The loss is also stated for this distance.
     rounds, transcripts : int
     failure_probability : float
-        How likely any alarm at all is if everything is as declared.
+        Probability of any alarm if everything is as declared.
     promised, measured : float or None
         Loss at `distance`: at most, and at least (with the failure probability).
     findings : tuple of Finding
@@ -110,12 +110,12 @@ class AuditReport(Shown):
 
     @property
     def passed(self) -> bool:
-        """Whether no test found anything. `NOT_PROVED` says what that leaves open."""
+        """Whether no test found anything. `NOT_PROVED` says what a pass does not prove."""
         return not self.alarms
 
     @property
     def epsilon(self) -> float | None:
-        """What is proved of ε, per unit of adjacency: measured/distance."""
+        """The proved lower bound on ε, per unit of adjacency: measured/distance."""
         return None if self.measured is None or not self.distance else self.measured / self.distance
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""The noise that agents must have drawn, when the auditor chose their values.
+"""The noise that agents must have drawn, if the auditor chose their values.
 
 With known starts the noise of every message follows from the transcript. Divided by its declared
-scale it is standard Laplace, independent of everything before: what goodness tests are about.
+scale it is standard Laplace and independent of everything before; goodness tests check that.
 
 On a lattice the noise is a whole number of steps, so its law has atoms. The auditor spreads every atom
-over its cell by drawing from the Laplace law within the cell. The result is standard Laplace *exactly*,
-however coarse the lattice is (docs/proofs/audit.md, section 3). Tests of equality use the noise as it was.
+over its cell by drawing from the Laplace law within the cell. The result is *exactly* standard Laplace
+for every lattice (docs/proofs/audit.md, section 3). Tests of equality use the original noise.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tacit.mechanism.whole import cut
 TOLERANCE = 1e-11
 """Two standardised draws this close count as the same; on a lattice its step is added."""
 
-_RESOLVED = 2.0**-24  # of its scale: noise that doubles know less well is not tested
-_LOW = 2**32 - 1  # only low bits of messages are looked at
-_MOST = 2**62  # draws beyond are as odd as this one
+_RESOLVED = 2.0**-24  # of its scale: noise that doubles resolve less finely is not tested
+_LOW = 2**32 - 1  # only the low bits of messages are tested
+_MOST = 2**62  # larger draws are clamped to this
 _OWN = (0x7AC17, 0x5B3EAD)  # makes the streams of this module differ from everyone's
 
 
@@ -40,7 +40,7 @@ class Noise:
     size : array like `r`
         |η|/(c q^u) as it was.
     pull : array like `r`
-        y − θ at the agent's last update: where it moved to. NaN before the first.
+        y − θ at the agent's last update, the direction of its move. NaN before the first.
     state : array like `r`
         θ, what the noise was added to.
     scale : array, shape (1 or runs, slots, columns)
@@ -48,7 +48,7 @@ class Noise:
     update : int array like `scale`
     agent : int array, shape (columns,)
     exact : bool array, shape (slots,)
-        Where the arithmetic resolves `TOLERANCE`.
+        Whether the arithmetic resolves `TOLERANCE`.
     step : array like `scale`
         Of the lattice, divided by the scale of the noise; 0 where there is no lattice.
     drawn, sent : int array like `r`, or None without a lattice
@@ -81,7 +81,7 @@ class Noise:
 def noise_of(transcripts: History, values: npt.ArrayLike, stream: int = 0) -> Noise:
     """Return the standardised noise of sessions that all ran from these values.
 
-    Noise that is joined must be spread with different streams of the auditor's own randomness.
+    Noise that will be joined must be spread with different random streams.
     """
     theta, transcripts = as_states(values, transcripts.mechanism.n), transcripts.stacked
     rng = np.random.default_rng([*_OWN, stream])
@@ -163,7 +163,7 @@ def _of_agent(
 
 
 def _pulls(view: AgentHistory, path: FloatArray) -> FloatArray:
-    """Where each update moved the agent to, beside the message after it."""
+    """The direction of each update, aligned with the message after it."""
     pull = np.full(path.shape, np.nan)
     heard = view.y[:, view.rounds_of[:-1]].reshape(len(path), path.shape[1] - 1, -1)
     moved = (np.diff(view.update, axis=1) > 0)[..., None]

@@ -1,6 +1,6 @@
 """Rules that anyone can check on a transcript, without knowing a value.
 
-Breaking one has no probability at all under the promise, so one case suffices for an alarm.
+An honest agent never breaks one, so a single case raises an alarm.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def rule_findings(transcripts: History) -> Iterator[AuditFinding]:
 
 
 def _one_draw(views: list[AgentHistory]) -> AuditFinding:
-    """One draw per update: asked again, an agent repeats the very same message."""
+    """One draw per update: if asked again, an agent repeats the same message."""
     redrawn, asked = 0, 0
     for view in views:
         said = view.said
@@ -47,7 +47,7 @@ def _one_draw(views: list[AgentHistory]) -> AuditFinding:
 
 
 def _on_lattice(views: list[AgentHistory]) -> AuditFinding:
-    """Messages are whole multiples of the step that follows the noise, which the agent declares."""
+    """Messages are multiples of the declared step, which shrinks with the noise."""
     test, off = "on the lattice", 0
     if views[0].exponent is None:
         return AuditFinding(test, "skipped", NO_LATTICE)
@@ -60,7 +60,7 @@ def _on_lattice(views: list[AgentHistory]) -> AuditFinding:
             agent = LatticeAgent(view.wholes.lattice, view.law)
             for u in np.unique(view.update).tolist():
                 wrong = (view.update == u) & (view.exponent != agent.message_exponent(u))
-                off += int(np.sum(wrong & view.said))  # silence has no step
+                off += int(np.sum(wrong & view.said))  # only messages that were sent have a step
     return AuditFinding(
         test, "alarm" if off else "pass", f"{off:,} numbers are off it" if off else "all messages are"
     )
@@ -78,5 +78,5 @@ def _shadow(views: list[AgentHistory]) -> AuditFinding:
         both = view.said[:, 1:] & view.said[:, :-1]
         later = (both & (view.update[:, 1:] > 0)).reshape(len(both), -1, *tail)
         off += int(np.sum((np.abs(view.x[:, 1:] - expected) > size) & later))
-    detail = f"{off:,} messages do not follow from what was said" if off else "all later messages do"
+    detail = f"{off:,} messages do not follow from earlier ones" if off else "all later messages do"
     return AuditFinding("shadow follows", "alarm" if off else "pass", detail)

@@ -1,8 +1,7 @@
-"""Noise from a guessable seed: whoever guesses it knows the noise.
+"""Noise from a guessable seed: anyone who guesses the seed knows the noise.
 
-Tries the seeds that people use with the generators that people use, and looks for their first
-draws among the noise of the sessions. Two draws of one seed in one session are proof enough; one
-may be chance.
+Tries common seeds with common generators, and looks for their first draws among the noise of the
+sessions. Two draws of one seed in one session are proof; one may be chance.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ COMMON: tuple[int, ...] = (
     2**32 - 1,
     20240101,
 )
-"""Seeds that people use. Times of day are for the caller to add: the auditor has no clock."""
+"""Common seeds. The caller may add times: the auditor has no clock."""
 
 _DRAWS = 4  # of each seed
-_FIRST = 100_000  # draws of sessions that are looked up
+_FIRST = 100_000  # number of sessions' draws that are looked up
 
 
 def _modern(seed: int) -> FloatArray:
     return np.random.default_rng(seed).laplace(size=_DRAWS)
 
 
-_LEGACY, _LOCK = np.random.RandomState(0), Lock()  # made once: that takes ten times as long as seeding
+_LEGACY, _LOCK = np.random.RandomState(0), Lock()  # made once: that takes ten times as long as reseeding
 
 
 def _legacy(seed: int) -> FloatArray:
@@ -96,14 +95,14 @@ def guessable(noise: Noise, seeds: Sequence[int] | None = None) -> Iterator[Oddi
 
 @lru_cache(maxsize=2**17)
 def _first_draws(generator: str, seed: int) -> FloatArray:
-    """Magnitudes of a seed's first draws; kept, for all of them take a second."""
+    """Magnitudes of a seed's first draws; cached, because all of them take a second."""
     return np.abs(GENERATORS[generator](seed))
 
 
 def _matches(
     table: FloatArray, order: IntArray, drawn: FloatArray, reach: float
 ) -> tuple[IntArray, IntArray]:
-    """Places in the table that equal a seed's draw, and the seeds they belong to."""
+    """Places in the table that match a seed's draw, and the matching seeds."""
     ordered, wanted = table[order], drawn.reshape(-1)
     low = np.searchsorted(ordered, wanted - reach)
     high = np.searchsorted(ordered, wanted + reach, side="right")
@@ -126,5 +125,5 @@ def _confirmed(flat: FloatArray, runs: IntArray, drawn: FloatArray, reach: float
 
 
 def _chance(seeds: int, table: int, width: int, near: float, needed: int) -> float:
-    """Expected number of sessions with so many draws of a seed by chance: bounds the probability of one."""
+    """Expected number of sessions with that many draws of a seed by chance; bounds the probability of one."""
     return min(1.0, seeds * _DRAWS * table * near * (_DRAWS * width * near) ** (needed - 1))

@@ -1,9 +1,8 @@
-"""Who stands trial: anything that makes transcripts for values that the auditor chooses.
+"""Subjects of an audit: anything that makes transcripts for values that the auditor chooses.
 
-`Simulated` plays a mechanism many times at once. Its noise is not private, but its messages are
-rounded to the lattice that follows the noise, as deployed ones are, so that testers of low bits
-find nothing in them but what was put there. The mechanisms with known bugs are made of it. The same
-seed gives the same transcripts on every machine.
+`Simulated` runs a mechanism many times at once. Its noise is not private, but its messages are rounded to
+a lattice, as deployed ones are, so that testers of low bits find only planted bugs. The mechanisms with
+known bugs are built from it. The same seed gives the same transcripts on every machine.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Unit: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 """Draws noise of scale 1, of shape (runs, slots, n) or (runs, slots, n, k)."""
 
 _FINEST = -45  # exponent of the finest message step: messages of up to 2^8 then fit a float exactly
-_OWN = (0x7AC17, 0xA0D17)  # makes the streams of this module differ from everyone's
+_OWN = (0x7AC17, 0xA0D17)  # keeps the random streams of this module apart from all others
 _CHUNK = 4_000_000  # numbers held at once
 
 
@@ -59,7 +58,7 @@ class Subject(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What agents know when they make a message; arrays of shape (runs, n) or (runs, n, k).
+    """The data from which agents make a message; arrays of shape (runs, n) or (runs, n, k).
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class Moment:
     noise : array
         Drawn for this message, at its scale.
     pull : array
-        Where the last feedback was from the state before it; 0 at first.
+        The last feedback minus the state before it; 0 at first.
     step : array
         Of the message lattice.
     """
@@ -98,28 +97,28 @@ def unrounded(now: Moment) -> FloatArray:
 
 @dataclass(frozen=True)
 class Simulated:
-    """A mechanism played with NumPy noise, and at most a few things done otherwise.
+    """A mechanism run with NumPy noise, with options to deviate from it.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Declared, and followed but for what the other fields say.
+        Declared, and followed except for the deviations below.
     unit : function
         Draws all the noise, at scale 1.
     sigma : float, optional
-        The mixing that agents really use.
+        The mixing that agents actually use.
     misses : bool
-        Agents take turns in being away for a round: they say nothing and hear nothing.
+        Agents take turns in being away for a round: they neither send nor receive.
     retries : "none", "repeat" or "redraw"
         Whether agents are asked again in every fourth round, and what they answer.
     by_round : bool
         Let the noise fade with the round instead of with the agent's own updates.
     lattice : bool
-        Declare the lattice that follows the noise, and round messages to it.
+        Declare the lattice of the noise, and round messages to it.
     say : function, optional
         Makes messages from states and noise in another way.
     bits : int
-        How much finer than its noise a message is.
+        The message step is at most 2^−bits times the scale of the noise.
     """
 
     mechanism: Mechanism
@@ -142,7 +141,7 @@ class Simulated:
             )
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
-        """Play so many sessions from the same values."""
+        """Run `runs` sessions from the same values."""
         theta = as_states(values, self.mechanism.n)
         rng = np.random.default_rng([seed, *_OWN])  # a bare seed would be the bug `guessable-seed`
         return History.stack(
@@ -223,16 +222,16 @@ class Simulated:
 
 
 def _as_columns(y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Feedback beside the states: a server's is for everyone."""
+    """Shape feedback like the states: a server's is the same for all agents."""
     return y if y.ndim == theta.ndim else y[:, None]
 
 
 def _slots(rounds: int, retries: bool) -> list[int]:
-    """The round of each slot; where there are retries, every fourth round has two."""
+    """The round of each slot; with retries, every fourth round has two."""
     return [t for t in range(rounds) for _ in range(1 + (retries and t % 4 == 0))]
 
 
 def _away(rounds: int, n: int, misses: bool) -> npt.NDArray[np.bool_]:
-    """Who is away in which round: everyone once in a while, nobody when everyone else is."""
+    """Who is away in which round: agents take turns, and never all at once."""
     t, i = np.arange(rounds)[:, None], np.arange(n)
     return np.asarray((t + i) % max(3, n) == 1) & (misses and n > 1)

@@ -1,11 +1,11 @@
-"""An empirical lower bound on the loss, whatever the mechanism is.
+"""An empirical lower bound on the loss of any mechanism.
 
-A coin decides for each session from which of two starts it runs. The tester looks at the transcript
-and names the start, or abstains. If the loss between the two starts is at most L, no rule whatever
-names it rightly with a probability above e^L/(1 + e^L), given the transcript. So among K guesses the
-right ones are at most binomial, and Clopper and Pearson's bound on their share is one on L that
-holds except with the failure probability: exactly, not asymptotically, and for every rule that was
-fixed before these transcripts were seen (docs/proofs/audit.md).
+A coin decides for each session from which of two starts it runs. The tester reads the transcript and
+names the start, or abstains. If the loss between the two starts is at most L, no rule names it correctly
+with a probability above e^L/(1 + e^L), given the transcript. So the number of right answers among K
+guesses is at most binomial, and Clopper and Pearson's bound on their share gives a bound on L. It holds
+except with the failure probability: exactly, not asymptotically, and for every rule that was fixed before
+these transcripts were seen (docs/proofs/audit.md).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tacit.errors import ParameterError, StateError
 
 _FEWEST = 100  # sessions; fewer prove nothing
 DECIMALS = 9
-"""Of what is compared to find the best: the digits beyond depend on the machine."""
-_ATOM = 1e-9  # the ratio has atoms: a threshold just below one must not lose it to rounding
+"""Digits of the numbers that are compared to find the best; further digits depend on the machine."""
+_ATOM = 1e-9  # the ratio has atoms: thresholds are this much lower, so that rounding cannot lose one
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Name the first start where a score is at least `high`, the second where it is at most `low`."""
+    """Name the first start if a score is at least `high`, the second if it is at most `low`."""
 
     low: float
     high: float
@@ -41,14 +41,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class LossBound:
-    """What the guesses prove of the loss between two starts.
+    """What the guesses prove about the loss between two starts.
 
     Attributes
     ----------
     loss : float
         The loss is at least this, except with the failure probability.
     guesses, correct, transcripts : int
-        How many of the transcripts a start was named for, and how often rightly.
+        Number of guesses, of right guesses, and of transcripts.
     failure_probability : float
     """
 
@@ -60,7 +60,7 @@ class LossBound:
 
 
 def loss_bound(correct: float, guesses: float, failure_probability: float) -> float:
-    """Return the largest loss that so many right guesses refute; 0 if none.
+    """Return the largest loss that this many right guesses refute; 0 if none.
 
     Examples
     --------
