@@ -43,3 +43,41 @@ def test_a_server_has_no_weights(run):
     )
     design = ("design", "--graph", "star:5", "--epsilon", 1, "--true-average", "--weights", "closed")
     assert "not both" in run(*design, code=2).output
+
+
+def test_every_verb_on_a_graph_takes_weights(answer, run):
+    assert answer("graph", "star:9")["target"] == "weighted"
+    told = answer("graph", "star:9", "--weights", "metropolis")
+    assert (told["target"], told["message_weights"]) == ("average", "metropolis")
+    sweep = ("sweep", "--graph", "star:9", "--mixing", 0.8, "--epsilon", 1, "--runs", 5, "--rounds", 4)
+    cells = answer(*sweep, "--weights", "closed,metropolis")["cells"]
+    assert [cell["weights"] for cell in cells] == ["closed", "metropolis"]
+    server = answer("analyze", "--agents", 9, "--mixing", 0.8, "--noise", cells[1]["noise"], "--decay",
+                    cells[1]["decay"], "--rounds", 4)  # fmt: skip
+    assert cells[1]["variance"] == pytest.approx(server["variance"]) != cells[0]["variance"]
+    compare = ("compare", "--graph", "star:9", "--epsilon", 1, "--runs", 5, "--methods", "graph,server")
+    plain, true = (
+        {row["name"]: row["error_closed_form"] for row in answer(*compare, "--weights", name)["rows"]}
+        for name in ("closed", "metropolis")
+    )
+    assert true["graph"] == pytest.approx(true["server"])
+    assert plain["graph"] > 2 * plain["server"]
+    figure = ("figure", "convergence", "--graph", "star:9", "--rounds", 2, "--runs", 5)
+    rates = [answer(*figure, "--weights", name)["table"]["rate"][0] for name in ("closed", "metropolis")]
+    assert rates[0] < rates[1]
+
+
+def test_weights_that_a_verb_does_not_have_are_refused(run, tmp_path):
+    sweep = ("sweep", "--mixing", 0.8, "--epsilon", 1, "--out", tmp_path / "s.jsonl")
+    for words, says in (
+        ((*sweep, "--graph", "karate", "--weights", "file.txt"), "weights of a sweep must be one of"),
+        ((*sweep, "--graph", "karate", "--weights", "closed,edges"), "need a graph with edge weights"),
+        ((*sweep, "--agents", 5, "--weights", "closed"), "weights are for graphs"),
+        (
+            ("figure", "trajectories", "--agents", 5, "--weights", "closed", "--table"),
+            "weights are for a graph",
+        ),
+        (("graph", "karate", "--weights", "heavy"), "there is no file"),
+    ):
+        assert says in run(*words, code=2).output
+    assert not (tmp_path / "s.jsonl").exists()

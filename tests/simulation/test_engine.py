@@ -15,7 +15,7 @@ from tacit import ClientServer, Distributed, Fading, Graph, OneShot, __version__
 from tacit.errors import InputError
 from tacit.mechanism.topology import GivenWeights
 from tacit.noise import SimulatedNoise
-from tacit.simulation import Record, _layout, batches, history_of, reference, simulate
+from tacit.simulation import Record, _layout, batches, history_of, load, reference, save, simulate
 from tacit.simulation.threads import ThreadTeam, even_work
 
 EVERYTHING = Record(everything=True, average=True)
@@ -269,6 +269,7 @@ def test_the_dataset_says_what_was_run():
     assert "indptr" not in data
     assert data.attrs == {
         "mechanism": "distributed",
+        "weights": "closed",
         "noise_kind": "fading",
         "agents": n,
         "keepers": 0,
@@ -290,6 +291,30 @@ def test_a_record_of_everything_can_be_kept_in_a_file(tmp_path):
     data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
     with xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as again:
         assert_same(history_of(again, mechanism, 1), history_of(data, mechanism, 1))
+
+
+@pytest.mark.parametrize("weights", ["closed", "metropolis", "given"])
+def test_a_record_of_everything_says_which_weights_ran(tmp_path, weights):
+    graph = star_with_a_tail(6)
+    counts = (np.arange(6), np.arange(1, 1 + len(graph.indices)))
+    rows = GivenWeights(graph, *counts) if weights == "given" else weights
+    mechanism = Distributed(Fading(np.linspace(0.3, 0.8, 6), 1.0, 0.9), graph, rows)
+    save(simulate(mechanism, np.arange(6.0), 4, runs=2, record=EVERYTHING), tmp_path / "data.nc")
+    data = load(tmp_path / "data.nc")
+    assert data.attrs["weights"] == weights
+    again = history_of(data, run=1)
+    assert_same(again, history_of(data, mechanism, 1))
+    np.testing.assert_array_equal(
+        again.mechanism.topology.matrix.toarray(), mechanism.topology.matrix.toarray()
+    )
+    assert again.mechanism.law == mechanism.law
+    other = "closed" if weights == "metropolis" else "metropolis"
+    with pytest.raises(InputError, match="its weights differ"):
+        history_of(data, Distributed(mechanism.law, graph, other))
+    server = ClientServer(Fading(0.5, 1.0, 0.9), 6, keepers=2)
+    data = simulate(server, np.arange(6.0), 2, record=EVERYTHING)
+    assert "weights" not in data.attrs
+    assert history_of(data).mechanism.keepers == 2
 
 
 def test_executions_need_what_they_are_made_of():

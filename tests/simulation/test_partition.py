@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from tacit import Distributed, Fading, Graph, OneShot
 from tacit.cli import main
 from tacit.errors import FileError, GraphError, InputError, ParameterError, TacitError
+from tacit.mechanism.topology import GivenWeights
 from tacit.simulation import Record, load, simulate, simulate_partitioned
 from tacit.simulation import partition_steps as steps
 from tacit.simulation.rows import RingRows, StoredRows, TorusRows, rows_of
@@ -23,7 +24,7 @@ def one_after_the_other(parameters, graph, values, rounds, *, bounds, seed, tile
     """All parts in this process, without a cluster: final states of one tile, agents first."""
     rows = rows_of(graph)
     job = steps.Job.of(parameters, rows.n, values, rounds=rounds, runs=1, seed=seed)
-    parts = [steps.cut_part(job.of_part(lo, hi), rows, lo, hi) for lo, hi in pairwise(bounds.tolist())]
+    parts = [steps.cut_part(job.of_part(lo, hi), rows, None, lo, hi) for lo, hi in pairwise(bounds.tolist())]
     wants = [steps.wanted(part, bounds) for part in parts]
     states = [steps.begin(part, *tile) for part in parts]
     for t in range(rounds):
@@ -42,16 +43,24 @@ def test_any_cut_gives_the_numbers_of_the_whole(cuts):
     assert_array_equal(found, whole.theta.values[0, -1])
 
 
+def lopsided(graph):
+    rng = np.random.default_rng(3)
+    return GivenWeights(graph, rng.integers(0, 4, graph.n), rng.integers(1, 9, len(graph.indices)))
+
+
+GEOMETRIC = Graph.from_name("geometric:3000:0.04:seed=1")
 VARIETY = {
-    "fading": (Fading(0.5, 1.0, 0.8), TORUS, 1, 1),
-    "one-shot, more runs than a tile": (OneShot(0.5, 2.0), TORUS, 1, 20),
-    "weights of all sizes, vectors": (None, Graph.from_name("geometric:3000:0.04:seed=1"), 2, 3),
+    "fading": (Fading(0.5, 1.0, 0.8), TORUS, None, 1, 1),
+    "one-shot, more runs than a tile": (OneShot(0.5, 2.0), TORUS, "metropolis", 1, 20),
+    "weights of all sizes, vectors": (None, GEOMETRIC, None, 2, 3),
+    "metropolis": (None, GEOMETRIC, "metropolis", 1, 2),
+    "given": (Fading(0.5, 1.0, 0.8), GEOMETRIC, lopsided(GEOMETRIC), 1, 1),
 }
 
 
 @pytest.mark.parametrize("case", VARIETY)
 def test_a_cluster_gives_the_numbers_of_the_engine(cluster, case):
-    parameters, graph, components, runs = VARIETY[case]
+    parameters, graph, weights, components, runs = VARIETY[case]
     rng = np.random.default_rng(2)
     if parameters is None:
         parameters = Fading(rng.uniform(0.3, 0.6, graph.n), rng.uniform(1, 2, graph.n), 0.8)
@@ -64,11 +73,12 @@ def test_a_cluster_gives_the_numbers_of_the_engine(cluster, case):
             graph,
             values,
             cluster=cluster,
+            weights=weights,
             parts=3,
             progress=lambda *now: told.append(now),
             **keep,
         ).load()
-    whole = simulate(Distributed(parameters, graph), values, **keep)
+    whole = simulate(Distributed(parameters, graph, weights), values, **keep)
     for name in ("theta", "average"):
         assert found[name].dims == whole[name].dims
         assert_array_equal(found[name].values, whole[name].values)
@@ -155,6 +165,7 @@ def test_values_are_the_same_in_parts(cuts):
         ({"seed": -1}, ParameterError, "seed must be"),
         ({"record": Record(everything=True)}, ParameterError, "keeps all agents' states or none"),
         ({"graph": Graph.from_edges([(0, 1), (2, 3)])}, GraphError, "must be connected"),
+        ({"graph": "torus:60x60", "weights": "metropolis"}, ParameterError, "weights need a whole graph"),
         ({"cluster": 5}, InputError, "cluster must be"),
     ],
 )

@@ -80,6 +80,7 @@ class Methods(click.ParamType[tuple[str, ...]]):
     "--keepers", type=options.Whole(), default=2, show_default=True, metavar="M",
     help="Number of keepers, for the method with keepers.",
 )  # fmt: skip
+@options.asked("weights")
 @options.failure_option
 @click.option(
     "--agent", type=options.Whole(0), default=0, show_default=True, help="The agent whose value is attacked."
@@ -103,13 +104,16 @@ def command(
     if out is not None:
         _require_drawable(out)
         output.require_writable(out, force)
+    from tacit.theory.question import Question
+
     network = options.load_graph(graph)
     network.require_connected()
+    weights = Question(graph=network, weights=asked.pop("weights")).rows
     values = read_values(source, network.n, seed)
     from tacit.comparison import compare
 
     with progress("compare", "rounds") as tell:
-        found = compare(network, values, seed=seed, progress=tell, **asked)
+        found = compare(network, values, seed=seed, progress=tell, weights=weights, **asked)
     if out is not None:
         _draw(found, out)
     if as_json:

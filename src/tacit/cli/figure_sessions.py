@@ -38,7 +38,7 @@ _values = click.option(
 def _session_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options of one simulated session with the best noise."""
     rounds = click.option("--rounds", type=options.Whole(), help="Rounds (T).  [default: until agents agree]")
-    for decorator in (options.seed_option, _values, rounds, _mixing, _epsilon):
+    for decorator in (options.seed_option, _values, rounds, _mixing, _epsilon, options.asked("weights")):
         function = decorator(function)
     return function
 
@@ -194,6 +194,7 @@ def belief(
     "--graph", "graphs", metavar="NAME_OR_FILE", multiple=True, default=_GRAPHS, show_default=True,
     help="Who talks to whom; give it several times.",
 )  # fmt: skip
+@options.asked("weights")
 @_epsilon
 @_mixing
 @click.option("--rounds", type=options.Whole(), default=30, show_default=True, help="Rounds (T).")
@@ -204,6 +205,7 @@ def belief(
 def convergence(
     *,
     graphs: tuple[str, ...],
+    weights: str | None,
     epsilon: float,
     mixing: options.Numbers,
     rounds: int,
@@ -219,7 +221,8 @@ def convergence(
     curves = []
     for name in graphs:
         where = options.load_graph(name)
-        mechanism = design(graph=where, epsilon=epsilon, mixing=options.as_array(mixing)).mechanism
+        sigma = options.as_array(mixing)
+        mechanism = design(graph=where, weights=weights, epsilon=epsilon, mixing=sigma).mechanism
         values = read_values(source, where.n, seed)
         curves.append(converge(name, mechanism, values, rounds, runs=runs, seed=seed))
 

@@ -35,17 +35,20 @@ class GraphCommand(click.Command):
     show_default=True,
     help="Mixing for the rate and the target (σ).",
 )
+@options.asked("weights")
 @options.json_option
-def command(name_or_file: str, mixing: options.Numbers, as_json: bool) -> None:
+def command(name_or_file: str, mixing: options.Numbers, weights: str | None, as_json: bool) -> None:
     """Show the shape, degrees and spectrum of a graph, and the target it leads to.
 
     NAME_OR_FILE is a name like ring:100 (the families are below), or a file with an edge list or
     GraphML.
     """
-    graph = options.load_graph(name_or_file)
     from tacit.theory.graph_facts import graph_facts_of
+    from tacit.theory.question import Question
 
-    found = graph_facts_of(graph, mixing, name=name_or_file)
+    graph = options.load_graph(name_or_file)
+    rows = Question(graph=graph, weights=weights).rows
+    found = graph_facts_of(graph, mixing, weights=rows, name=name_or_file)
     if as_json:
         output.print_json(found.as_dict())
     else:

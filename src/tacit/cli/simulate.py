@@ -146,9 +146,8 @@ def _simulate(
 
     if cluster is None or not isinstance(mechanism, Distributed):
         return simulate(mechanism, values, rounds, **how)
-    if not mechanism.topology.plain:
-        raise click.UsageError("--cluster supports only equal weights: leave out --weights.")
-    return simulate_partitioned(mechanism.law, mechanism.graph, values, rounds, cluster=cluster, **how)
+    on: dict[str, Any] = {"cluster": cluster, "weights": mechanism.topology}
+    return simulate_partitioned(mechanism.law, mechanism.graph, values, rounds, **on, **how)
 
 
 def _promise(mechanism: Mechanism, question: Question) -> Promise:

@@ -78,6 +78,7 @@ def play(
     seed: int,
     rounds: int | None = None,
     keepers: int = 0,
+    weights: str | None = None,
 ) -> SimulatedRun:
     """Design the best noise, make or read the values, and run the mechanism once."""
     n = size if isinstance(size, int) else size.n
@@ -91,6 +92,7 @@ def play(
         epsilon=epsilon,
         mixing=mixing,
         spread=made_up_spread(source),
+        weights=weights,
     )
     rounds = settled(answer) if rounds is None else rounds
     found = simulate(answer.mechanism, values, rounds, seed=seed, record=Record(everything=True))

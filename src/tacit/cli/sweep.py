@@ -24,7 +24,7 @@ Examples:
   tacit sweep --agents 1e6,1e9 --mixing 0.5 --epsilon 1 --method outcome
 """
 
-_AXES = ("agents", "graph", "keepers", "noise_kind", "mixing", "noise", "decay", "epsilon")
+_AXES = ("agents", "graph", "keepers", "weights", "noise_kind", "mixing", "noise", "decay", "epsilon")
 
 
 class Names(click.ParamType[tuple[str, ...]]):
@@ -51,6 +51,11 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
 @_axis("agents", options.WHOLES, "Numbers of agents around a server (N).")
 @_axis("graph", Names(), "Names of graphs, like ring:100,karate.")
 @_axis("keepers", options.ListOf(options.Whole(0)), "Numbers of keepers; 0: every agent adds its own noise.")
+@_axis(
+    "weights",
+    Names(),
+    "On graphs: closed, metropolis, edges.  [default: edges if the graph has weights, else closed]",
+)
 @_axis("mixing", options.NUMBERS, "Mixing (σ).")
 @_axis("noise", options.NUMBERS, "Noise of round 0 (c); needs --decay.")
 @_axis("decay", options.NUMBERS, "Decay (q).")

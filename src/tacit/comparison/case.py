@@ -11,7 +11,9 @@ import scipy.sparse as sp
 
 from tacit.errors import ParameterError
 from tacit.graph import Graph
+from tacit.mechanism.topology import Weights, WeightsLike, resolve_weights
 from tacit.rounding import product_up
+from tacit.theory.optimum import averaging_mixing
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.rates import laplacian_extremes
 
@@ -39,6 +41,8 @@ class Case:
         How close agents must be to agree; a hundredth of the adjacency if None.
     keepers : int
         How many keepers the method with keepers has.
+    weights : str, Weights or matrix, optional
+        How much each message counts in the paper's mechanisms on the graph; as of `Distributed`.
     """
 
     graph: Graph
@@ -49,6 +53,7 @@ class Case:
     delta: float = 1e-6
     tolerance: float | None = None
     keepers: int = 2
+    weights: WeightsLike = None
 
     def __post_init__(self) -> None:
         if self.graph.n < 2:
@@ -75,6 +80,16 @@ class Case:
     def loss(self) -> float:
         """ε·adjacency, rounded up."""
         return product_up(self.epsilon, self.adjacency)
+
+    @cached_property
+    def rows(self) -> Weights:
+        """The weights of messages in the paper's mechanisms on the graph."""
+        return resolve_weights(self.graph, self.weights)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether agents must mix differently for the target to be the true average."""
+        return bool(np.ptp(averaging_mixing(self.graph, self.mixing, self.rows)) > 0)
 
     @cached_property
     def edge_weight(self) -> float:

@@ -117,7 +117,7 @@ class Comparison:
         rows, notes = {row.name: row for row in self.rows}, []
         if {"graph", "one-shot"} <= rows.keys():
             price = rows["graph"].error_closed_form / rows["one-shot"].error_closed_form
-            uneven = len(self.case.graph.degree_counts()) > 1
+            uneven = self.case.uneven
             notes.append(
                 f"One-shot noise of the same epsilon is {price:.3g} times as accurate as the paper's fading "
                 f"noise on this graph at mixing {self.case.mixing:g}: the price of fresh noise in every "
@@ -153,6 +153,7 @@ class Comparison:
             "loss": case.loss,
             "delta": case.delta,
             "mixing": case.mixing,
+            "weights": case.rows.name,
             "rounds": case.rounds,
             "tolerance": case.within,
             "keepers": case.keepers,

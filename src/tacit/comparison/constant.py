@@ -23,5 +23,5 @@ class ConstantNoise(Paper):
     @staticmethod
     def best(case: Case) -> Distributed:
         """The least constant noise that costs no more than ε over the rounds."""
-        sigma = averaging_mixing(case.graph, case.mixing)
-        return Distributed(Constant.best(sigma, case.epsilon, case.rounds), case.graph)
+        sigma = averaging_mixing(case.graph, case.mixing, case.rows)
+        return Distributed(Constant.best(sigma, case.epsilon, case.rounds), case.graph, case.rows)

@@ -14,7 +14,8 @@ from tacit.theory.optimum import averaging_mixing, best_fading
 class OnGraph(Paper):
     """Section 4 of the paper, with σ_i ∝ |N(i)| + 1 so that the target is the true average.
 
-    Where degrees differ this makes agents with few neighbours move slowly, and slow motion is dear.
+    Where degrees differ this makes agents with few neighbours move slowly, and slow motion is dear. With
+    Metropolis weights all agents mix alike.
     """
 
     name: ClassVar[str] = "graph"
@@ -25,5 +26,5 @@ class OnGraph(Paper):
     @staticmethod
     def best(case: Case) -> Distributed:
         """The best fading noise for the case."""
-        sigma = averaging_mixing(case.graph, case.mixing)
-        return Distributed(best_fading(sigma, case.epsilon, case.rounds), case.graph)
+        sigma = averaging_mixing(case.graph, case.mixing, case.rows)
+        return Distributed(best_fading(sigma, case.epsilon, case.rounds), case.graph, case.rows)

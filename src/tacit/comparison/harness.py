@@ -20,6 +20,7 @@ from tacit.comparison.comparison import Comparison, MethodResult
 from tacit.comparison.method import Method
 from tacit.errors import ParameterError, StateError
 from tacit.graph import Graph
+from tacit.mechanism.topology import WeightsLike
 from tacit.noise.simulated import as_seed
 from tacit.theory.laplace_sum import require_probability
 
@@ -59,6 +60,7 @@ def compare(
     delta: float = 1e-6,
     tolerance: float | None = None,
     keepers: int = 2,
+    weights: WeightsLike = None,
     failure_probability: float = 0.05,
     methods: Iterable[str | type[Method]] | None = None,
     agent: int = 0,
@@ -72,7 +74,7 @@ def compare(
         Connected; methods with a server use its number of agents alone.
     values : array_like, shape (n,)
         θ(0), one number per agent.
-    epsilon, adjacency, rounds, mixing, delta, tolerance, keepers
+    epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights
         See `Case`.
     runs, seed : int
         Independent runs of each method, and the name of their noise.
@@ -94,7 +96,7 @@ def compare(
     """
     if np.ndim(values) != 1 and np.size(values):
         raise StateError(f"values must be one number per agent to be compared, got shape {np.shape(values)}.")
-    case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers)
+    case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights)
     theta = as_states(values, graph.n)
     require_probability(failure_probability)
     if runs < 1:

@@ -33,7 +33,7 @@ _TAKEN = {
         "keepers",
     ),
     *("name", "by", "id", "session", "rounds", "graph", "epsilon", "theta", "average", "eta", "x", "y"),
-    *("indptr", "indices", "run", "round", "agent", "said", "component", "row", "edge"),
+    *("indptr", "indices", "run", "round", "agent", "said", "component", "row", "edge", "count", "own_count"),
 }
 
 

@@ -26,12 +26,13 @@ from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.law import Law
+from tacit.mechanism.topology import ClosedNeighbourhood, Weights, WeightsLike, resolve_weights
 from tacit.noise.simulated import as_seed
 from tacit.simulation import _kernels
 from tacit.simulation import partition_steps as steps
 from tacit.simulation._layout import WIDEST, cut
 from tacit.simulation.cluster import connected
-from tacit.simulation.partition_steps import Job
+from tacit.simulation.partition_steps import Job, Shares
 from tacit.simulation.record import Record
 from tacit.simulation.recorder import LONG_NAMES, attributes, labelled_parameters
 from tacit.simulation.rows import Rows, SlicedRows, rows_of
@@ -49,6 +50,7 @@ def simulate_partitioned(
     rounds: int,
     *,
     cluster: Any,
+    weights: WeightsLike = None,
     parts: int | None = None,
     runs: int = 1,
     seed: int = 0,
@@ -71,6 +73,8 @@ def simulate_partitioned(
         As of `simulate`.
     cluster : str or distributed.Client
         Address of a Dask scheduler, or a client; its workers need this tacit.
+    weights : str, Weights or matrix, optional
+        As of `Distributed`. Others than plain means need a whole graph.
     parts : int, optional
         One per thread of the cluster if not given. Each has a multiple of 1,024 agents, but for the last.
     record : Record, optional
@@ -103,20 +107,28 @@ def simulate_partitioned(
     rows = rows_of(graph)
     if isinstance(rows, Graph):
         rows.require_connected()
-        if rows.weights is not None:
-            raise ParameterError(
-                "a partitioned simulation counts every message of a neighbourhood the same, but the graph "
-                "has edge weights. Use simulate, or Graph.unweighted."
-            )
+    given = _weights(rows, weights)
     parameters = parameters.for_agents(rows.n)
     job = Job.of(parameters, rows.n, values, rounds=rounds, runs=runs, seed=as_seed(seed))
     with connected(cluster) as client, client.as_current(), warnings.catch_warnings():
         # the graph of tasks is large where the graph of agents is sent
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         bounds = _bounds(rows.n, sum(client.nthreads().values()) if parts is None else parts)
-        run = _Run(client, parameters, job, rows, bounds)
+        run = _Run(client, job, rows, given, bounds)
         found = run.dataset(record, progress or (lambda _done, _total: None))
         return found if client is cluster else found.load()
+
+
+def _weights(rows: Graph | Rows, weights: WeightsLike) -> Weights | None:
+    """Return weights on a whole graph; None for plain means of a graph that is made in parts."""
+    if isinstance(rows, Graph):
+        return resolve_weights(rows, weights)
+    if weights not in (None, ClosedNeighbourhood.name):
+        raise ParameterError(
+            "weights need a whole graph, which this one is nowhere: they depend on neighbours' neighbours. "
+            "Give a Graph, or leave weights out."
+        )
+    return None
 
 
 def _bounds(n: int, parts: int) -> IntArray:
@@ -131,12 +143,18 @@ def _bounds(n: int, parts: int) -> IntArray:
 class _Run:
     """Hands the steps of all parts to the scheduler, and holds on to what is still needed."""
 
-    def __init__(self, client: Any, parameters: Law, job: Job, rows: Graph | Rows, bounds: IntArray) -> None:
-        self._client, self._parameters, self._job, self._bounds = client, parameters, job, bounds
+    def __init__(
+        self, client: Any, job: Job, rows: Graph | Rows, weights: Weights | None, bounds: IntArray
+    ) -> None:
+        self._client, self._job, self._bounds = client, job, bounds
+        self._rule = ClosedNeighbourhood.name if weights is None else weights.name
+        shared = None if weights is None or weights.plain else weights
         self._call, self._count = secrets.token_hex(4), 0  # keys of this call alone
         self._tiles = cut(job.runs * job.components, WIDEST)
         self._parts = [
-            self._do(steps.cut_part, job.of_part(lo, hi), _sent(rows, lo, hi), lo, hi)
+            self._do(
+                steps.cut_part, job.of_part(lo, hi), _sent(rows, lo, hi), _shares(shared, lo, hi), lo, hi
+            )
             for lo, hi in pairwise(bounds.tolist())
         ]
         self._wants = [self._do(steps.wanted, part, bounds) for part in self._parts]
@@ -243,8 +261,10 @@ class _Run:
         whole = xr.Dataset(
             {name: (*variable, {"long_name": LONG_NAMES[name]}) for name, variable in variables.items()},
             {"run": np.arange(job.runs), "round": kept, "component": np.arange(job.components)},
-            attributes("distributed", law=job.law, agents=n, rounds=job.rounds, seed=job.seed),
-        ).assign(labelled_parameters(self._parameters))
+            attributes(
+                "distributed", law=job.law, agents=n, weights=self._rule, rounds=job.rounds, seed=job.seed
+            ),
+        ).assign(labelled_parameters(job.law))
         if columns:
             whole = whole.transpose("run", "round", "agent", "component", missing_dims="ignore")
         return whole if job.vectors else whole.isel(component=0, drop=True)
@@ -253,6 +273,10 @@ class _Run:
 def _sent(rows: Graph | Rows, lo: int, hi: int) -> Rows:
     """Return what a worker needs in order to make the rows of agents lo ≤ i < hi."""
     return SlicedRows.of(rows, lo, hi) if isinstance(rows, Graph) else rows
+
+
+def _shares(weights: Weights | None, lo: int, hi: int) -> Shares | None:
+    return None if weights is None else Shares.of(weights, lo, hi)
 
 
 def _finish(futures: list[Any]) -> None:

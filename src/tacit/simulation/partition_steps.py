@@ -8,6 +8,7 @@ functions on a cluster; nothing here knows of one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray, as_states
 from tacit.errors import ParameterError
 from tacit.law import Law
+from tacit.mechanism.topology import Weights
 from tacit.simulation import _graph_kernels, _kernels
 from tacit.simulation.rows import Rows
 from tacit.simulation.sweep_plan import values_between
@@ -74,6 +76,23 @@ class Job:
         return np.atleast_1d(np.array(self.law.sigma))
 
 
+class Shares(NamedTuple):
+    """Rows of weights of a stretch of agents, where messages count differently.
+
+    `own` and `omega` (the left eigenvector) are per agent, `heard` is in the order of the neighbours.
+    """
+
+    own: FloatArray
+    heard: FloatArray
+    omega: FloatArray
+
+    @classmethod
+    def of(cls, rows: Weights, lo: int, hi: int) -> Shares:
+        """Cut a stretch out of the weights of a whole graph."""
+        first, last = rows.graph.indptr[lo], rows.graph.indptr[hi]
+        return cls(*(np.array(a) for a in (rows.own[lo:hi], rows.heard[first:last], rows.stationary[lo:hi])))
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """Agents lo ≤ i < hi: their rows, with neighbours numbered as this part holds their messages.
@@ -87,6 +106,7 @@ class Part:
     indptr: IntArray
     indices: npt.NDArray[np.int32]
     halo: IntArray
+    shares: Shares | None
 
     @property
     def n(self) -> int:
@@ -95,8 +115,9 @@ class Part:
 
     @property
     def weights(self) -> FloatArray:
-        """γ_i = (|N(i)| + 1)/σ_i (Lemma 8) of its own agents."""
-        return np.asarray((np.diff(self.indptr) + 1) / self.job.sigma)
+        """γ_i = ω_i/σ_i (Lemma 8) of its own agents; ω_i = |N(i)| + 1 for plain means."""
+        omega = np.diff(self.indptr) + 1 if self.shares is None else self.shares.omega
+        return np.asarray(omega / self.job.sigma)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +128,14 @@ class PartState:
     x: FloatArray
 
 
-def cut_part(job: Job, rows: Rows, lo: int, hi: int) -> Part:
+def cut_part(job: Job, rows: Rows, shares: Shares | None, lo: int, hi: int) -> Part:
     """Make one part, on the worker that will hold it."""
     indptr, far = rows.neighbours(lo, hi)
     outside = (far < lo) | (far >= hi)
     halo = np.unique(far[outside]).astype(np.int64)
     near = far.astype(np.int64) - lo
     near[outside] = hi - lo + np.searchsorted(halo, far[outside])
-    return Part(job, lo, hi, np.asarray(indptr, dtype=np.int64), near.astype(np.int32), halo)
+    return Part(job, lo, hi, np.asarray(indptr, dtype=np.int64), near.astype(np.int32), halo, shares)
 
 
 def wanted(part: Part, bounds: IntArray) -> list[IntArray]:
@@ -151,8 +172,9 @@ def step(part: Part, state: PartState, t: int, tile: Tile, heard: list[FloatArra
     job, (keys, _) = part.job, _columns(part.job, *tile)
     x = np.concatenate([state.x, *(messages.reshape(-1) for messages in heard)])
     theta, following = np.array(state.theta), np.empty_like(state.x)
+    own, heard_share = (None, None) if part.shares is None else part.shares[:2]
     _graph_kernels.move(
-        part.indptr, part.indices, None, None, job.sigma, job.scale(t + 1), keys, theta, x,
+        part.indptr, part.indices, own, heard_share, job.sigma, job.scale(t + 1), keys, theta, x,
         following, t, t + 1 < job.rounds, job.law.shadowed, (0,) * tile[1], part.lo, 0, part.n,
     )  # fmt: skip
     return PartState(theta, following)

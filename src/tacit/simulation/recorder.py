@@ -11,9 +11,11 @@ import numpy as np
 from tacit import __version__
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import StateError
+from tacit.graph import Graph
 from tacit.history import History, Private
-from tacit.law import Law
-from tacit.mechanism import Distributed, Mechanism
+from tacit.law import Law, named
+from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.mechanism.topology import GivenWeights
 from tacit.noise import SimulatedNoise
 from tacit.simulation.record import Record
 
@@ -112,12 +114,16 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
         if isinstance(setup.mechanism, Distributed):
             graph = setup.mechanism.graph
             variables |= {"indptr": ("row", graph.indptr), "indices": ("edge", graph.indices)}
+            rows = setup.mechanism.topology
+            if isinstance(rows, GivenWeights):
+                variables |= {"own_count": ("agent", rows.own_counts), "count": ("edge", rows.counts)}
     variables |= labelled_parameters(setup.mechanism.law, kept.agents)
     attrs = attributes(
         setup.mechanism.kind,
         law=setup.mechanism.law,
         agents=setup.mechanism.n,
         keepers=setup.mechanism.keepers,
+        weights=_weights_name(setup.mechanism),
         rounds=setup.rounds,
         seed=setup.seed,
         interrupted=interrupted,
@@ -165,11 +171,13 @@ def attributes(
     rounds: int,
     seed: int,
     keepers: int = 0,
+    weights: str | None = None,
     interrupted: bool = False,
 ) -> dict[str, Any]:
     """What was run."""
     return {
         "mechanism": kind,
+        **({} if weights is None else {"weights": weights}),
         "noise_kind": law.name,
         "agents": agents,
         "keepers": keepers,
@@ -180,15 +188,33 @@ def attributes(
     }
 
 
-def history_of(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> History:
+def _weights_name(mechanism: Mechanism) -> str | None:
+    return mechanism.topology.name if isinstance(mechanism, Distributed) else None
+
+
+def recorded_mechanism(dataset: xr.Dataset) -> Mechanism:
+    """Return the mechanism that a record of everything says it is of, with its law, graph and weights."""
+    attrs = dataset.attrs
+    kind = named(attrs["noise_kind"])
+    law = kind.from_words({word: dataset[word].values[()] for word in kind.words()})
+    if attrs["mechanism"] != Distributed.kind:
+        return ClientServer(law, agents=attrs["agents"], keepers=attrs["keepers"])
+    graph = Graph(np.array(dataset["indptr"].values), np.array(dataset["indices"].values))
+    if attrs["weights"] == GivenWeights.name:
+        counts = (np.array(dataset[name].values) for name in ("own_count", "count"))
+        return Distributed(law, graph, GivenWeights(graph, *counts))
+    return Distributed(law, graph, attrs["weights"])
+
+
+def history_of(dataset: xr.Dataset, mechanism: Mechanism | None = None, run: int = 0) -> History:
     """Return one run of a record of everything as a `History`.
 
     Parameters
     ----------
     dataset : xarray.Dataset
         As `simulate` returns it for ``Record(everything=True)``.
-    mechanism : Mechanism
-        The one that was simulated.
+    mechanism : Mechanism, optional
+        The one that was simulated; by default the one that the dataset says.
     run : int
         The number of the run.
     """
@@ -198,9 +224,13 @@ def history_of(dataset: xr.Dataset, mechanism: Mechanism, run: int = 0) -> Histo
             "a history needs the states, noise, messages and feedback of every round: simulate with "
             "Record(everything=True)."
         )
+    if mechanism is None:
+        mechanism = recorded_mechanism(dataset)
     was = tuple(dataset.attrs.get(name, 0) for name in ("mechanism", "agents", "keepers"))
     if was != (mechanism.kind, mechanism.n, mechanism.keepers):
         raise StateError("the mechanism must be the one that was simulated: its kind or size differs.")
+    if dataset.attrs.get("weights", _weights_name(mechanism)) != _weights_name(mechanism):
+        raise StateError("the mechanism must be the one that was simulated: its weights differ.")
     if run not in dataset.run:
         raise StateError(f"run must be one of the {dataset.sizes['run']} runs that were kept, got {run}.")
     one = dataset.sel(run=run)

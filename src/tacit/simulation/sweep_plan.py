@@ -24,6 +24,7 @@ from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.law import Fading, Law, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.mechanism.topology import rule_names
 from tacit.simulation.outcome import whole
 from tacit.theory.question import NO_KEEPERS
 
@@ -31,7 +32,7 @@ Setting: TypeAlias = int | float | str
 Grid: TypeAlias = Mapping[str, Any]
 
 # Slowest first: cells that share a graph follow each other, so it is built once.
-AXES = ("agents", "graph", "keepers", "noise_kind", "mixing", "noise", "decay", "epsilon")
+AXES = ("agents", "graph", "keepers", "weights", "noise_kind", "mixing", "noise", "decay", "epsilon")
 METHODS = ("engine", "outcome")
 _CHUNK = 2**20
 
@@ -123,7 +124,7 @@ class SweepPlan:
         settings = self.settings(cell)
         parameters = _parameters(settings)
         if "graph" in settings:
-            return Distributed(parameters, _graph(str(settings["graph"])))
+            return Distributed(parameters, _graph(str(settings["graph"])), settings.get("weights"))
         keepers = int(settings.get("keepers", 0))
         return ClientServer(parameters, agents=int(settings["agents"]), keepers=keepers)
 
@@ -142,15 +143,17 @@ class SweepPlan:
         return _uniform_spread(self.values, n)
 
     def require_buildable(self) -> None:
-        """Build every graph once and fit the initial values, so that no cell fails hours later."""
-        step = math.prod(self.shape[1:])  # agents or graph is always the first axis
+        """Build every graph with its weights once and fit the initial values: no cell fails hours later."""
+        step = math.prod(
+            self.shape[2 if "weights" in self.grid else 1 :]
+        )  # agents or graph is the first axis
         for cell in range(0, self.cells, step):
             n = self.mechanism(cell).n
             if self.given is not None:
                 as_states(self.given, n)
 
     def _require_parameters(self) -> None:
-        names = [name for name in self.grid if name not in ("agents", "graph", "keepers")]
+        names = [name for name in self.grid if name not in ("agents", "graph", "keepers", "weights")]
         for row in itertools.product(*(self.grid[name] for name in names)):
             _parameters(dict(zip(names, row, strict=True)))
 
@@ -189,6 +192,8 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
         raise ParameterError("a sweep needs either agents (with a server) or graph among its axes, not both.")
     if "keepers" in axes and "graph" in axes:
         raise ParameterError(NO_KEEPERS)
+    if "weights" in axes and "graph" not in axes:
+        raise ParameterError("weights are for graphs: a server counts every message the same.")
     if "mixing" not in axes or ("noise" in axes) == ("epsilon" in axes):
         raise ParameterError("a sweep needs mixing and either noise or epsilon among its axes.")
     for word in sorted({"decay", *words} - {"mixing", "noise"}):
@@ -209,7 +214,9 @@ def _checked_axis(name: str, given: object) -> tuple[Setting, ...]:
 
 
 def _checked_setting(name: str, value: object) -> Setting:
-    if name in ("graph", "noise_kind"):
+    if name == "weights" and value not in rule_names():
+        raise ParameterError(f"weights of a sweep must be one of {', '.join(rule_names())}, got {value!r}.")
+    if name in ("graph", "weights", "noise_kind"):
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be a name, got {value!r}.")
         return value

@@ -68,7 +68,8 @@ def sweep(
     Parameters
     ----------
     grid : mapping from a name to values
-        ``agents`` (with a server) or ``graph`` (names like ``ring:100``); ``mixing``; ``noise`` and
+        ``agents`` (with a server) or ``graph`` (names like ``ring:100``), with ``weights`` (names of rules,
+        like ``metropolis``) if wanted; ``mixing``; ``noise`` and
         ``decay``, or ``epsilon`` for the noise and decay that are best for it; and ``noise_kind``,
         the names of noise laws: ``fading`` (if not given), ``one-shot``, ``constant``.
     rounds, runs : int

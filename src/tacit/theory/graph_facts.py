@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tacit.graph import Graph
 from tacit.law import OneShot
 from tacit.mechanism import Distributed
+from tacit.mechanism.topology import ClosedNeighbourhood, WeightsLike
 from tacit.report import Grid, Row, Shown, Summary, each, near
 from tacit.theory import accuracy
 from tacit.theory.rates import laplacian_extremes, spectral_rate
@@ -81,18 +82,24 @@ class GraphFacts(Shown):
     def _target_rows(self) -> list[Row]:
         if "target" not in self.facts:
             return []
+        rule = self.facts["message_weights"]
+        using = "" if rule == ClosedNeighbourhood.name else f", with {rule} weights of messages"
         low, high = (near(self.facts["weights"][end], 4) for end in ("min", "max"))
         return [
-            Row("target", self.facts["target"], "of all agents' values"),
+            Row("target", self.facts["target"], f"of all agents' values{using}"),
             Row("weights", f"{low} to {high}", "times those of the true average"),
         ]
 
 
-def graph_facts_of(graph: Graph, mixing: npt.ArrayLike = 0.5, *, name: str = "graph") -> GraphFacts:
-    """Return what a graph looks like; for a connected one also the rate and the target at this mixing."""
+def graph_facts_of(
+    graph: Graph, mixing: npt.ArrayLike = 0.5, *, weights: WeightsLike = None, name: str = "graph"
+) -> GraphFacts:
+    """Return what a graph looks like; for a connected one also rate and target at this mixing and weights."""
     facts = _shape(graph)
     if graph.is_connected and graph.n > 1:
-        facts |= _consensus(graph, mixing)
+        facts |= _consensus(graph, mixing, weights)
+    elif weights is not None:
+        graph.require_connected()
     return GraphFacts(name, facts)
 
 
@@ -113,15 +120,16 @@ def _shape(graph: Graph) -> dict[str, Any]:
     }
 
 
-def _consensus(graph: Graph, mixing: npt.ArrayLike) -> dict[str, Any]:
+def _consensus(graph: Graph, mixing: npt.ArrayLike, weights: WeightsLike) -> dict[str, Any]:
     sigma = np.asarray(mixing, dtype=np.float64)
-    mechanism = Distributed(OneShot(float(sigma) if sigma.ndim == 0 else sigma, 1.0), graph)
+    mechanism = Distributed(OneShot(float(sigma) if sigma.ndim == 0 else sigma, 1.0), graph, weights)
     laplacian = laplacian_extremes(graph)
     share = accuracy.weights(mechanism) * graph.n
     return {
         "lambda_2": laplacian.low,
         "lambda_n": laplacian.high,
         "mixing": sigma.tolist(),
+        "message_weights": mechanism.topology.name,
         "rate": spectral_rate(mechanism),
         "target": "average" if accuracy.reaches_average(mechanism) else "weighted",
         "weights": {"min": float(share.min()), "max": float(share.max())},

@@ -15,6 +15,8 @@ from tacit.arrays import FloatArray
 from tacit.graph import Graph
 from tacit.law import Fading, OneShot
 from tacit.law.fading import best_decay, best_noise
+from tacit.mechanism import Distributed
+from tacit.mechanism.topology import WeightsLike
 
 __all__ = [
     "averaging_mixing",
@@ -50,7 +52,10 @@ def price_of_smoothness(sigma: float) -> float:
     return sigma / math.sqrt(-math.expm1(2 / 3 * math.log1p(-sigma))) ** 3
 
 
-def averaging_mixing(graph: Graph, largest: float) -> FloatArray:
-    """σ_i ∝ |N(i)| + 1, so that all γ_i are equal and the target is the true average."""
-    closed = graph.degrees + 1.0
-    return np.asarray(largest * (closed / np.max(closed)))
+def averaging_mixing(graph: Graph, largest: float, weights: WeightsLike = None) -> FloatArray:
+    """σ_i ∝ ω_i, so that all γ_i are equal and the target is the true average.
+
+    In the paper ω_i = |N(i)| + 1.
+    """
+    omega = Distributed(OneShot(largest, 1.0), graph, weights).stationary
+    return np.asarray(largest * (omega / np.max(omega)))
