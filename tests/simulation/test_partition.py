@@ -125,7 +125,7 @@ def test_workers_killed_half_way_change_nothing_and_a_dead_cluster_says_so(machi
     assert len(workers) == 1
     assert_array_equal(found.theta.values, whole.theta.values)
     assert_array_equal(found.average.values, whole.average.values)
-    gives_up = pytest.raises(TacitError, match="the cluster gave up")
+    gives_up = pytest.raises(TacitError, match="the cluster failed")
     with Client(address, set_as_default=False) as client, gives_up:
         simulate_partitioned(
             Fading(0.3, 1, 0.9), TORUS, "zeros", 40, cluster=client, progress=lambda *_: scheduler.kill()

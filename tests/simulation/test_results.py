@@ -253,7 +253,7 @@ def test_what_a_file_cannot_hold_is_refused_by_name(tmp_path):
         save(stacked, tmp_path / "r.nc")
     with pytest.raises(FileError, match=r"none of .*coordinates"):
         save(xr.Dataset({"a": ((), 1.0, {"coordinates": "b"})}, {"b": 1}), tmp_path / "r.nc")
-    with pytest.raises(FileError, match="netCDF can hold"):
+    with pytest.raises(FileError, match="netCDF cannot hold"):
         save(xr.Dataset({"a/b": 1.0}), tmp_path / "r.nc")
     assert not os.listdir(tmp_path)
 

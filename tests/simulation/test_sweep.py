@@ -250,7 +250,7 @@ def test_a_full_disk_keeps_what_is_finished(whole, tmp_path):
     command = [sys.executable, "-c", FULL, path, json.dumps(GRID), json.dumps(CALL)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 3, done.stderr
-    assert "What is finished is kept" in done.stdout
+    assert "Finished cells are kept" in done.stdout
     assert 0 < load_sweep(path).attrs["finished"] < 4
     sweep(GRID, path=path, **CALL)
     assert lines(path) == whole[0]
@@ -487,7 +487,7 @@ def test_cells_that_the_cluster_drops_are_never_taken_for_results(cluster, gate,
             gate()
 
     path = tmp_path / "s"
-    with pytest.raises(TacitError, match=r"the cluster gave up.*repeat the same call"):
+    with pytest.raises(TacitError, match=r"the cluster failed.*repeat the same call"):
         sweep(CLUSTER_GRID, path=path, cluster=cluster, progress=drop, **CLUSTER_CALL)
     assert 2 <= load_sweep(path).attrs["finished"] < 8
     there = sweep(CLUSTER_GRID, path=path, cluster=cluster, **CLUSTER_CALL)

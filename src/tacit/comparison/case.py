@@ -25,14 +25,14 @@ class Case:
     Parameters
     ----------
     graph : Graph
-        Connected, of two agents or more. Methods with a server use its number of agents alone.
+        Connected, of two agents or more. Methods with a server use only its number of agents.
     epsilon : float
         ε wanted, per unit of adjacency.
     adjacency : float
-        By how much one value may differ between worlds that must look alike; also taken for the
-        spread of the values where a method has to fix its rounds beforehand.
+        Two values of one agent that differ by at most this must be hard to tell apart. Also used as the
+        spread of the values if a method has to fix its rounds beforehand.
     rounds : int
-        The most rounds any method may take; pure ε covers all of them.
+        Maximum number of rounds of any method; pure ε covers all of them.
     mixing : float
         σ of the paper's mechanisms and s of the Laplacian family, in (0, 1).
     delta : float

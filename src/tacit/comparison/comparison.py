@@ -1,4 +1,4 @@
-"""What came of a comparison: one frozen row per method, for people, pages and programs."""
+"""The result of a comparison: one frozen row per method, for people, the studio and programs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class MethodResult:
     Attributes
     ----------
     error, error_quantile : float
-        Of the agents' average minus the true one: root mean square, and the size that is passed with
-        the failure probability.
+        Of the agents' average minus the true one: root mean square, and the size that is exceeded with the
+        failure probability.
     error_closed_form, radius : float
         The same two in closed form; the radius is rounded up.
     error_standard_error, agent_standard_error, attack_standard_error : float
@@ -36,8 +36,8 @@ class MethodResult:
     disagreement : float
         Median over the runs of the largest difference between two agents at the end.
     attack_error : float
-        Root mean square of what the likeliest value of one agent is off by, for an eavesdropper who
-        hears everything and knows nothing beforehand.
+        Root mean square error of the most likely value of one agent, for an eavesdropper who sees
+        everything and has no prior knowledge.
     """
 
     name: str
@@ -80,7 +80,7 @@ class MethodResult:
         return self.title, self.privacy.replace("; ", "\n"), self.guarantee.against, attack, self.needs
 
     def accurate(self) -> tuple[str, ...]:
-        """Return how far off the method was, and after how much talk, for people."""
+        """Return the method's errors, and its rounds and messages, for people."""
         return (
             self.title,
             with_error(self.error, self.error_standard_error),
@@ -113,7 +113,7 @@ class Comparison:
         raise ParameterError(f"this comparison has {have}, not {name!r}.")
 
     def notes(self) -> list[str]:
-        """Say in sentences what a reader of the table should know."""
+        """Return sentences that a reader of the table should know."""
         rows, notes = {row.name: row for row in self.rows}, []
         if {"graph", "one-shot"} <= rows.keys():
             price = rows["graph"].error_closed_form / rows["one-shot"].error_closed_form
@@ -125,8 +125,8 @@ class Comparison:
             )
         if "zero-sum" in rows:
             notes.append(
-                "Zero-sum noise leads to the exact average in the end, but whoever hears an agent and all "
-                f"its neighbours knows its value too: up to {rows['zero-sum'].attack_error:.3g} after "
+                "Zero-sum noise leads to the exact average in the end, but anyone who hears an agent and all "
+                f"its neighbours also learns its value: up to {rows['zero-sum'].attack_error:.3g} after "
                 f"{rows['zero-sum'].rounds} rounds, exactly in the end."
             )
         if "gossip" in rows:
@@ -183,11 +183,11 @@ class Comparison:
 
     def _told(self) -> tuple[str, ...]:
         legend = (
-            f"attack: what the likeliest value of agent {self.agent} is off by, for whoever hears "
+            f"attack: error of the most likely value of agent {self.agent}, for an eavesdropper on "
             "everything. error: of the agents' average; own: of an agent's own state; all root mean square "
             "at the end, "
             f"± their standard errors. agreed: rounds until all agents are within {near(self.case.within)}; "
-            "messages count until then."
+            "messages are counted until then."
         )
         return legend, *self.notes()
 
@@ -196,12 +196,12 @@ class Comparison:
 
 
 def with_error(value: float, standard_error: float) -> str:
-    """Write a measured value with its standard error, to the digits that mean something."""
+    """Write a measured value with its standard error, with the significant digits only."""
     if value < 1e-14:
-        return "0"  # nothing but rounding
+        return "0"  # only rounding errors
     error = float(f"{standard_error:.1g}")
     if error <= 1e-4 * value:
-        return f"{value:.4g}"  # the same in every run, but for rounding
+        return f"{value:.4g}"  # the same in every run, up to rounding
     place = math.floor(math.log10(error))
     if place >= 0 or value < 1e-3:
         return f"{value:.3g} ±{error:.0g}"
@@ -209,15 +209,15 @@ def with_error(value: float, standard_error: float) -> str:
 
 
 def _small(value: float) -> str:
-    """Three or four digits; what is nothing but rounding is 0."""
+    """Three or four digits; rounding errors are shown as 0."""
     return "0" if value < 1e-14 else near(value, 4 if value > 1e-3 else 3)
 
 
 def _pairs(given: Guarantee) -> str:
-    """Say what an average over pairs hides."""
+    """Explain what the average over pairs does not show."""
     note = (
-        "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; for "
-        f"whoever taps the wires it is {shown_up(given.worst or 0.0, 4)}."
+        "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; against "
+        f"an eavesdropper it is {shown_up(given.worst or 0.0, 4)}."
     )
     if not given.by_distance:
         return note

@@ -1,4 +1,4 @@
-"""Constant noise: as large in the last round as in the first, as streaming counters have it."""
+"""Constant noise: as large in the last round as in the first, as in streaming counters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.theory.optimum import averaging_mixing
 
 @final
 class ConstantNoise(Paper):
-    """The distributed mechanism with noise that does not fade; each round costs, so rounds must end."""
+    """The distributed mechanism with noise that does not fade; every round costs, so rounds are limited."""
 
     name: ClassVar[str] = "constant"
     title: ClassVar[str] = "constant, graph"
@@ -22,6 +22,6 @@ class ConstantNoise(Paper):
 
     @staticmethod
     def best(case: Case) -> Distributed:
-        """The least constant noise that costs no more than ε over the rounds."""
+        """The least constant noise with a loss of at most ε over the rounds."""
         sigma = averaging_mixing(case.graph, case.mixing, case.rows)
         return Distributed(Constant.best(sigma, case.epsilon, case.rounds), case.graph, case.rows)

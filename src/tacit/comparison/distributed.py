@@ -1,4 +1,4 @@
-"""The paper's distributed mechanism: fresh noise every round on a graph, fading as is best."""
+"""The paper's distributed mechanism: fresh noise every round on a graph, with the best decay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.theory.optimum import averaging_mixing, best_fading
 class OnGraph(Paper):
     """Section 4 of the paper, with σ_i ∝ |N(i)| + 1 so that the target is the true average.
 
-    Where degrees differ this makes agents with few neighbours move slowly, and slow motion is dear. With
+    If degrees differ, agents with few neighbours then move slowly, which needs more noise. With
     Metropolis weights all agents mix alike.
     """
 

@@ -1,15 +1,15 @@
 """Gaussian noise once, then accelerated gossip: privacy per pair of agents.
 
 Cyffers, Even, Bellet and Massoulié (NeurIPS 2022, "Muffliato"): z(0) = θ(0) + N(0, s²), then gossip with W,
-here by Chebyshev's recursion. Whoever hears everything hears z(0). One curious agent v hears its
-neighbours alone, which is Mz(0) with rows of the first powers of W in M. What v learns of u is exactly a
+here by Chebyshev's recursion. An eavesdropper on everything sees z(0). One curious agent v hears only its
+neighbours, which is Mz(0) with rows of the first powers of W in M. What v learns about u is exactly a
 Gaussian mechanism whose squared sensitivity is the leverage ‖Pe_u‖² ≤ 1, P being the projection on the rows
 of M and v's own e_v (the linear-system view of Koskela and Kulkarni 2025). Over all u the leverages add up to
 the rank, so on average it is at most |N(v)|·T/(N−1): few rounds on a large graph are private. Neighbours are
 not protected from each other at all.
 
-Adding up the messages' own losses instead, as if their noise were independent, can give far too little: see
-`message_sum` and docs/explanation/compare.md.
+Adding up the losses of single messages, as if their noise were independent, can give far too small a loss:
+see `message_sum` and docs/explanation/compare.md.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tacit.comparison.method import Error, Guarantee, Method, Said
 _SAFE = 1 + 1e-9  # the root finder behind ε is accurate to 1e-12
 _WATCHERS = 8  # agents whose view is computed for the guarantee by distance
 _ALL_WATCH = 200  # agents up to which every view is computed
-_MOST_AGENTS = 2000  # a view is a dense basis: beyond, only the average over pairs is given
-_DEPENDENT = 1e-12  # of a unit vector: what is left counts as rounding
-_APART = 0.05  # how often agents may not yet agree when the rounds are over
+_MOST_AGENTS = 2000  # a view is a dense basis: for more agents only the average over pairs is given
+_DEPENDENT = 1e-12  # of a unit vector: a smaller remainder counts as rounding
+_APART = 0.05  # probability that agents do not yet agree when the rounds are over
 
 
 @final
@@ -53,7 +53,7 @@ class Gossip(Method):
 
     @classmethod
     def tuned(cls, case: Case) -> Self:
-        """The least noise with the ε wanted on average over pairs, and as few rounds as agreement needs."""
+        """The least noise with this ε on average over pairs, and as few rounds as agreement needs."""
         from dp_accounting import get_sigma_gaussian  # type: ignore[import-untyped]
 
         local = case.adjacency * get_sigma_gaussian(case.loss, case.delta)
@@ -62,7 +62,7 @@ class Gossip(Method):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """(ε, δ) per pair: on average, at worst, and by distance where that can be computed."""
+        """(ε, δ) per pair: on average, at worst, and by distance if that can be computed."""
         return Guarantee(
             "per pair",
             "one agent that taps nothing",
@@ -119,7 +119,7 @@ class Gossip(Method):
         return Error(deviation, -float(ndtri(failure_probability / 2)) * deviation)
 
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:  # noqa: ARG002
-        """All that is said follows from the first message."""
+        """All messages follow from the first one."""
         return np.asarray(x[0])
 
 
@@ -134,9 +134,9 @@ def _rounds(case: Case, deviation: float) -> int:
 
 
 def mean_leverage(case: Case, rounds: int) -> float:
-    """The average leverage over all pairs, or, on large graphs, the most it can be.
+    """The average leverage over all pairs, or, on large graphs, an upper bound on it.
 
-    What v hears has a rank of at most |N(v)|·T besides its own, so the average over u is at most
+    Besides its own value, v sees a space of rank at most |N(v)|·T, so the average over u is at most
     min(1, |N(v)|·T/(N−1)). On graphs with symmetries it can be far less.
     """
     n = case.graph.n
@@ -147,10 +147,10 @@ def mean_leverage(case: Case, rounds: int) -> float:
 
 
 def leverages(case: Case, watcher: int, rounds: int) -> FloatArray:
-    """‖P e_u‖² of every agent u, P being the projection on all that one agent hears and knows.
+    """‖P e_u‖² of every agent u, P being the projection on all that one agent sees and knows.
 
-    By block Lanczos with full orthogonalisation: the powers of W themselves soon become
-    indistinguishable. Dense on purpose: a basis of N × (|N(v)|·rounds + 1) numbers.
+    By block Lanczos with full orthogonalisation, because the powers of W soon become numerically dependent.
+    Dense on purpose: a basis of N × (|N(v)|·rounds + 1) numbers.
     """
     n, heard = case.graph.n, case.graph.neighbours(watcher)
     known = np.concatenate([[watcher], heard])
@@ -172,7 +172,7 @@ def leverages(case: Case, watcher: int, rounds: int) -> FloatArray:
 def message_sum(case: Case, watcher: int, rounds: int) -> FloatArray:
     """Σ_t Σ_{w∼v} (W^t)²_wu/‖(W^t)_w‖² of every u: the messages' own leverages, added up.
 
-    No upper bound on `leverages`: messages share their noise, and together they tell more.
+    This is not an upper bound on `leverages`: messages share their noise, and together they reveal more.
     """
     heard = case.graph.neighbours(watcher)
     rows = np.zeros((case.graph.n, len(heard)))

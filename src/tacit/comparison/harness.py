@@ -1,4 +1,4 @@
-"""Run every method on the same job, measure, and put the closed forms beside it.
+"""Run every method on the same job, and compare measurements with closed forms.
 
 Runs are columns and agents are rows, so a round of many runs is one sparse product: O((N + E)·rounds·runs)
 for each method, in batches that stay in the cache. Numbers follow from the seed.
@@ -36,7 +36,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "gossip": ("gossip", "Gossip"),
     "keepers": ("keepers", "Keepers"),
 }
-"""Which module and class each method is, in the order of the table."""
+"""Module and class of each method, in the order of the table."""
 
 BYTES = 8
 """Payload of a message: one double."""
@@ -66,26 +66,26 @@ def compare(
     agent: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Run methods for private averaging on the same graph and values, each at its best.
+    """Run methods for private averaging on the same graph and values, each with its best parameters.
 
     Parameters
     ----------
     graph : Graph
-        Connected; methods with a server use its number of agents alone.
+        Connected; methods with a server use only its number of agents.
     values : array_like, shape (n,)
         θ(0), one number per agent.
     epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights
         See `Case`.
     runs, seed : int
-        Independent runs of each method, and the name of their noise.
+        Number of independent runs of each method, and the seed of their noise.
     failure_probability : float
-        How often the radius may be missed.
+        Probability that the radius is missed.
     methods : names or subclasses of `Method`, optional
-        Some of `METHODS`, and methods of your own; all of `METHODS` unless given.
+        Some of `METHODS`, and your own methods; all of `METHODS` unless given.
     agent : int
-        Whose value the eavesdropper is after.
+        The agent whose value is attacked.
     progress : callable, optional
-        Called now and then with the number of finished rounds, over all runs, and their total.
+        Called repeatedly with the number of finished rounds, over all runs, and their total.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def compare(
 
 
 def _chosen(methods: Iterable[str | type[Method]] | None) -> list[type[Method]]:
-    """The methods asked for, in the order of the table; then those of the caller's own."""
+    """The chosen methods, in the order of the table; then the caller's own."""
     asked = list(METHODS if methods is None else methods)
     own = [method for method in asked if isinstance(method, type) and issubclass(method, Method)]
     unknown = [method for method in asked if method not in METHODS and method not in own]
@@ -134,7 +134,7 @@ def _chosen(methods: Iterable[str | type[Method]] | None) -> list[type[Method]]:
 
 
 def _stream(name: str) -> int:
-    """Number the streams of noise: the table's by place, others by name, whatever else is compared."""
+    """Number the noise stream of a method by its place in the table, or by its name."""
     if name in METHODS:
         return list(METHODS).index(name)
     return (1 << 32) + int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
@@ -148,7 +148,7 @@ def load(name: str) -> type[Method]:
 
 
 class _Measured:
-    """What is kept of the runs of one method."""
+    """The recorded runs of one method."""
 
     def __init__(self, rounds: int, runs: int) -> None:
         self.average, self.squares = np.empty(runs), np.empty(runs)
@@ -175,7 +175,7 @@ class _Job:
     tell: Callable[[int], None]
 
     def row(self, method: Method) -> MethodResult:
-        """Run a method and put its closed forms beside what was measured."""
+        """Run a method and return its measurements and closed forms."""
         found, b = self.measure(method), self.failure_probability
         off, guess = found.average - self.theta.mean(), found.guess - self.theta[self.agent]
         error, agreed = method.error(b), found.agreed_after(self.case.within)

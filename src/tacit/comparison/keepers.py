@@ -1,4 +1,4 @@
-"""The paper's client-server mechanism where keepers add the noise (docs/proofs/keepers.md)."""
+"""The paper's client-server mechanism with keepers that add the noise (docs/proofs/keepers.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tacit.theory.optimum import best_fading
 class Keepers(Paper):
     """Masked messages, and the best fading noise once per keeper instead of once per agent.
 
-    The attack is that of everybody else together with all keepers but one.
+    In the attack all other agents and all keepers but one collude.
     """
 
     name: ClassVar[str] = "keepers"
@@ -35,7 +35,7 @@ class Keepers(Paper):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure while one keeper is honest; computationally, for masks are pseudo-random."""
+        """Pure while one keeper is honest; computational, because masks are pseudo-random."""
         m = self.mechanism.keepers
         others = (
             "whoever hears everything, without the keeper"
@@ -50,7 +50,7 @@ class Keepers(Paper):
         return 2 * (self.mechanism.n + self.mechanism.keepers)
 
     def run(self, theta: FloatArray, rng: np.random.Generator) -> Iterator[Said]:
-        """Step through the mechanism; what is heard of an agent is its state and one keeper's noise."""
+        """Step through the mechanism; the attacker sees an agent's state with one keeper's noise."""
         state, sigma = self.mechanism.start(theta), self._column(self.mechanism.law.sigma)
         for scale in self.scales():
             eta = laplace(rng, (self.mechanism.keepers, theta.shape[1])) * scale

@@ -1,4 +1,4 @@
-"""The Laplacian family: how much of its own noise an agent also takes into its state.
+"""The Laplacian family: an agent adds a part of its own noise to its state.
 
 Nozari, Tallapragada and Cortés (Automatica 2017): x = θ + η, θ⁺ = θ − hLx + Sη, η_i(t) ~ Lap(c_i·q_i^t) with
 s_i in (0, 2) and q_i in (|s_i − 1|, 1). Given the messages, two starts that are δ apart stay
@@ -62,7 +62,7 @@ class Laplacian(Method):
             k = int(np.argmin(fine))
             raise ParameterError(
                 f"the Laplacian family needs s in (0, 2), c > 0 and q in (|s - 1|, 1), got s = {s[k]:g}, "
-                f"c = {c[k]:g} and q = {q[k]:g}: otherwise its noise fades faster than states forget."
+                f"c = {c[k]:g} and q = {q[k]:g}: otherwise its noise fades faster than a value's influence."
             )
 
     @property
@@ -90,7 +90,7 @@ class Laplacian(Method):
 
     def _epsilon(self, s: float, c: float, q: float) -> float:
         if s == 1:
-            return epsilon(OneShot(0.5, c))  # 1/c: once x(0) is known the state is, and later messages are
+            return epsilon(OneShot(0.5, c))  # 1/c: x(0) determines the next state, and so all later messages
         return epsilon(Fading(1 - abs(1 - s), c, q), self.rounds)
 
     @property
@@ -120,7 +120,7 @@ class Laplacian(Method):
             yield Said(x, y, theta)
 
     def error(self, failure_probability: float) -> Error:
-        """V = Σ_t Σ_i s_i·η_i(t)/N: 1ᵀL = 0, so the average takes in nothing else."""
+        """V = Σ_t Σ_i s_i·η_i(t)/N: as 1ᵀL = 0, nothing else changes the average."""
         kinds, count = np.unique(np.column_stack(self._each), axis=0, return_counts=True)
         s, c, q = kinds.T
         law = LaplaceSum(s * c / self.case.graph.n, q, count.astype(np.float64), self.rounds)

@@ -1,4 +1,4 @@
-"""What every method has: how it sets its noise, runs, errs, and what it guarantees against whom."""
+"""The interface of a method: parameters, runs, error, attack, and guarantee."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.comparison.case import Case
 
-_NEGLIGIBLE = 1e-6  # of the first message's weight: later messages tell nothing more
+_NEGLIGIBLE = 1e-6  # of the first message's weight: messages with less are ignored
 
 
 class Said(NamedTuple):
     """One round of many runs at once; agents along the first axis, runs along the second.
 
-    `x` are the messages and `theta` the states after the round. `y` is what is public of an agent's
-    next state: it follows from messages alone. One row stands for all agents where they hear the same.
+    `x` are the messages and `theta` the states after the round. `y` is the public part of an agent's next
+    state, which follows from messages only. One row stands for all agents if it is the same for all.
     """
 
     x: FloatArray
@@ -41,15 +41,15 @@ class Guarantee:
     Attributes
     ----------
     kind : str
-        ``"pure"`` (ε for everything that is said), ``"one honest keeper"`` (the same while there is one),
-        ``"per pair"`` ((ε, δ) for what reaches one other agent, on average over pairs) or ``"none"`` (not
-        differentially private).
+        ``"pure"`` (ε for all messages), ``"one honest keeper"`` (the same if there is one), ``"per pair"``
+        ((ε, δ) for what reaches one other agent, on average over pairs) or ``"none"`` (not differentially
+        private).
     epsilon : float or None
         Per unit of adjacency, rounded up.
     delta : float
         Failure probability; 0 for a pure guarantee.
     worst : float or None
-        ε, with the same δ, against somebody who hears everything.
+        ε, with the same δ, against an eavesdropper on everything.
     by_distance : tuple of (distance, ε)
         Of a guarantee per pair: the largest ε found at each distance.
     """
@@ -63,12 +63,12 @@ class Guarantee:
 
 
 class Method(ABC):
-    """One way to the average of private values.
+    """One method for averaging private values.
 
     Attributes
     ----------
     name, title, source : str
-        For the command line, for people, and where it comes from.
+        Name on the command line, title, and literature.
     needs : str
         What it needs besides synchronous rounds.
     rounds : int
@@ -94,7 +94,7 @@ class Method(ABC):
     @property
     @abstractmethod
     def settings(self) -> dict[str, float]:
-        """Its parameters, by name; of agents that differ, the largest."""
+        """Its parameters, by name; the largest if agents differ."""
 
     @property
     @abstractmethod
@@ -111,12 +111,12 @@ class Method(ABC):
 
     @abstractmethod
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the likeliest start of an agent for whoever heard everything.
+        """Return the most likely start of an agent, for an eavesdropper on everything.
 
         Parameters
         ----------
         x, y : array, shape (rounds, runs)
-            The agent's messages, and what is public of its states (see `Said`).
+            The agent's messages, and the public part of its states (see `Said`).
         """
 
 
@@ -134,7 +134,7 @@ def likeliest_start(x: FloatArray, y: FloatArray, keeps: float, scales: FloatArr
     shrink = keeps ** np.arange(len(x))
     weight = np.divide(
         np.abs(shrink), scales, out=np.zeros(len(x)), where=scales > 0
-    )  # 0 once both fade away
+    )  # 0 once both underflow
     told = max(1, int(np.argmax(weight < _NEGLIGIBLE * weight[0])) or len(x))
     path, kinks = np.zeros(x.shape[1]), np.empty((told, x.shape[1]))
     for t in range(told):

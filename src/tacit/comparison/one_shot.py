@@ -11,7 +11,7 @@ from tacit.theory.optimum import best_one_shot
 
 @final
 class OneShotConsensus(Laplacian):
-    """s = 1 and noise Lap(1/ε) in the first round alone: variance 2/(ε²N), the least there is."""
+    """s = 1 and noise Lap(1/ε) in the first round only: variance 2/(ε²N), the least possible."""
 
     name: ClassVar[str] = "one-shot"
     title: ClassVar[str] = "one-shot, graph"
@@ -19,5 +19,5 @@ class OneShotConsensus(Laplacian):
 
     @classmethod
     def tuned(cls, case: Case) -> Self:
-        """The one-shot noise that costs no more than ε."""
+        """The one-shot noise with a loss of at most ε."""
         return cls(case, 1.0, float(best_one_shot(0.5, case.epsilon).c), 0.0)

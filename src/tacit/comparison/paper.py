@@ -1,4 +1,4 @@
-"""What the paper's mechanisms share as contestants: they run as they are, many runs at once."""
+"""What the paper's mechanisms share in a comparison: the package's own code, many runs at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Paper(Method):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure, against everyone: it is each agent's own."""
+        """Pure, against everyone, for each agent."""
         return Guarantee("pure", ANYONE, self.epsilon)
 
     @property
@@ -84,7 +84,7 @@ class Paper(Method):
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:
         """All noise is independent: the weighted median."""
         if self.mechanism.shadowed:
-            return np.asarray(x[0])  # all that is said later follows from it
+            return np.asarray(x[0])  # all later messages follow from it
         scales = self.scales()
         own = scales if scales.ndim == 1 else scales[:, agent]
         sigma = np.broadcast_to(self.mechanism.law.sigma, (self.mechanism.n,))

@@ -1,4 +1,4 @@
-"""Plain consensus: no noise, no privacy, the floor of all errors."""
+"""Plain consensus: no noise, no privacy, the least error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Plain(Method):
 
     @classmethod
     def tuned(cls, case: Case) -> Self:
-        """The edge weight is all there is to choose."""
+        """The edge weight is the only parameter."""
         return cls(case)
 
     @property

@@ -1,4 +1,4 @@
-"""The paper's client-server mechanism: fresh noise every round, fading as is best."""
+"""The paper's client-server mechanism: fresh noise every round, with the best decay."""
 
 from __future__ import annotations
 

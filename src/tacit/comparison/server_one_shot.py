@@ -21,5 +21,5 @@ class ServerOneShot(Paper):
 
     @staticmethod
     def best(case: Case) -> ClientServer:
-        """One-shot noise that costs no more than ε."""
+        """One-shot noise with a loss of at most ε."""
         return ClientServer(best_one_shot(case.mixing, case.epsilon), case.graph.n)

@@ -1,11 +1,11 @@
-"""Zero-sum noise: each agent takes back what it added, so the exact average is reached.
+"""Zero-sum noise: each agent subtracts its noise again later, so the exact average is reached.
 
 Mo and Murray (IEEE TAC 2017): θ⁺ = W(θ + w), w(0) = v(0), w(t) = φ^t·v(t) − φ^{t−1}·v(t−1), v ~ N(0, s²).
-The noise up to round t sums to φ^t·v(t), which fades. So does the privacy. Whoever hears an agent and
-all its neighbours computes θ(t+1) = Σ_j W_ij x_j(t) and so every w(t) but the first. Then
-v(t) = (v(0) + S_t)/φ^t with known S_t = w(1) + … + w(t), and all of them must look like N(0, s²). The
-likeliest v(0) is −Σφ^{−2t}S_t/Σφ^{−2t}, off by s/√(Σ_{t<T} φ^{−2t}): in the end by nothing. For an
-endless run no ε holds, at any δ < 1.
+The noise up to round t sums to φ^t·v(t), which fades, and so does the privacy. Anyone who hears an agent
+and all its neighbours can compute θ(t+1) = Σ_j W_ij x_j(t), and so every w(t) except the first. Then
+v(t) = (v(0) + S_t)/φ^t with known S_t = w(1) + … + w(t), and all of them must look like N(0, s²). The most
+likely v(0) is −Σφ^{−2t}S_t/Σφ^{−2t}, with an error of s/√(Σ_{t<T} φ^{−2t}), which vanishes. For an endless
+run no ε holds, at any δ < 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tacit.arrays import FloatArray
 from tacit.comparison.case import Case
 from tacit.comparison.method import Error, Guarantee, Method, Said
 
-_LEAST_PHI = 0.5  # where neighbours agree at once the noise need not vanish at once
+_LEAST_PHI = 0.5  # a lower limit on φ, for graphs on which neighbours agree at once
 
 
 @final
@@ -40,7 +40,7 @@ class ZeroSum(Method):
 
     @classmethod
     def tuned(cls, case: Case) -> Self:
-        """First noise as large as one-shot noise of this ε; φ is W's own rate, so agreement keeps it."""
+        """First noise as large as one-shot noise of this ε; φ is W's rate, to keep agreement fast."""
         return cls(case, 2**0.5 / case.epsilon, max(case.rate, _LEAST_PHI))
 
     @property
@@ -64,7 +64,7 @@ class ZeroSum(Method):
         return 2 * self.case.graph.n_edges
 
     def run(self, theta: FloatArray, rng: np.random.Generator) -> Iterator[Said]:
-        """Add the new noise, take back the last."""
+        """Add the new noise, subtract the last."""
         last = np.zeros((1, 1))
         for t in range(self.rounds):
             fresh = self.s * self.phi**t * rng.standard_normal(theta.shape)
@@ -73,7 +73,7 @@ class ZeroSum(Method):
             yield Said(x, theta, theta)
 
     def error(self, failure_probability: float) -> Error:
-        """What the last round has not yet taken back: N(0, s²φ^{2(T−1)}/N)."""
+        """The noise that is not yet subtracted: N(0, s²φ^{2(T−1)}/N)."""
         deviation = self.s * self.phi ** (self.rounds - 1) / self.case.graph.n**0.5
         return Error(deviation, -float(ndtri(failure_probability / 2)) * deviation)
 

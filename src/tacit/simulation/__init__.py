@@ -1,6 +1,6 @@
-"""What would happen: simulated runs, sampled outcomes, sweeps, and files to keep them in.
+"""Simulated runs, sampled outcomes, sweeps, and files for their results.
 
-Noise here is seedable and therefore not private: never for real values that others can see.
+Noise here is seedable and therefore not private: never use it to protect real values.
 The names below load their module when first used.
 """
 

@@ -2,8 +2,8 @@
 
 A tile is a stack of sheets (agents, width), flat. A pass reads θ_i, gathers the messages of the closed
 neighbourhood, moves θ_i, and writes the next message, noise included; messages are double-buffered.
-Parameters are arrays of one number, or of one per agent. Where all messages of a neighbourhood count the
-same, `own` and `heard` are None and no weight is read; else they are W_ii and W_ij (see `Weights`).
+Parameters are arrays of one number, or of one per agent. If all messages of a neighbourhood have the same
+weight, `own` and `heard` are None and no weight is read; otherwise they are W_ii and W_ij (see `Weights`).
 """
 
 # ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
@@ -21,7 +21,7 @@ from tacit.simulation._simd import closed_sum, combine, weighted_closed_sum, wei
 
 @inlined
 def _open_counters(keys: Any, t: Any, lo: Any, counters: Any, steps: Any) -> None:
-    """Counters of the first block of agents from `lo` on, and how far they move per block."""
+    """Counters of the first block of agents from `lo` on, and their increment per block."""
     width = len(keys)
     block = len(counters) // width
     for c in range(width):
@@ -41,7 +41,7 @@ def _next_draws(counters: Any, steps: Any, eta: Any, count: Any) -> None:
 
 @inlined
 def _stride(values: Any) -> Any:
-    """How far apart the values of two neighbouring agents are: nothing if all share one."""
+    """Distance in memory between the values of two neighbouring agents; 0 if all share one."""
     return 1 if len(values) > 1 else 0
 
 
@@ -60,7 +60,7 @@ def begin(
 ) -> None:
     """θ(0) of one sheet, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi.
 
-    `before` is the number of the sheet's first agent: its noise is that of the agent, not of the row.
+    `before` is the number of the sheet's first agent: noise belongs to the agent, not to the row.
     """
     prefer_wide()
     width = len(lanes)
@@ -82,7 +82,7 @@ def take_out(
 ) -> None:
     """Copy columns: agent a of column c goes to out[places[c] + a·stride], for lo ≤ a < hi.
 
-    `agents` says which agents are meant; empty for all.
+    `agents` lists the agents; empty for all.
     """
     width = len(places)
     for b in range(lo, hi, DRAWS):
@@ -132,7 +132,7 @@ def move(
             first, last = indptr[i], indptr[i + 1]
             keep = 1.0 - sigma[i * _stride(sigma)]
             share = sigma[i * _stride(sigma)]
-            if own is not None:  # decided when compiled: without weights no row looks for them
+            if own is not None:  # decided at compile time: without weights the loop has no branch
                 weighted_closed_sum(x, indices, heard, first, last, i, own[i], total, i - b, lanes)  # y_i
             else:
                 share /= np.float64(last - first + 1)
@@ -141,7 +141,7 @@ def move(
             if noisy:
                 combine(x_next, i, 1.0, theta, i, scale[i * _stride(scale)], eta, i - b, lanes)
             elif speaks:
-                combine(x_next, i, keep, x, i, share, total, i - b, lanes)  # the shadow moves alike
+                combine(x_next, i, keep, x, i, share, total, i - b, lanes)  # the shadow moves in the same way
 
 
 @compiled
@@ -183,7 +183,7 @@ def move_on(
 ) -> None:
     """Rounds first ≤ t < last of one sheet after the other, so that a small one stays in cache.
 
-    ``scales[t − first]`` is the scale of what is said after round t, ``slots[t − first]`` the row of
+    ``scales[t − first]`` is the scale of the message after round t, ``slots[t − first]`` the row of
     `averages` for the average after round t, or negative. After an odd number of rounds the messages
     are in `x_next`.
     """

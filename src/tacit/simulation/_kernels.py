@@ -1,8 +1,8 @@
 """What the kernels of both mechanisms share.
 
-Kernels run on the caller's thread without the interpreter lock; `tacit.simulation.threads` brings the
-threads. Sizes of blocks and orders of sums depend on the number of agents alone, so every number is
-the same whatever the threads, the width of the tile, or the share of the agents in one call.
+Kernels run on the caller's thread without the interpreter lock; `tacit.simulation.threads` has the
+threads. Block sizes and the order of sums depend only on the number of agents. So results do not depend on
+the number of threads, the width of the tile, or how the agents are divided among calls.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.noise._kernels import Words, column_key, compiled
 
-DRAWS = 512  # at a time: enough for full vector loops, small enough to stay in the first cache
+DRAWS = 512  # at a time: enough for full vector loops, small enough for the first-level cache
 AGENTS = 1024  # in a block of a sum
 
 
 @compiled
 def column_keys(seed: np.uint64, runs: Words, components: Words, keys: Words) -> None:
-    """Name the noise of each column."""
+    """Compute the key of each column's noise."""
     for column in range(len(keys)):
         keys[column] = column_key(seed, runs[column], components[column])
 
 
 @compiled
 def sum_of_blocks(parts: FloatArray, over: float, out: FloatArray) -> None:
-    """Add blocks up, first to last, and divide by `over`."""
+    """Add blocks, first to last, and divide by `over`."""
     width = len(out)
     out[:] = 0.0
     for p in range(len(parts)):
@@ -36,7 +36,7 @@ def sum_of_blocks(parts: FloatArray, over: float, out: FloatArray) -> None:
 
 @compiled
 def total(numbers: FloatArray) -> float:
-    """Σ of one number per agent, block by block as all sums here."""
+    """Σ of one number per agent, block by block like all sums here."""
     result = 0.0
     for first in range(0, len(numbers), AGENTS):
         block = 0.0

@@ -10,10 +10,10 @@ from tacit.memory import available_memory
 
 WIDTHS = (16, 8, 4, 2, 1)  # one row is at most two cache lines, which processors fetch in pairs
 WIDEST = WIDTHS[0]  # of one sheet; a tile can be a stack of these
-TILE_BYTES = 1 << 30  # for one sheet: wider ones gain little more
-STACKED = 1 << 17  # numbers in a stack: enough to forget what it costs to begin a tile
-WORTH_SHARING = 1 << 15  # numbers in a round below which threads wait longer than they work
-APART_BYTES = 1 << 28  # above which tiles side by side push each other out of the shared cache
+TILE_BYTES = 1 << 30  # for one sheet: wider ones are hardly faster
+STACKED = 1 << 17  # numbers in a stack: enough to make the cost of starting a tile negligible
+WORTH_SHARING = 1 << 15  # with fewer numbers in a round, threads wait longer than they work
+APART_BYTES = 1 << 28  # above this, tiles processed in parallel evict each other from the shared cache
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Layout:
     Attributes
     ----------
     together : bool
-        Whether all threads work on one tile after the other, rather than each on a tile of its own.
+        Whether all threads work together on one tile at a time, instead of each on its own tile.
     working_bytes : int
-        Most memory that tiles take at one time.
+        Maximum memory of the tiles that are in use at one time.
     """
 
     tiles: tuple[tuple[int, int], ...]
@@ -34,7 +34,7 @@ class Layout:
 
 
 def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch: int | None) -> Layout:
-    """Choose tiles for speed within memory; `batch` fixes how many runs move together."""
+    """Choose tiles for speed within the memory limit; `batch` fixes how many runs move together."""
     if batch is not None and batch < 1:
         raise ParameterError(f"batch must be a whole number of at least 1, got {batch}.")
     n, columns = mechanism.n, runs * components
@@ -60,7 +60,7 @@ def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch
 def _widest_sheet(mechanism: Mechanism, column_bytes: int) -> int:
     room = min(TILE_BYTES, available_memory() // 4)
     for width in WIDTHS:
-        # columns with a server do not share a gather: rather fewer that stay in cache
+        # with a server columns do not share a gather: fewer columns stay in cache
         near = isinstance(mechanism, Distributed) or width * mechanism.n <= STACKED
         if near and width * column_bytes <= room:
             return width
@@ -68,7 +68,7 @@ def _widest_sheet(mechanism: Mechanism, column_bytes: int) -> int:
 
 
 def _widest_stack(n: int, sheet: int, columns: int, threads: int) -> int:
-    """Columns of a tile of few agents: many, but some tiles for every thread."""
+    """Columns of a tile of few agents: many, but leave several tiles for every thread."""
     width = sheet * max(1, STACKED // (n * sheet)) if sheet == WIDEST else sheet
     while width > 4 and columns < 4 * threads * width:
         width = width // 2 if width <= WIDEST else max(WIDEST, width // 2 // WIDEST * WIDEST)

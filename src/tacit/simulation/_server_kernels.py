@@ -1,8 +1,7 @@
 """The inner loops of the client-server mechanism: one pass over the agents per round.
 
-A tile is (columns, agents), flat, because a column needs no other. Feedback is followed when the next
-message is made, in the same pass. Messages are added up over blocks of fixed size, and the blocks in a
-fixed order.
+A tile is (columns, agents), flat, because columns are independent. Feedback is applied in the same pass
+that makes the next message. Messages are summed over blocks of fixed size, and the blocks in a fixed order.
 """
 
 # ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
@@ -45,7 +44,7 @@ def _noisy(values: Any, scale: Any, start: Any, gamma: Any, first: Any, out: Any
 
 @inlined
 def _folded(values: Any, count: Any) -> Any:
-    """Sum of the first `count` values, by halves: the order is fixed and the loops are wide."""
+    """Sum of the first `count` values, by halves: a fixed order, and loops that vectorise."""
     half = 1
     while half < count:
         half *= 2
@@ -67,7 +66,7 @@ def _report(
     for b in range(lo, hi):
         first = b * AGENTS
         count = min(AGENTS, n - first)
-        block = theta[at + first : at + first + count]  # indices from 0 on need no check for a sign
+        block = theta[at + first : at + first + count]  # indices from 0 on need no check for negative ones
         if pending:
             _towards(block, sigma, y, first)
         if noisy:
@@ -100,7 +99,7 @@ def report(
 ) -> None:
     """Phases (iv), if feedback is `pending`, and (i) for blocks lo ≤ b < hi of the column at `at`.
 
-    The messages of each block are added up. `x` keeps them if it has room. When not `noisy` it is the
+    The messages of each block are summed. `x` keeps them if it is not empty. If not `noisy`, `x` is the
     shadow, and moves too.
     """
     prefer_wide()
@@ -152,10 +151,10 @@ def open_on(
     slots: IntArray,
     averages: FloatArray,
 ) -> None:
-    """Rounds first ≤ t < last where keepers add the noise: `drawn` is what they add to the mean.
+    """Rounds first ≤ t < last with keepers: `drawn` is their noise in the mean.
 
-    With `once` they open one sum only, and everyone moves on towards its feedback. `x` keeps what agents
-    sent, if it has room.
+    With `once` they open one sum only, and all later moves are towards its feedback. `x` keeps the messages,
+    if it is not empty.
     """
     blocks = (n + AGENTS - 1) // AGENTS
     parts, result, one = np.empty(blocks), np.empty(1), np.ones(1)
@@ -193,7 +192,7 @@ def serve_on(
     slots: IntArray,
     averages: FloatArray,
 ) -> None:
-    """Rounds first ≤ t < last of every column, one column after the other so that it stays in cache."""
+    """Rounds first ≤ t < last of every column, one column after the other to stay in cache."""
     prefer_wide()
     blocks = (n + AGENTS - 1) // AGENTS
     parts, result, buffer = np.empty(blocks), np.empty(1), np.empty(AGENTS)

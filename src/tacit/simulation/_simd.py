@@ -1,9 +1,9 @@
-"""Rows of a tile as vector registers: the few operations that compilers do not find alone.
+"""Rows of a tile as vector registers: the few operations that compilers do not vectorise themselves.
 
-A tile holds `width` columns (run × component) of every agent side by side, so one gather
-brings a whole cache line of use. ``width`` is the length of the tuple `lanes`: known when a
-kernel is compiled, so a row is one or two registers and no loop. Written as LLVM vectors,
-the sum over a neighbourhood is three times as fast as the same loop over columns in numba.
+A tile holds `width` columns (run × component) of every agent side by side, so one gather loads a whole
+cache line of useful numbers. ``width`` is the length of the tuple `lanes`, known at compile time, so a row
+is one or two registers instead of a loop. Written as LLVM vectors, the sum over a neighbourhood is three
+times as fast as the same loop over columns in numba.
 
 All are plain IEEE operations in a fixed order: a column's numbers do not depend on `width`.
 """

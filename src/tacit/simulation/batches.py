@@ -1,7 +1,7 @@
 """Tiles: some columns (run × component) of a simulation that move together.
 
-A tile owns its buffers and the round it is in. It moves on the calling thread, or, when it is
-given a team, on all of the team's threads, one round at a time.
+A tile owns its buffers and its current round. It advances on the calling thread, or, with a team, on all
+of the team's threads, one round at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tacit.simulation._layout import WIDEST
 from tacit.simulation.threads import ThreadTeam, even_shares, even_work
 from tacit.theory.rates import own_weights
 
-STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that an interrupt is heard soon
+STEPS_PER_CALL = 4_000_000  # agent-rounds: about 10 ms, so that Ctrl-C is noticed soon
 CACHE_LINE = 64
 
 
@@ -46,7 +46,7 @@ class Setup:
 
     @cached_property
     def weights(self) -> tuple[FloatArray, float]:
-        """γ_i = ω_i/σ_i (Lemma 8), as one number where all are equal, and their sum."""
+        """γ_i = ω_i/σ_i (Lemma 8), as one number if all are equal, and their sum."""
         if not self.averages:
             return np.ones(1), 1.0
         gamma = self.mechanism.stationary / np.asarray(self.mechanism.law.sigma)
@@ -65,7 +65,7 @@ class Scales:
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Scales of rounds first ≤ t < last; calls must follow each other without gaps."""
-        assert first == self._next  # a law may find a round's scale from that of the round before
+        assert first == self._next  # a law may compute a round's scale from that of the round before
         rows = np.empty((last - first, self._width))
         for row in rows:
             row[:] = next(self._rows)
@@ -93,14 +93,14 @@ class Tile(ABC):
 
     @abstractmethod
     def advance(self, to: int, slots: IntArray, averages: FloatArray) -> None:
-        """Run on towards round `to`, as far as one call goes.
+        """Advance towards round `to`, as far as one call allows.
 
         The average after round t goes into row ``slots[t]``, if that is not negative.
         """
 
     @abstractmethod
     def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
-        """Copy θ, of some agents or (if none are given) all, to out[run, slot, agent, component]."""
+        """Copy θ, of the given agents (or all if empty), to out[run, slot, agent, component]."""
 
     @abstractmethod
     def keep_said(self, out: FloatArray, slot: int) -> None:
@@ -117,7 +117,7 @@ class Tile(ABC):
             self._team.share(work, bounds)
 
     def _rounds_per_call(self) -> int:
-        """How many rounds to run before looking at the interpreter again."""
+        """How many rounds to run before returning to the interpreter."""
         numbers = self.n * (max(self.width, 16) if self._scales.each else self.width)
         return max(1, STEPS_PER_CALL // int(numbers))
 
@@ -149,7 +149,7 @@ class DistributedTile(Tile):
             self._share(work, self._bounds)
 
     def _sheets(self, *stacks: FloatArray) -> Iterator[tuple[Any, ...]]:
-        """Which columns each sheet has, and its part of the stacks."""
+        """The columns of each sheet, and its part of the stacks."""
         width = len(self._lanes)
         for column in range(0, self.width, width):
             sheet = slice(column * self.n, (column + width) * self.n)
@@ -192,7 +192,7 @@ class DistributedTile(Tile):
         self._take_out(self._theta, out, slot, agents)
 
     def keep_said(self, out: FloatArray, slot: int) -> None:
-        """See `Tile.keep_said`: what was sent lies in the buffer that the next round writes to."""
+        """See `Tile.keep_said`: the messages are in the buffer that the next round overwrites."""
         self._take_out(self._x_next, out, slot, np.empty(0, dtype=np.int64))
 
     def _take_out(self, stack: FloatArray, out: FloatArray, slot: int, agents: IntArray) -> None:
@@ -264,7 +264,7 @@ class ClientServerTile(Tile):
         _kernels.sum_of_blocks(parts, over, out)
 
     def _settle(self) -> None:
-        """Move by feedback that was heard but not yet followed."""
+        """Apply feedback that is pending."""
         if self._pending:
             for c in range(self.width):
                 follow = partial(
@@ -295,7 +295,7 @@ class ClientServerTile(Tile):
 
 
 class KeeperTile(ClientServerTile):
-    """A tile of the client-server mechanism whose noise keepers add: one number per round and column."""
+    """A tile of the client-server mechanism with keepers: their noise is one number per round and column."""
 
     def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
         super().__init__(setup, first, width, team)
@@ -331,7 +331,7 @@ class KeeperTile(ClientServerTile):
 
 
 def _aligned(size: int) -> FloatArray:
-    """Memory whose rows of eight numbers are cache lines."""
+    """Memory aligned to cache lines of eight numbers."""
     raw = np.empty(size + CACHE_LINE // 8)
     skip = -raw.ctypes.data % CACHE_LINE // 8
     return raw[skip : skip + size]

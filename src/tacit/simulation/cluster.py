@@ -1,4 +1,4 @@
-"""A Dask cluster, and what to say when there is none."""
+"""Connect to a Dask cluster, with clear errors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tacit.errors import InputError, TacitError
 
 @contextmanager
 def connected(cluster: Any, advice: str = "Repeat the call.") -> Iterator[Any]:
-    """Give a client of `cluster`, an address or a client; close it afterwards if it was made here.
+    """Yield a client of `cluster`, an address or a client; close it afterwards if it was made here.
 
-    A cluster that dies on the way ends in one sentence, with `advice` at its end.
+    If the cluster dies, the error is one sentence that ends with `advice`.
     """
     try:
         from distributed import Client
@@ -28,11 +28,11 @@ def connected(cluster: Any, advice: str = "Repeat the call.") -> Iterator[Any]:
         yield client
     except (KilledWorker, FutureCancelledError, FuturesCancelledError, OSError) as error:
         raise TacitError(
-            f"the cluster gave up ({type(error).__name__}): its workers or its scheduler died. {advice}"
+            f"the cluster failed ({type(error).__name__}): its workers or its scheduler died. {advice}"
         ) from error
     finally:
         if client is not cluster:
-            client.close()  # forgets its futures, too
+            client.close()  # also releases its futures
 
 
 def _client(cluster: Any, client_type: Any) -> Any:
@@ -45,7 +45,7 @@ def _client(cluster: Any, client_type: Any) -> Any:
     from distributed.comm.addressing import resolve_address
 
     try:
-        resolve_address(cluster)  # a client made for what is no address would never let the process end
+        resolve_address(cluster)  # a client with an invalid address would keep the process alive for ever
         return client_type(cluster, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(

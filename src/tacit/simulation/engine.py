@@ -1,8 +1,8 @@
 """Simulate many runs, fast: fused kernels, batches of runs, all cores.
 
-Numbers depend on the mechanism, the values, the seed and the run, and on nothing else: not on
-threads, not on the batch, not on what is recorded. They equal `tacit.simulation.reference` on the
-noise of ``SimulatedNoise(seed).draw(…, run=run)`` up to rounding.
+Results depend only on the mechanism, the values, the seed and the number of the run: not on threads, the
+batch or what is recorded. They equal `tacit.simulation.reference` on the noise of
+``SimulatedNoise(seed).draw(…, run=run)`` up to rounding.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def simulate(
         θ(0), the same in every run.
     rounds, runs : int
     seed : int
-        Names the noise, together with the number of the run. Not private: see `SimulatedNoise`.
+        Determines the noise, together with the number of the run. Not private: see `SimulatedNoise`.
     record : Record, optional
-        What to keep; by default the final states alone.
+        What to keep; by default only the final states.
     batch : int, optional
         How many runs to move together; chosen from memory and caches if not given.
     threads : int, optional
         One per core if not given.
     progress : callable, optional
-        Called now and then with the number of finished rounds, over all runs, and their total.
+        Called repeatedly with the number of finished rounds, over all runs, and their total.
     on_interrupt : {"raise", "keep"}
-        What Ctrl-C does: stop, or stop and return the runs that are finished, if any.
+        What Ctrl-C does: raise, or return the runs that are finished, if any.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def simulate(
     Raises
     ------
     RecordTooLarge
-        If it would not fit in memory; before any work.
+        If it would not fit in memory; raised before any work.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def simulate(
 
     from tacit.simulation.batches import Setup
 
-    # a copy of its own: the caller may change the values, and kernels are compiled for one kind of array
+    # copy: the caller may change the values, and kernels are compiled for one array layout
     theta = np.array(states.reshape(mechanism.n, components), order="C")
     setup = Setup(mechanism, theta, seed, rounds, record.everything, record.average)
     kept = Kept(record, setup, runs)

@@ -1,7 +1,7 @@
 """Simulate exactly what is deployed: the mechanism on its lattice, in whole numbers.
 
-The same code as in a deployment computes every message; only the noise may differ. With `SafeNoise`
-not even that does. With `SimulatedWholeNoise` a study can be repeated, and protects nobody.
+Every message is computed by the same code as in a deployment; only the source of noise may differ. With
+`SafeNoise` it is the same, too. `SimulatedWholeNoise` makes a study repeatable, and protects nobody.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tacit.noise.simulated import as_seed
 class SimulatedWholeNoise:
     """Discrete Laplace noise that is the same for the same seed. NOT private.
 
-    The difference of two geometric numbers, floors of exponentials in double precision. Whoever knows
-    the seed knows the noise. Run r of a seed is the same however many runs are asked for.
+    The difference of two geometric numbers, floors of exponentials in double precision. Anyone who knows
+    the seed knows the noise. Run r of a seed is the same for every number of runs.
     """
 
     seed: int
@@ -37,7 +37,7 @@ class SimulatedWholeNoise:
         object.__setattr__(self, "seed", as_seed(self.seed))
 
     def draw(self, scales: FloatArray, run: int) -> IntArray:
-        """Return one run's draws, one for each scale; 0 where the scale is."""
+        """Return one run's draws, one for each scale; 0 where the scale is 0."""
         generator = np.random.default_rng([self.seed, run])
         up, down = generator.standard_exponential((2, *scales.shape))
         return np.asarray(np.floor(up * scales) - np.floor(down * scales), dtype=np.int64)
@@ -54,8 +54,8 @@ def simulate_on_lattice(
 ) -> History:
     """Run the lattice mechanism many times on fresh noise; returns all runs side by side.
 
-    Takes some 200 bytes and some microseconds per run, round, agent and component: for audits and for
-    comparing with the real-valued mechanism. The engine on floats is for large studies.
+    Takes about 200 bytes and a few microseconds per run, round, agent and component. Use it for audits and
+    to compare with the real-valued mechanism; use the engine on floats for large studies.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def rounding_bound(on: OnLattice, rounds: int) -> FloatArray:
     """Return how far states can be from the real-valued mechanism's on the same noise.
 
     One number for each of rounds 0 to `rounds`, for the agent that is furthest off
-    (docs/proofs/lattice.md, section 5). Does not count messages cut at the reach.
+    (docs/proofs/lattice.md, section 5). Messages that are clamped to the reach are not covered.
     """
     s = on.lattice.state_step
     sigma = np.array([agent.sigma for agent in on.agents])

@@ -1,4 +1,4 @@
-"""What simulated runs led to, beside what is promised of them."""
+"""Results of simulated runs, compared with the promise."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Measured(Shown):
 
 
 def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: Promise) -> Measured:
-    """Compare simulated runs with the promise for as many rounds.
+    """Compare simulated runs with the promise for the same number of rounds.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: P
     values : array
         The initial values that were simulated.
     made : Promise
-        What `analyze` says of the mechanism for the rounds that were simulated.
+        The promise of the mechanism for the simulated number of rounds.
     """
     b, runs = made.failure_probability, found.sizes["run"]
     whole = "theta" in found and found.sizes["agent"] == mechanism.n

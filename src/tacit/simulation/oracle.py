@@ -1,7 +1,7 @@
 """The mechanisms in plain loops over rounds, agents, neighbours and components.
 
-Slow and obvious: the oracle that `tacit.simulation.engine` is compared with. It shares no
-arithmetic with `tacit.mechanism` on purpose, so that a slip there shows here.
+Slow and obvious: tests compare `tacit.simulation.engine` with it. It deliberately shares no arithmetic
+with `tacit.mechanism`, so that a bug there shows up as a difference.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
 
 
 def _senders(mechanism: Mechanism) -> list[list[tuple[int, int]]]:
-    """Whose messages each agent's feedback is the mean of, and how many times each counts.
+    """The messages in each agent's feedback, with their weights.
 
-    Everybody's with a server, those of the closed neighbourhood on a graph (eq:y_dis).
+    With a server those of all agents, on a graph those of the closed neighbourhood (eq:y_dis).
     """
     if not isinstance(mechanism, Distributed):
         return [[(j, 1) for j in range(mechanism.n)]] * mechanism.n

@@ -1,10 +1,10 @@
-"""Sample what a run leads to without simulating its agents.
+"""Sample the outcome of a run without simulating its agents.
 
 The average moves only by the sum of the noise of all agents, and that sum can be drawn as one
 number. A sum of m Laplace variables of scale b is b·√(2G)·Z with G ~ Gamma(m) and Z normal: its
-characteristic function is (1 + b²s²)^−m, that of a difference of two Gamma(m, b) variables, but
-nothing cancels, however large m. So a run costs one Gamma draw per round and per group of agents
-who share their degree and noise, whatever N is. Exact in distribution (docs/proofs/outcome.md).
+characteristic function is (1 + b²s²)^−m, that of a difference of two Gamma(m, b) variables, but without
+the loss of digits of a difference for large m. So a run costs one Gamma draw per round and per group of
+agents with equal degree and noise, for any N. Exact in distribution (docs/proofs/outcome.md).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tacit.law import Law
 from tacit.mechanism import ClientServer, Mechanism
 from tacit.theory.agent_classes import AgentClasses, noise_classes
 
-_DRAWS = 2**20  # how many draws to hold in memory; results do not depend on it
-_SEGMENT = 2**16  # draws of one run that are added up together; fixes the order of additions
+_DRAWS = 2**20  # draws held in memory; results do not depend on it
+_SEGMENT = 2**16  # draws of one run that are summed together; fixes the order of additions
 
 
 def sample_outcome(
     mechanism: Mechanism, runs: int, *, rounds: int | None = None, seed: int = 0
 ) -> FloatArray:
-    """Sample how far the agents' agreement ends from its target.
+    """Sample how far the value that agents agree on is from its target.
 
     The deviation V of the γ-weighted average from Σγ_iθ_i(0)/Σγ_i (Lemmas 4 and 8, lem:acc and
     lem:acc_dis), γ_i = ω_i/σ_i; for a server and one σ, of the plain average. It does
@@ -38,9 +38,9 @@ def sample_outcome(
     ----------
     mechanism : ClientServer or Distributed
     runs : int
-        How many independent runs. The first runs stay the same when there are more.
+        Number of independent runs. With more runs, the first ones stay the same.
     rounds : int, optional
-        Deviation after so many rounds; of the value agreed on in the end if not given.
+        Deviation after this many rounds; if not given, of the value agreed on in an endless run.
     seed : int
         The same seed gives the same numbers.
 
@@ -60,7 +60,7 @@ def sample_outcome(
     scales, normals = _generators(seed)
     groups = _Groups.of(mechanism, rounds)
     unit = float(groups.scale.max())
-    if rounds == 0 or unit == 0:  # nothing said yet
+    if rounds == 0 or unit == 0:  # no message yet
         return np.zeros(runs)
     terms = groups.law.significant_rounds(rounds)
     spread = np.empty(runs)
@@ -69,7 +69,7 @@ def sample_outcome(
         for segment in groups.segments(terms):
             mixed += groups.mixing_variances(scales, segment, mixed.size, unit).sum(axis=-1)
         spread[chunk] = unit * np.sqrt(2 * mixed)
-    # given all Gamma draws the rounds are independent normals: one normal of the summed variance
+    # given all Gamma draws, the rounds are independent normals: draw one normal with their total variance
     return np.asarray(spread * normals.standard_normal(runs))
 
 
@@ -106,8 +106,8 @@ def sample_agent(
     """Sample one agent's own path, without the others.
 
     With a server and one σ, θ_i(t) − average(t) = (1 − σ)^t (θ_i(0) − average(0)) exactly (Lemma 3,
-    lem:con), so an agent's path is the average's and a curve without randomness. The same seed gives the
-    same average as `sample_average`, so several agents of one run can be drawn one by one.
+    lem:con), so an agent's path is that of the average plus a curve without randomness. The same seed gives
+    the same average as `sample_average`, so several agents of one run can be sampled one by one.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def sample_agent(
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Agents, or keepers, whose noise adds alike to the average: Lap(scale) in round 0, then by the law."""
+    """Agents or keepers with equal noise in the average: Lap(scale) in round 0, then by the law."""
 
     count: FloatArray
     scale: FloatArray
@@ -141,14 +141,14 @@ class _Groups:
 
     @classmethod
     def of(cls, mechanism: Mechanism, rounds: int | None) -> _Groups:
-        """Group who draws noise; noise drawn once counts as the noise of a single round."""
+        """Group the sources of noise; noise drawn once counts as the noise of a single round."""
         classes = noise_classes(mechanism)
         if mechanism.shadowed:
             scale = _shadow_scales(classes)
             if rounds is not None:
                 scale = scale * _arrived(classes.sigma, rounds)
             return cls(classes.agents, scale, classes.law)
-        # V = Σ_t Σ_i ω_i η_i(t) / Σγ_i: agents that differ in σ alone add the same
+        # V = Σ_t Σ_i ω_i η_i(t) / Σγ_i: agents that differ only in σ add the same
         scale = classes.omega * classes.c / classes.total_gamma
         law, alike = classes.law, ("c",) if classes.law.by_mixing else ("sigma", "c")
         rest = [value for name, value in law.values().items() if name not in alike]
@@ -158,12 +158,12 @@ class _Groups:
         return cls(count, scale[first], law.of_agents(first))
 
     def segments(self, rounds: int) -> Iterator[range]:
-        """Rounds that are drawn together: fixed, so that sums do not depend on memory."""
+        """Rounds that are drawn together; fixed, so that results do not depend on the memory available."""
         step = max(1, _SEGMENT // self.count.size)
         return (range(first, min(first + step, rounds)) for first in range(0, rounds, step))
 
     def chunks(self, runs: int, rounds: int) -> Iterator[slice]:
-        """Runs that are drawn together: one when it has several segments, to keep draws in order."""
+        """Runs that are drawn together; one at a time if it has several segments, to keep their order."""
         draws = self.count.size * rounds
         step = 1 if draws > _SEGMENT else max(1, _DRAWS // max(draws, 1))
         return (slice(first, min(first + step, runs)) for first in range(0, runs, step))
@@ -198,7 +198,7 @@ def _fresh_path(
 def _shadow_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
-    # θ_i trails its shadow by (1 − σ_i)^t η_i, and the shadows' average never moves after round 0
+    # θ_i differs from its shadow by (1 − σ_i)^t η_i, and the shadows' average is constant after round 0
     classes = noise_classes(mechanism)
     count, scale = classes.agents, _shadow_scales(classes)
     path = np.zeros((runs, rounds + 1))
@@ -218,12 +218,12 @@ def _shadow_scales(classes: AgentClasses) -> FloatArray:
 
 
 def _arrived(sigma: FloatArray, rounds: int) -> FloatArray:
-    """1 − (1 − σ)^T: how much of the noise of its shadow an agent's state has taken on."""
+    """1 − (1 − σ)^T: the share of the shadow's noise that is in an agent's state."""
     return np.asarray(-np.expm1(rounds * np.log1p(-sigma)))
 
 
 def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """Two streams, so that Gamma draws (of varying cost) never shift the normal ones."""
+    """Two streams, so that Gamma draws (of varying length) never shift the normal ones."""
     gammas, normals = np.random.SeedSequence(whole("seed", seed, 0)).spawn(2)
     return np.random.Generator(np.random.PCG64DXSM(gammas)), np.random.Generator(np.random.PCG64DXSM(normals))
 
@@ -236,7 +236,7 @@ def whole(name: str, value: object, least: int) -> int:
 
 
 def _finite(name: str, value: float) -> float:
-    # the value may be an agent's own: never shown
+    # the value may be private: never show it
     if not math.isfinite(value):
         raise ParameterError(f"{name} must be a finite number.")
     return float(value)

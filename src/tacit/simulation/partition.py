@@ -1,12 +1,12 @@
 """Simulate a graph that no single worker could hold, cut into parts over a Dask cluster.
 
-Each part is a stretch of agents with their rows of the graph, states and messages, and stays on its
-worker. In a round only messages cross: of the agents that some other part has a neighbour of (the
-halo). Every step is a pure function of the part's last state and its halo, so a dead
-worker's parts are computed again elsewhere from the start, with the same numbers.
+Each part is a range of agents with their rows of the graph, states and messages, and stays on its worker.
+In a round only messages between parts are sent: those of agents with a neighbour in another part (the halo).
+Every step is a pure function of the part's last state and its halo, so the parts of a dead worker are
+computed again elsewhere from the start, with the same numbers.
 
 The numbers are those of `tacit.simulation.simulate` on the same seed, bit for bit: noise belongs to the
-agent, sums over neighbours keep their order, and parts begin where blocks of the average do.
+agent, sums over neighbours keep their order, and parts begin at the blocks of the average.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tacit.simulation.rows import Rows, SlicedRows, rows_of
 if TYPE_CHECKING:
     import xarray as xr
 
-AHEAD = 8  # rounds handed to the scheduler before the first of them is done
+AHEAD = 8  # rounds that are submitted to the scheduler in advance
 
 
 def simulate_partitioned(
@@ -62,13 +62,12 @@ def simulate_partitioned(
     Parameters
     ----------
     parameters : Law
-        All but mixing and noise must be one number for all agents.
+        Every parameter except mixing and noise must be one number for all agents.
     graph : Graph, Rows or str
-        A whole graph is cut up here and sent. Rows (`tacit.simulation.rows`), and the names ``ring:…`` and
-        ``torus:…``, are made where they are needed and never whole; that Rows are a connected graph is
-        not checked.
+        A whole graph is split here and sent. Rows (`tacit.simulation.rows`), and the names ``ring:…`` and
+        ``torus:…``, are built on the workers, part by part. Rows are not checked for being connected.
     values : array_like of shape (n,) or (n, k), or str
-        θ(0): an array, cut up and sent; or, made where needed, ``zeros`` or ``uniform:LOW:HIGH:SEED``.
+        θ(0): an array, split and sent; or ``zeros`` or ``uniform:LOW:HIGH:SEED``, made on the workers.
     rounds, runs, seed
         As of `simulate`.
     cluster : str or distributed.Client
@@ -76,7 +75,7 @@ def simulate_partitioned(
     weights : str, Weights or matrix, optional
         As of `Distributed`. Others than plain means need a whole graph.
     parts : int, optional
-        One per thread of the cluster if not given. Each has a multiple of 1,024 agents, but for the last.
+        One per thread of the cluster if not given. Each but the last has a multiple of 1,024 agents.
     record : Record, optional
         What to keep: all states or none, and the average, of some rounds; the final states by default.
     progress : callable, optional
@@ -85,7 +84,7 @@ def simulate_partitioned(
     Returns
     -------
     xarray.Dataset
-        As of `simulate`; but where a client is given ``theta`` stays on the cluster, as a Dask array.
+        As of `simulate`; but if a client is given, ``theta`` stays on the cluster, as a Dask array.
 
     Examples
     --------
@@ -111,7 +110,7 @@ def simulate_partitioned(
     parameters = parameters.for_agents(rows.n)
     job = Job.of(parameters, rows.n, values, rounds=rounds, runs=runs, seed=as_seed(seed))
     with connected(cluster) as client, client.as_current(), warnings.catch_warnings():
-        # the graph of tasks is large where the graph of agents is sent
+        # the graph of tasks is large because it contains the graph of agents
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         bounds = _bounds(rows.n, sum(client.nthreads().values()) if parts is None else parts)
         run = _Run(client, job, rows, given, bounds)
@@ -132,7 +131,7 @@ def _weights(rows: Graph | Rows, weights: WeightsLike) -> Weights | None:
 
 
 def _bounds(n: int, parts: int) -> IntArray:
-    """Where parts begin: as equal as blocks of the average allow."""
+    """Bounds of the parts: as equal as the blocks of the average allow."""
     if parts < 1:
         raise ParameterError(f"parts must be a whole number of at least 1, got {parts}.")
     blocks = -(-n // _kernels.AGENTS)
@@ -141,7 +140,7 @@ def _bounds(n: int, parts: int) -> IntArray:
 
 
 class _Run:
-    """Hands the steps of all parts to the scheduler, and holds on to what is still needed."""
+    """Submits the steps of all parts to the scheduler, and keeps the futures that are still needed."""
 
     def __init__(
         self, client: Any, job: Job, rows: Graph | Rows, weights: Weights | None, bounds: IntArray
@@ -149,7 +148,7 @@ class _Run:
         self._client, self._job, self._bounds = client, job, bounds
         self._rule = ClosedNeighbourhood.name if weights is None else weights.name
         shared = None if weights is None or weights.plain else weights
-        self._call, self._count = secrets.token_hex(4), 0  # keys of this call alone
+        self._call, self._count = secrets.token_hex(4), 0  # makes the keys of this call unique
         self._tiles = cut(job.runs * job.components, WIDEST)
         self._parts = [
             self._do(
@@ -174,7 +173,7 @@ class _Run:
                 sums += [self._block_sums()] if record.average else []
             if t < rounds:
                 self._advance(t)
-                # marks, not states: those are let go as soon as the next round is computed
+                # wait for marks, not for states, so that states can be released early
                 under_way.append(
                     [self._do(steps.mark, s) for states in self._states.values() for s in states]
                 )
@@ -190,7 +189,7 @@ class _Run:
         return self._client.submit(function, *arguments, key=key)
 
     def _advance(self, t: int) -> None:
-        """Round t of every part; the states of the round before are let go."""
+        """Submit round t of every part; release the states of the round before."""
         for tile, states in self._states.items():
             self._states[tile] = [
                 self._do(steps.step, part, states[p], t, tile, self._heard(p, states, tile[1]))
@@ -198,7 +197,7 @@ class _Run:
             ]
 
     def _heard(self, p: int, states: list[Any], width: int) -> list[Any]:
-        """Messages that part p hears from others, in the order of their agents."""
+        """Messages that part p receives from others, in the order of their agents."""
         return [self._do(steps.border, states[q], self._wants[p], q, width) for q in self._speakers[p]]
 
     def _columns(self) -> Any:
@@ -227,7 +226,7 @@ class _Run:
 
     @cached_property
     def _weights(self) -> tuple[bool, float]:
-        """Whether agents count differently, and the sum of their weights, as `Setup.weights` has it."""
+        """Whether agents have different weights, and their sum, as in `Setup.weights`."""
         found = self._client.gather([self._do(steps.weight_sums, part) for part in self._parts])
         least, most, blocks = zip(*found, strict=True)
         if min(least) == max(most):
@@ -271,7 +270,7 @@ class _Run:
 
 
 def _sent(rows: Graph | Rows, lo: int, hi: int) -> Rows:
-    """Return what a worker needs in order to make the rows of agents lo ≤ i < hi."""
+    """Return what a worker needs to make the rows of agents lo ≤ i < hi."""
     return SlicedRows.of(rows, lo, hi) if isinstance(rows, Graph) else rows
 
 
@@ -280,7 +279,7 @@ def _shares(weights: Weights | None, lo: int, hi: int) -> Shares | None:
 
 
 def _finish(futures: list[Any]) -> None:
-    """Wait, without bringing results here; raise what went wrong."""
+    """Wait without fetching results; raise the first error."""
     from distributed import wait
 
     wait(futures)  # type: ignore[no-untyped-call]

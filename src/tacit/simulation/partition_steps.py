@@ -1,8 +1,8 @@
-"""One part of a graph that is cut up: what its worker computes, as pure functions.
+"""One part of a graph that is split: what its worker computes, as pure functions.
 
-A part is a stretch of agents. It holds their rows, states and messages, and hears from other parts the
-messages of the halo: their agents that are neighbours of its own. `tacit.simulation.partition` calls these
-functions on a cluster; nothing here knows of one.
+A part is a range of agents. It holds their rows, states and messages, and receives from other parts the
+messages of the halo: those of its agents' neighbours there. `tacit.simulation.partition` calls these
+functions on a cluster; nothing here depends on one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Tile = tuple[int, int]  # first column (run × component), and how many
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What all parts share, or one part's share of it: everything but the graph."""
+    """Everything except the graph, for all parts or for one part."""
 
     law: Law
     values: FloatArray | str
@@ -40,7 +40,7 @@ class Job:
     def of(
         cls, parameters: Law, n: int, values: npt.ArrayLike | str, *, rounds: int, runs: int, seed: int
     ) -> Job:
-        """Return what a cluster's workers need, checked."""
+        """Check the arguments and return what the workers need."""
         for name, given, least in (("rounds", rounds, 0), ("runs", runs, 1)):
             if given < least:
                 raise ParameterError(f"{name} must be a whole number of at least {least}, got {given}.")
@@ -49,7 +49,7 @@ class Job:
                 raise ParameterError(f"{word} must be one number for all agents of a partitioned simulation.")
         states = values if isinstance(values, str) else as_states(values, n)
         if isinstance(states, str):
-            values_between(states, 0, 0)  # refuses a name it does not know
+            values_between(states, 0, 0)  # refuses an unknown name
         vectors = not isinstance(states, str) and states.ndim == 2
         return cls(
             law=parameters,
@@ -62,7 +62,7 @@ class Job:
         )
 
     def of_part(self, lo: int, hi: int) -> Job:
-        """Return what agents lo ≤ i < hi need to know."""
+        """Return the job of agents lo ≤ i < hi."""
         values = self.values if isinstance(self.values, str) else self.values[lo:hi]
         return replace(self, law=self.law.of_agents(slice(lo, hi)), values=values)
 
@@ -139,13 +139,13 @@ def cut_part(job: Job, rows: Rows, shares: Shares | None, lo: int, hi: int) -> P
 
 
 def wanted(part: Part, bounds: IntArray) -> list[IntArray]:
-    """For every part, the places of those of its agents that `part` hears."""
+    """For every part, the indices of its agents whose messages `part` needs."""
     ends = np.searchsorted(part.halo, bounds)
     return [part.halo[a:b] - lo for a, b, lo in zip(ends, ends[1:], bounds, strict=False)]
 
 
 def speakers(wants: list[IntArray]) -> list[int]:
-    """Which parts a part hears."""
+    """The parts that a part receives messages from."""
     return [q for q, places in enumerate(wants) if len(places)]
 
 
@@ -163,12 +163,12 @@ def begin(part: Part, first: int, width: int) -> PartState:
 
 
 def border(state: PartState, wants: list[IntArray], speaker: int, width: int) -> FloatArray:
-    """Messages of one part, the speaker, that another wants to hear."""
+    """Messages of one part, the speaker, that another part needs."""
     return np.take(state.x.reshape(-1, width), wants[speaker], axis=0)
 
 
 def step(part: Part, state: PartState, t: int, tile: Tile, heard: list[FloatArray]) -> PartState:
-    """Round t of one part: what `simulate` does, on messages of its own and of the halo."""
+    """Round t of one part: as in `simulate`, on its own messages and those of the halo."""
     job, (keys, _) = part.job, _columns(part.job, *tile)
     x = np.concatenate([state.x, *(messages.reshape(-1) for messages in heard)])
     theta, following = np.array(state.theta), np.empty_like(state.x)
@@ -180,8 +180,8 @@ def step(part: Part, state: PartState, t: int, tile: Tile, heard: list[FloatArra
     return PartState(theta, following)
 
 
-def mark(state: PartState) -> bool:  # noqa: ARG001 - that there is one is all it says
-    """Say that a state is there, without being it."""
+def mark(state: PartState) -> bool:  # noqa: ARG001 - only depends on it
+    """Return True once a state is computed, without holding the state."""
     return True
 
 

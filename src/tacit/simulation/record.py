@@ -12,24 +12,24 @@ from tacit.errors import ParameterError, RecordTooLarge
 from tacit.memory import available_memory
 
 SAFE_SHARE = 0.8
-"""How much of the available memory a simulation may take: others need some too."""
+"""Share of the available memory that a simulation may use."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What `simulate` keeps: by default every agent's final state, and nothing else.
+    """What `simulate` keeps: by default only every agent's final state.
 
     Parameters
     ----------
     every : int, optional
-        Keep rounds 0, every, 2·every, …, and the last. None keeps the last alone.
+        Keep rounds 0, every, 2·every, …, and the last. None keeps only the last.
     agents : iterable of int, optional
         Whose states to keep; None for all.
     states : bool
         Whether to keep states at all.
     average : bool
         Whether to keep Σγ_iθ_i/Σγ_i with γ_i = (|N(i)| + 1)/σ_i, the average that the mechanism
-        holds on to (Lemma 8, lem:acc_dis); for equal σ_i and a server the plain average.
+        preserves without noise (Lemma 8, lem:acc_dis); for equal σ_i and a server the plain average.
     everything : bool
         Keep θ, η, x and y of every round and agent, enough for `history_of`.
 
@@ -56,7 +56,7 @@ class Record:
             raise ParameterError("a record of everything keeps every round, agent and state: give no others.")
 
     def rounds(self, last: int) -> IntArray:
-        """Which rounds' states are kept of a run of `last` rounds, in rising order."""
+        """The rounds whose states are kept, of a run of `last` rounds, in rising order."""
         if self.everything:
             return np.arange(last + 1)
         if self.every is None:
@@ -64,7 +64,7 @@ class Record:
         return np.union1d(np.arange(0, last + 1, self.every), [last]).astype(np.int64)
 
     def chosen(self, n: int) -> IntArray:
-        """Which agents' states are kept, of `n`."""
+        """The agents whose states are kept, out of `n`."""
         if self.agents is None:
             return np.arange(n)
         if self.agents[-1] >= n:
@@ -88,7 +88,7 @@ def _as_agents(agents: Iterable[int]) -> tuple[int, ...]:
 
 
 def require_room(record: Record, record_bytes: int, working_bytes: int) -> None:
-    """Refuse, before any work, a simulation that would not fit in memory."""
+    """Refuse a simulation that would not fit in memory, before any work."""
     available = available_memory()
     needed = record_bytes + working_bytes
     if needed <= SAFE_SHARE * available:

@@ -1,4 +1,4 @@
-"""What a simulation keeps while it runs, and the dataset that comes of it."""
+"""Recording of a simulation, and the dataset made from it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Kept:
         return self._columns_left == 0
 
     def follow(self, tile: Tile) -> Iterator[int]:
-        """Run a tile to its end and keep what is to be kept; yields after each call, with its rounds."""
+        """Run a tile to its end and record it; yields the number of rounds after each call."""
         averages = np.empty((len(self.rounds), tile.width))
         if self.average is not None and self.rounds[0] == 0:
             averages[0] = tile.average()
@@ -89,7 +89,7 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
     import xarray as xr
 
     setup, finished = kept.setup, np.flatnonzero(kept.finished)
-    # a slice where possible: indexing by number would copy the whole record
+    # use a slice if possible: indexing by number would copy the whole record
     take = slice(0, len(finished)) if len(finished) and finished[-1] + 1 == len(finished) else finished
     tail = ("component",) if vectors else ()
     variables: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
 
 
 def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None]:
-    """η, which only the seed is needed for, and the feedback on a graph, which follows from x."""
+    """η, computed from the seed, and on a graph the feedback, computed from x."""
     setup, x = kept.setup, kept.x
     assert x is not None
     law, sources = setup.mechanism.noise_law, setup.mechanism.sources
@@ -143,7 +143,7 @@ def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None
         return eta, kept.y
     y = np.empty_like(x)
     for run in finished:
-        columns = np.moveaxis(x[run], 0, 1)  # agents first, as the mechanism has it
+        columns = np.moveaxis(x[run], 0, 1)  # agents first, as the mechanism expects
         heard = setup.mechanism.aggregate(np.ascontiguousarray(columns).reshape(setup.mechanism.n, -1))
         y[run] = np.moveaxis(heard.reshape(columns.shape), 1, 0)
     return eta, y

@@ -1,11 +1,10 @@
-"""Keep results in one netCDF file, and read them back exactly.
+"""Save results in one netCDF file, and read them back exactly.
 
 A file holds the arrays, every parameter, the seed and the version of tacit that wrote it, and opens in
-anything that reads netCDF 4. It appears under its name only when it is complete: a crash or a full disk
-leaves what was there before.
+anything that reads netCDF 4. It is written atomically: a crash or a full disk leaves the old file.
 
-NetCDF knows fewer types than Python. What it cannot say is written as JSON and named in the attribute
-``tacit_json``; types that it would change are named in ``tacit_dtypes``. `load` undoes both.
+NetCDF has fewer types than Python. Other values are written as JSON and listed in the attribute
+``tacit_json``; types that it would change are listed in ``tacit_dtypes``. `load` undoes both.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _FORMAT, _WRITER, _JSON, _DTYPES = "tacit_format", "tacit_written_by", "tacit_json", "tacit_dtypes"
 _OWN = frozenset({_FORMAT, _WRITER, _JSON, _DTYPES})
-_TAKEN = frozenset({"coordinates", "dtype", "_FillValue"})  # netCDF conventions speak through these
+_TAKEN = frozenset({"coordinates", "dtype", "_FillValue"})  # reserved by netCDF conventions
 _ARRAY = "__array__"
 
 # Measured on simulated states: shuffled zlib saves 36 % of float64 and 63 % of float32; levels above 1
@@ -39,7 +38,7 @@ _WORTH_PACKING = 4096  # bytes
 
 
 def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a dataset to a netCDF file, all of it or nothing.
+    """Write a dataset to a netCDF file, atomically.
 
     Parameters
     ----------
@@ -51,13 +50,13 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """
     prepared, encoding = _prepare(dataset)
     try:
-        # HDF5 takes the process down when the disk fills up under it, so it writes to memory and we to disk
+        # HDF5 can crash the process when the disk is full, so it writes to memory, and we write to disk
         image = prepared.to_netcdf(engine="h5netcdf", encoding=encoding)
     except ImportError as error:
         raise _no_hdf5() from error
     except (NotImplementedError, TypeError, ValueError) as error:
         raise FileError(
-            "the dataset must be one that netCDF can hold: a type or a name in it has no place there."
+            "netCDF cannot hold this dataset: it has a type or a name that netCDF does not support."
         ) from error
     write_whole(Path(path).resolve(), memoryview(image), mode=None, force=True)
 
@@ -104,7 +103,7 @@ def _no_hdf5() -> FileError:
 
 
 def _prepare(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[Hashable, dict[str, Any]]]:
-    """Say everything in netCDF's own types, and how to store each variable."""
+    """Convert everything to netCDF's own types, and choose how to store each variable."""
     import xarray as xr
 
     _require_storable(dataset)
@@ -115,7 +114,7 @@ def _prepare(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[Hashable, dict[str, 
         values = np.asarray(variable.values)
         dtypes[str(name)] = values.dtype.str
         if values.dtype.kind in "mM":
-            values = values.view(np.int64)  # as whole numbers: calendars would change the unit
+            values = values.view(np.int64)  # as integers: calendar encoding would change the unit
         variables[name] = xr.Variable(variable.dims, values, _encoded_attrs(variable.attrs, _OWN | _TAKEN))
         encoding[name] = _storage(values)
     attrs = _encoded_attrs(dataset.attrs)
@@ -199,7 +198,7 @@ def _jsonable(value: object) -> object:
         return {_ARRAY: value.tolist(), "dtype": value.dtype.str, "shape": value.shape}
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} has no place in a result file")
+    raise TypeError(f"{type(value).__name__} cannot be stored in a result file")
 
 
 def _decoded_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Graphs that are never whole anywhere: the neighbours of a stretch of agents at a time.
+"""Graphs that are built part by part: the neighbours of a range of agents at a time.
 
-`tacit.simulation.partition` cuts a graph into stretches of agents and asks for each where it is needed.
-Anything that can be pickled and has `n` and `neighbours(lo, hi)` will do; here are the ones that are
-formulas, and one that reads a pair of files.
+`tacit.simulation.partition` splits a graph into ranges of agents, and each worker builds its own range.
+Any picklable object with `n` and `neighbours(lo, hi)` works. This module has graphs given by formulas, and
+one that reads a pair of files.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TorusRows:
 class StoredRows:
     """A graph in a folder that every worker can read: ``indptr.npy`` and ``indices.npy``.
 
-    Whole-number arrays as `Graph` has them, each row in rising order; only the rows asked for are read.
+    Integer arrays as in `Graph`, each row in rising order; only the required rows are read.
     """
 
     folder: str
@@ -104,7 +104,7 @@ class StoredRows:
 
 @dataclass(frozen=True, eq=False)
 class SlicedRows:
-    """Rows lo ≤ i < hi of a graph that is whole on this machine, to be sent to another."""
+    """Rows lo ≤ i < hi of a graph on this machine, to be sent to another."""
 
     n: int
     indptr: IntArray
@@ -112,18 +112,18 @@ class SlicedRows:
 
     @classmethod
     def of(cls, graph: Graph, lo: int, hi: int) -> SlicedRows:
-        """Cut a stretch out of a graph."""
+        """Cut a range of agents out of a graph."""
         ends = graph.indptr[lo : hi + 1]
         return cls(graph.n, ends - ends[0], graph.indices[ends[0] : ends[-1]])
 
     def neighbours(self, lo: int, hi: int) -> tuple[IntArray, npt.NDArray[np.int32]]:
-        """See `Rows.neighbours`; the stretch must be the one that was cut out."""
+        """See `Rows.neighbours`; the range must be the one that was cut out."""
         assert hi - lo == len(self.indptr) - 1
         return self.indptr, self.indices
 
 
 def rows_of(graph: Graph | Rows | str) -> Graph | Rows:
-    """Return the rows of a name where they are a formula; otherwise build or take the graph whole."""
+    """Return rows by formula if the name has one; otherwise the whole graph."""
     if not isinstance(graph, str):
         return graph
     family, _, size = graph.partition(":")
@@ -134,7 +134,7 @@ def rows_of(graph: Graph | Rows | str) -> Graph | Rows:
             rows, columns = map(int, size.split("x"))
             return TorusRows(rows, columns)
     except ValueError:
-        pass  # not a name of this family: the whole graph's reader says what is wrong
+        pass  # not a valid name of this family: `Graph.load` raises the error
     return Graph.load(graph)
 
 

@@ -1,6 +1,6 @@
 """The file of a sweep: its plan in the first line, then a line of JSON for every finished cell.
 
-What a crash left of a last line does not count: its cell is computed again.
+An incomplete last line, left by a crash, is ignored: its cell is computed again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MARK = "tacit_sweep"
 
 @dataclass
 class SweepFile:
-    """A plan, and what is finished, by number of cell."""
+    """A plan, and the finished cells by their number."""
 
     name: str
     plan: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class SweepFile:
         self.plan, self.digest = dict(plan), digest
 
     def append(self, cell: int, record: dict[str, Any]) -> None:
-        """Add a finished cell; once this returns, no crash can take it back."""
+        """Add a finished cell; when this returns, it is durable."""
         if cell in self.finished:
             return
         assert self._journal is not None
@@ -58,14 +58,14 @@ class SweepFile:
             yield
         except OSError as error:
             raise FileError(
-                f"{self.name!r} cannot be written: {error.strerror}. What is finished is kept: "
-                "make room and repeat the same call to go on."
+                f"{self.name!r} cannot be written: {error.strerror}. Finished cells are kept: "
+                "make room and repeat the same call to continue."
             ) from error
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[SweepFile]:
-    """Open the file of a sweep to add to it, as the only one who does."""
+    """Open the file of a sweep for adding cells, as its only writer."""
     name = os.fspath(path)
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -81,7 +81,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[SweepFile]:
 
 
 def read(path: str | os.PathLike[str]) -> SweepFile:
-    """Read the file of a sweep as it is now, also while the sweep adds to it."""
+    """Read the file of a sweep, even while the sweep is running."""
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
@@ -105,13 +105,13 @@ def _damaged(name: str, number: int) -> FileError:
     if number == 1:
         return FileError(f"{name!r} is not a sweep's file. Give another path, or remove it.")
     return FileError(
-        f"{name!r} is damaged in line {number}, and not by a crash, which tears only a last line. "
-        "Remove that line to have its cell computed again, or give another path."
+        f"{name!r} is damaged in line {number}, and not by a crash, which damages only the last line. "
+        "Remove that line to compute its cell again, or give another path."
     )
 
 
 def _take(book: SweepFile, number: int, line: bytes) -> bool:
-    """Take a line; False if it is not a whole record."""
+    """Read a line; False if it is not a complete record."""
     try:
         record = json.loads(line)
     except ValueError:

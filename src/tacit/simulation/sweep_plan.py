@@ -1,7 +1,7 @@
-"""What a sweep is to do: a grid of settings, checked, numbered and hashed.
+"""The plan of a sweep: a grid of settings, checked, numbered and hashed.
 
-A plan is a value. Everything a cell's result depends on is in it, so a cell gives the same numbers
-on any machine, in any order, however often it is tried.
+A plan is a value that contains everything a cell's result depends on. So a cell gives the same numbers on
+any machine, in any order, and on every retry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tacit.theory.question import NO_KEEPERS
 Setting: TypeAlias = int | float | str
 Grid: TypeAlias = Mapping[str, Any]
 
-# Slowest first: cells that share a graph follow each other, so it is built once.
+# The slowest axis first: cells that share a graph are consecutive, so it is built once.
 AXES = ("agents", "graph", "keepers", "weights", "noise_kind", "mixing", "noise", "decay", "epsilon")
 METHODS = ("engine", "outcome")
 _CHUNK = 2**20
@@ -39,7 +39,7 @@ _CHUNK = 2**20
 
 @dataclass(frozen=True, eq=False)
 class SweepPlan:
-    """A checked sweep; make it with `Plan.of`."""
+    """A checked sweep; make it with `SweepPlan.of`."""
 
     grid: dict[str, tuple[Setting, ...]]
     rounds: int
@@ -49,7 +49,7 @@ class SweepPlan:
     method: str
     failure_probability: float
     version: str = __version__
-    given: FloatArray | None = field(default=None, repr=False)  # θ(0), where it was an array
+    given: FloatArray | None = field(default=None, repr=False)  # θ(0), if it was an array
 
     @classmethod
     def of(
@@ -63,7 +63,7 @@ class SweepPlan:
         method: str,
         failure_probability: float,
     ) -> SweepPlan:
-        """Check what a sweep was asked for, cheaply: no graph is built."""
+        """Check the arguments of a sweep, cheaply: no graph is built."""
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
         if not 0 < failure_probability < 1:
@@ -116,7 +116,7 @@ class SweepPlan:
         return {name: axis[int(i)] for (name, axis), i in zip(self.grid.items(), places, strict=True)}
 
     def cell_seed(self, cell: int) -> int:
-        """Return the seed of a cell, which depends on the sweep's seed and the cell's number alone."""
+        """Return the seed of a cell, which depends only on the sweep's seed and the cell's number."""
         return derived_seed(self.seed, cell)
 
     def mechanism(self, cell: int) -> Mechanism:
@@ -159,7 +159,7 @@ class SweepPlan:
 
 
 def derived_seed(seed: int, number: int) -> int:
-    """Return a seed of 63 bits, a whole number everywhere, from a seed and a number below it."""
+    """Return a seed of 63 bits, which fits a signed integer, from a seed and a number."""
     low, high = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(2, np.uint32)
     return int(low) | (int(high) >> 1) << 32
 
@@ -183,7 +183,7 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
     words = {
         word for kind in _checked_axis("noise_kind", asked["noise_kind"]) for word in named(str(kind)).words()
     }
-    known = (*AXES, *sorted(words - {*AXES}))  # a law may have parameters of its own
+    known = (*AXES, *sorted(words - {*AXES}))  # a law may have further parameters
     unknown = [name for name in grid if name not in known]
     if unknown:
         raise ParameterError(f"a sweep's axes must be among {', '.join(known)}, got {unknown[0]!r}.")
@@ -199,8 +199,8 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
     for word in sorted({"decay", *words} - {"mixing", "noise"}):
         if (word in axes) != ("noise" in axes and word in words):
             raise ParameterError(
-                f"a sweep needs {word} among its axes exactly where a noise_kind has it and epsilon does not "
-                "choose it, which is with noise among the axes."
+                f"a sweep needs {word} among its axes if and only if noise is among them and a noise_kind "
+                f"has {word}: with epsilon the best one is chosen."
             )
     return axes
 
@@ -230,7 +230,7 @@ def _checked_setting(name: str, value: object) -> Setting:
 
 
 def _checked_values(values: str | npt.ArrayLike) -> tuple[str, FloatArray | None]:
-    """Return how θ(0) is chosen as text, and the array where it was given as one."""
+    """Return a text that identifies θ(0), and the array if one was given."""
     if isinstance(values, str):
         if values != "zeros":
             _uniform_parts(values)
@@ -238,19 +238,19 @@ def _checked_values(values: str | npt.ArrayLike) -> tuple[str, FloatArray | None
     given = as_states(values, np.shape(values)[0] if np.ndim(values) else 0)
     if given.ndim != 1:
         raise ParameterError("values of a sweep must be one number per agent: components do not interact.")
-    # the file must tell other values apart without containing them
+    # the file must detect different values without containing them
     return f"array:{given.size}:{hashlib.sha256(given.tobytes()).hexdigest()}", given
 
 
 def _uniform(text: str, n: int) -> Iterable[FloatArray]:
     low, high, seed = _uniform_parts(text)
     rng = np.random.default_rng(seed)
-    # the stream is the same however it is cut
+    # the stream does not depend on how it is split
     return (rng.uniform(low, high, min(_CHUNK, n - done)) for done in range(0, n, _CHUNK))
 
 
 def values_between(text: str, lo: int, hi: int) -> FloatArray:
-    """θ(0) of agents lo ≤ i < hi alone: the same numbers as when all are made."""
+    """θ(0) of agents lo ≤ i < hi only: the same numbers as when all are made."""
     if text == "zeros":
         return np.zeros(hi - lo)
     low, high, seed = _uniform_parts(text)
@@ -261,7 +261,7 @@ def values_between(text: str, lo: int, hi: int) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def _uniform_spread(text: str, n: int) -> float:
-    # seconds for a thousand million agents, and many cells ask for the same
+    # cached: it takes seconds for a billion agents, and many cells need the same
     extremes = [(chunk.min(), chunk.max()) for chunk in _uniform(text, n)]
     return float(max(high for _, high in extremes) - min(low for low, _ in extremes))
 

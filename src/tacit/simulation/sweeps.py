@@ -1,8 +1,8 @@
-"""Simulate a grid of settings, on this machine or on many, and lose nothing on the way.
+"""Simulate a grid of settings, on this machine or on a cluster, with durable results.
 
-Every finished cell is a line on disk before the next one counts. A sweep that was stopped goes on when
-the same call is made again. A cell is a pure function of the plan and its number, so it gives the
-same numbers here, on a cluster, and on a second try after a worker died.
+Every finished cell is written to disk before the next one is reported. A stopped sweep resumes when the same
+call is made again. A cell is a pure function of the plan and its number, so it gives the same numbers here,
+on a cluster, and on a retry after a worker died.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 Cell = dict[str, Any]
 
-_ENGINE = threading.Lock()  # one cell at a time in a process: the engine takes every core
-_STATES = 2**25  # how many final states to hold at a time; part of what a seed means
+_ENGINE = threading.Lock()  # one cell at a time per process: the engine uses every core
+_STATES = 2**25  # final states held at a time; results for a seed depend on it
 
 PER_RUN = {
     "deviation": "weighted average at the end minus its target",
@@ -63,7 +63,7 @@ def sweep(
     cluster: Any = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> xr.Dataset:
-    """Simulate every combination of settings, and go on where an earlier call stopped.
+    """Simulate every combination of settings; continue where an earlier call stopped.
 
     Parameters
     ----------
@@ -75,16 +75,16 @@ def sweep(
     rounds, runs : int
         Rounds of a run, and runs of every cell.
     path : path
-        Where results are kept, one line of JSON per cell. The same call on the same path goes on;
-        a finished sweep returns at once; another sweep is refused.
+        File for the results, one line of JSON per cell. The same call on the same path continues it;
+        a finished sweep returns at once; the file of another sweep is refused.
     seed : int
-        Every cell has a seed of its own, made from this and the cell's number.
+        Every cell has its own seed, derived from this and the cell's number.
     values : str or array_like
         θ(0): ``zeros``, ``uniform:LOW:HIGH:SEED``, or one number per agent. The deviation does
         not depend on it, the disagreement does. Of an array only a hash is kept.
     method : {"engine", "outcome"}
         Simulate the agents, or sample the deviation without them (`sample_outcome`), which costs
-        the same for any number of agents but knows the disagreement only where there is a server.
+        the same for any number of agents but gives the disagreement only with a server.
     failure_probability : float
         The b of the radii.
     cluster : str or distributed.Client, optional
@@ -110,7 +110,7 @@ def sweep(
     if not os.path.exists(path):
         plan.require_buildable()
         if cluster is not None:
-            with connected(cluster):  # or no file is made
+            with connected(cluster):  # before the file is made
                 pass
     with sweep_file.writing(path) as book:
         if book.is_new:
@@ -135,7 +135,7 @@ def load_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def run_cell(plan: SweepPlan, cell: int) -> Cell:
-    """Simulate one cell. Pure: depends on the plan and the cell's number alone."""
+    """Simulate one cell. Pure: depends only on the plan and the cell's number."""
     if plan.version != __version__:
         raise InputError(
             f"workers must have the tacit of the sweep, {plan.version}, got {__version__}: results could "
@@ -172,22 +172,22 @@ def _run(
 
 
 def _on_cluster(cluster: Any, plan: SweepPlan, pending: Iterable[int]) -> Generator[tuple[int, Cell]]:
-    """Have Dask run the cells, and yield them as they finish."""
-    with connected(cluster, "What is finished is kept: repeat the same call to go on.") as client:
+    """Run the cells on Dask, and yield them as they finish."""
+    with connected(cluster, "Finished cells are kept: repeat the same call to continue.") as client:
         from distributed import as_completed
 
         futures: dict[Any, int] = {}
         try:
-            # Of this call alone: a client that still holds cancelled cells of an earlier one gives them back
+            # Unique to this call: otherwise a client could return cancelled cells of an earlier call
             call = secrets.token_hex(8)
             for cell in pending:
                 key = f"tacit-sweep-{call}-{cell}"
                 futures[client.submit(run_cell, plan, cell, key=key)] = cell
             for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
-                # not with_results: that hands over a lost connection as if it were a result
+                # not with_results: it returns a lost connection as if it were a result
                 yield futures.pop(future), future.result()
         finally:
-            if client is cluster:  # one made here is closed, and forgets them
+            if client is cluster:  # a client made here is closed, which releases them
                 client.cancel(list(futures))
 
 
@@ -225,7 +225,7 @@ def _simulated(plan: SweepPlan, mechanism: Mechanism, seed: int) -> tuple[FloatA
 
 
 def _promised(plan: SweepPlan, mechanism: Mechanism) -> dict[str, float | None]:
-    """What theory says of a cell, in closed form."""
+    """The closed forms of a cell."""
     from tacit.theory import accuracy, privacy
 
     law, b = mechanism.law, plan.failure_probability
@@ -246,7 +246,7 @@ def _promised(plan: SweepPlan, mechanism: Mechanism) -> dict[str, float | None]:
 
 
 def _told(sample: FloatArray) -> list[float] | None:
-    """Return a sample as JSON has it: exact, and without NaN."""
+    """Return a sample for JSON: exact, and without NaN."""
     return None if np.isnan(sample).any() else sample.tolist()
 
 
@@ -255,7 +255,7 @@ def _other_plan(book: sweep_file.SweepFile, plan: SweepPlan) -> FileError:
     differ = [name for name in asked if book.plan.get(name) != asked[name]]
     return FileError(
         f"{book.name!r} holds another sweep: {', '.join(differ) or 'its plan'} differ. "
-        "Give another path, or repeat the call that began it to go on with it."
+        "Give another path, or repeat the original call to continue it."
     )
 
 
@@ -264,7 +264,7 @@ def _dataset(book: sweep_file.SweepFile) -> xr.Dataset:
         return _tabulated(book.plan, book.finished)
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise FileError(
-            f"{book.name!r} does not hold what its plan says: it was changed by hand. Sweep to another path."
+            f"{book.name!r} does not match its plan: it was changed by hand. Use another path."
         ) from error
 
 

@@ -1,7 +1,7 @@
-"""Threads that share work: plain Python threads around kernels that release the interpreter.
+"""Threads that share work: plain Python threads around kernels that release the interpreter lock.
 
-Not numba's own: those split the work into one fixed share per core and wait for the slowest,
-cannot always be entered twice, and are a setting of the whole process.
+Numba's own threads are not used: they split the work into one fixed share per core and wait for the
+slowest, are not always reentrant, and are a setting of the whole process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from tacit.arrays import IntArray
 from tacit.errors import ParameterError
 
-SHARES_PER_THREAD = 4  # a thread that is held up leaves its later shares to the others
+SHARES_PER_THREAD = 4  # so that the others can take over the shares of a slow thread
 
 
 def thread_count(threads: int | None) -> int:
-    """How many threads to use: as asked, or one per core that this process may run on."""
+    """How many threads to use: the given number, or one per core available to this process."""
     if threads is None:
         allowed = getattr(os, "sched_getaffinity", None)
         return len(allowed(0)) if allowed else os.cpu_count() or 1
@@ -46,12 +46,12 @@ class ThreadTeam:
         return self._pool.submit(work)
 
     def dismiss(self) -> None:
-        """Let the threads end, and return when what they are at is done."""
+        """Stop the threads, and return when their current work is done."""
         self._pool.shutdown(cancel_futures=True)
 
 
 def finish(futures: Sequence[Future[Any]]) -> None:
-    """Wait for all; on an interrupt or error cancel what has not begun."""
+    """Wait for all; on an interrupt or error cancel the work that has not started."""
     try:
         for future in futures:
             future.result()
@@ -67,7 +67,7 @@ def even_shares(count: int, team: ThreadTeam | None) -> IntArray:
 
 
 def even_work(indptr: IntArray, team: ThreadTeam | None) -> IntArray:
-    """Bounds of shares of the agents with equally many messages to read: hubs take longer."""
+    """Bounds of shares of the agents with equally many messages to read, because hubs take longer."""
     n = len(indptr) - 1
     if team is None:
         return np.array([0, n])
