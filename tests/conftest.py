@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,10 @@ from tacit.mechanism.lattice import Lattice
 # Load must not fail a test, and what lands must not depend on luck; elsewhere examples are new each time.
 settings.register_profile("any load", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("any load")
+
+# A shell ignores Ctrl-C for its background jobs, and so would every process that a test starts and stops.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).resolve().parent
 KERNELS = "tests/simulation/test_engine.py"

@@ -126,7 +126,7 @@ def test_what_is_no_value_is_refused_before_anyone_is_contacted(crew, wrong):
     crew.path("a0", "value").write_text(wrong)
     done = again(crew)  # nobody listens: it does not get that far
     assert done.returncode == 2
-    assert "must be one finite number; what was given is not" in done.stderr
+    assert "must be one finite number; the input is not" in done.stderr
     assert not crew.path("a0", "ledger").exists()
 
 
