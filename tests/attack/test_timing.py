@@ -6,7 +6,7 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.effects import NoiseReady, Step
 from tacit.protocol.tables import AgentPhase
 from tacit.runtime.node import Node
-from tacit.runtime.noise import GRID, NoiseAhead
+from tacit.runtime.noise import GRID, noise_ahead
 from tacit.runtime.transport.memory import MemoryNetwork
 
 
@@ -53,7 +53,7 @@ def driven(session, wants, source):
     async def main():
         clock = Stepped()
         machine = Greedy(session, clock, wants)
-        noise = NoiseAhead(session, 0, source)
+        noise = noise_ahead(session, 0, source)
         network = MemoryNetwork(session)
         async with asyncio.timeout(60):
             await Node(
@@ -111,7 +111,7 @@ def test_what_arrives_while_a_draw_is_waited_for_does_not_hand_it_out_early(play
             machine,
             MemoryNetwork(session).transport(0),
             None,
-            noise=NoiseAhead(session, 0, Ones()),
+            noise=noise_ahead(session, 0, Ones()),
             clock=clock,
             linger=0.0,
         )

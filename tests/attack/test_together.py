@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from tests.saving import Saving
 
 from tacit.errors import LedgerError
 from tacit.protocol.records import Opened
 from tacit.runtime.ledger import flush
-from tacit.runtime.ledger.group_commit import Saving, save_all
+from tacit.runtime.ledger.group_commit import save_all
 from tacit.runtime.ledger.ledger import Ledger
 
 S = b"s" * 32

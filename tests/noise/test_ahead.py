@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tacit import Fading
 from tacit.errors import ParameterError, StateError
 from tacit.mechanism.lattice import Lattice
 from tacit.noise import DrawnAhead, SafeNoise
+from tacit.noise.ahead import refill_together
 
 
 class Scripted:
@@ -102,7 +104,7 @@ def test_after_a_fork_nothing_is_handed_out(monkeypatch):
     pool = DrawnAhead(Scripted([]), scale=lambda u: u)
     pool.refill()
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    for call in (lambda: pool.take(0), pool.refill, pool.refill_behind):
+    for call in (lambda: pool.take(0), pool.refill):
         with pytest.raises(StateError, match="before a fork"):
             call()
     monkeypatch.undo()
@@ -110,7 +112,7 @@ def test_after_a_fork_nothing_is_handed_out(monkeypatch):
         pool.take(0)  # and what was drawn is gone
 
 
-def test_refilling_behind_leaves_the_way_free():
+def test_draws_are_taken_while_others_are_made():
     log = []
     source, may_draw, asked = Scripted(log), threading.Event(), threading.Event()
 
@@ -121,30 +123,49 @@ def test_refilling_behind_leaves_the_way_free():
                 assert may_draw.wait(300)
             return source.draw(scale, size)
 
-    with DrawnAhead(Slow(), scale=lambda u: u, depth=3) as pool:
+    with DrawnAhead(Slow(), scale=lambda u: u, depth=3) as pool, ThreadPoolExecutor(1) as thread:
         pool.refill()
         assert pool.take(0) == 1001
-        pool.refill_behind()
+        behind = thread.submit(pool.refill)
         assert asked.wait(300)
         assert pool.take(1) == 1002  # while the draw of update 3 is under way
         assert not pool.ready(2)
         may_draw.set()
-        pool.wait()
-        pool.refill_behind()
-        pool.wait()
+        behind.result()
+        pool.refill()
         assert [pool.take(2), pool.take(3)] == [1003, 1004]
         assert [entry for entry in log if entry[0] == "begin"] == [("begin", u) for u in range(5)]
 
 
-def test_what_goes_wrong_behind_is_raised():
-    class Broken:
-        def draw(self, *_):
-            raise OSError("no entropy")
+def test_draws_that_were_under_way_are_not_used_for_other_updates():
+    """Their scale is another: whoever begins anew waits for them and throws them away."""
+    may_draw, asked = threading.Event(), threading.Event()
 
-    with DrawnAhead(Broken(), scale=lambda u: u) as pool:
-        pool.refill_behind()
-        with pytest.raises(OSError, match="no entropy"):
-            pool.wait()
+    class Slow:
+        def draw(self, scale, _size=None):
+            asked.set()
+            assert may_draw.wait(300)
+            return scale
+
+    with DrawnAhead(Slow(), scale=lambda u: u, depth=3) as pool, ThreadPoolExecutor(2) as threads:
+        behind = threads.submit(refill_together, [pool])
+        assert asked.wait(300)
+        anew = threads.submit(pool.begin, 7)
+        may_draw.set()
+        behind.result()
+        anew.result()
+        refill_together([pool])
+        assert [pool.take(7), pool.take(8)] == [7, 8]
+
+
+def test_it_says_once_that_half_of_the_draws_are_used():
+    pool = DrawnAhead(Scripted([]), scale=lambda u: u, depth=4)
+    pool.refill()
+    told = []
+    for u in range(3):
+        pool.take(u)
+        told.append(pool.low())
+    assert told == [False, True, False]
 
 
 def test_the_last_message_needs_no_draw_after_it():

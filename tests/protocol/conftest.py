@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.mechanism.on_lattice import OnLattice
+from tacit.protocol.codec import as_numbers
 from tacit.protocol.messages import Kind
 from tacit.protocol.records import Closed, Disclosed, Keyed, Shut, Spoke
 from tacit.testing import Harness, ScriptedNoise
@@ -108,7 +109,7 @@ def equals_the_mechanism():
     def check(harness):
         expected, session = harness.expected, harness.session
         for i in range(session.n):
-            assert harness.speaker(i).private._state == _numbers(expected.private.states[-1][i])
+            assert as_numbers(harness.speaker(i).private._state) == _numbers(expected.private.states[-1][i])
             codec = harness.speaker(i).codec
             records = harness.ledgers[i].records()
             spoke = [codec.open(r.frame) for r in records if isinstance(r, Spoke)]
@@ -133,7 +134,9 @@ def everything(machine):
         found["keys"] = dict(machine.keyring.frames), machine.keyring.erased
     if hasattr(machine, "private"):
         found["private"] = {
-            k: copy.deepcopy(v) for k, v in vars(machine.private).items() if k not in NOT_STATE
+            k: v.tolist() if isinstance(v, np.ndarray) else copy.deepcopy(v)
+            for k, v in vars(machine.private).items()
+            if k not in NOT_STATE
         }
     return found
 

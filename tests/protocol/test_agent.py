@@ -250,7 +250,7 @@ def test_a_late_agent_with_one_shot_noise_draws_it_and_follows():
     expected = lattice.lifted(agent.report(lattice.start(0.25), 0, 1000), agent.message_exponent(0))
     for t in range(3):
         expected = agent.update(expected, 3 * t + 1)
-    assert shadow == (expected,)
+    assert shadow == expected
     assert [u for u, _ in alone.reports()] == [0, 3]
     assert alone.agent.private.spent_here == alone.session.account(0).total
 
@@ -392,7 +392,7 @@ def test_a_draw_for_a_round_that_was_missed_is_thrown_away(alone):
     alone.noise(1, 6)
     alone.feed(0)
     assert [u for u, _ in alone.reports()] == [1]
-    assert alone.agent.private._draws == {}
+    assert alone.agent.private.draws == {}
 
 
 def test_noise_must_be_whole_numbers_for_every_component():

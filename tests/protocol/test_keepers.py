@@ -7,7 +7,7 @@ import pytest
 from tacit.errors import LedgerError, ParameterError
 from tacit.mechanism.whole import cut, nearest, nearest_shift
 from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec, combined, digest
+from tacit.protocol.codec import Codec, as_numbers, combined, digest
 from tacit.protocol.effects import Equivocated, Halt, Heard, Nonsense, Start, Stopped, Waiting
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
@@ -86,7 +86,7 @@ def test_a_session_computes_what_the_mechanism_does(play, script, more):
     harness.start()
     assert harness.run(Harness.finished)
     states, feedback = reference(about, values, draws, [range(about.n)] * about.exchanges)
-    assert [harness.speaker(i).private._state for i in range(about.n)] == states
+    assert [as_numbers(harness.speaker(i).private._state) for i in range(about.n)] == states
     closed = [harness.machine(COORDINATOR).codec.open(r.frame).numbers for r in of(harness, -1, Closed)]
     assert closed == feedback
     assert not harness.ephemeral  # all private keys are gone
@@ -107,7 +107,7 @@ def test_an_agent_that_is_away_is_not_in_the_sum(play, script):
     assert used[:2] == [(0, 1), (0, 1)]
     assert 2 in used[2]
     states, _ = reference(about, values, draws, used)
-    assert [harness.speaker(i).private._state for i in range(3)] == states
+    assert [as_numbers(harness.speaker(i).private._state) for i in range(3)] == states
 
 
 def test_an_agent_without_a_share_follows_a_one_shot_session(play, script):
@@ -120,7 +120,7 @@ def test_an_agent_without_a_share_follows_a_one_shot_session(play, script):
     assert harness.run(Harness.finished)
     assert of(harness, 2, Spoke) == []
     states, _ = reference(about, values, draws, [(0, 1)])
-    assert [harness.speaker(i).private._state for i in range(3)] == states
+    assert [as_numbers(harness.speaker(i).private._state) for i in range(3)] == states
 
 
 # ---- one answer for each update, ever -------------------------------------------------------------------
@@ -360,8 +360,8 @@ def test_an_agent_put_back_and_fed_another_history_masks_anew(play):
         agent = MaskedAgentMachine.resume(
             about, 0, records[:before], sign=sign, budget=Budget(1e9), private=known_ephemeral(0)
         )
-        agent._applied[-1] = heard
-        agent._make_message(heard)
+        agent._heard = heard
+        agent._speak(None)
         found.append(codec.open(agent.private.said).body.numbers)
     (difference,) = centred(total([found[0]], about.mask_bytes, minus=[found[1]]), about.mask_bytes)
     assert abs(difference) > about.sum_limits[1]

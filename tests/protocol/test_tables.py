@@ -8,6 +8,7 @@ from tacit.errors import TacitError
 from tacit.protocol import diagrams
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
+from tacit.protocol.effects import Start
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
@@ -80,8 +81,9 @@ def test_a_row_is_written_once():
 
 def test_the_impossible_is_a_bug_and_says_so():
     machine = CoordinatorMachine(known_session(2), sign=known_key(-1).sign)
+    machine._due = lambda: On.MOVE
     with pytest.raises(TacitError, match="bug of tacit"):
-        machine._take(On.MOVE, None)
+        machine.handle(Start())
 
 
 def test_the_page_is_current():

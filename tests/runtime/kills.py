@@ -149,11 +149,19 @@ def watch_the_disk(disk, moment):
     for name in ("pwrite", "rename", "replace", "link"):
         around(os, name)
 
-    def inserted(self, _values, *, flush):
-        assert flush  # FULL: the log and its name are on the disk when a statement returns
-        disk.keep(self.path.with_name(self.path.name + "-wal"))
+    append, move_marks = store.Store.append, store.Store._move_marks
 
-    around(store.Store, "_insert", inserted)
+    def inserting(self, rows, **how):
+        moment()
+        append(self, rows, **how)
+
+    def inserted(self, **how):
+        assert self._flushes  # FULL: the log and its name are on the disk when a statement returns
+        disk.keep(self.path.with_name(self.path.name + "-wal"))
+        moment()
+        move_marks(self, **how)
+
+    store.Store.append, store.Store._move_marks = inserting, inserted
     assert files.os is os
 
 

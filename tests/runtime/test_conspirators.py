@@ -28,7 +28,7 @@ from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.keeper import Keeper
 from tacit.runtime.ledger.ephemeral_key import EphemeralKey
-from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.noise import noise_ahead
 from tacit.runtime.transport.memory import MemoryNetwork
 
 FALSE_ALARM, WAIT = 1e-6, 120
@@ -209,11 +209,11 @@ class HalfTheScale:
 @pytest.mark.parametrize("broken", [0, 1])
 def test_a_keeper_that_draws_half_the_scale_is_found(keys, tmp_path, monkeypatch, broken):
     """The conspirators guess right more often than the account allows, where the other keeper is theirs."""
-    real, made = Keeper._made, NoiseAhead
+    real, made = Keeper._made, noise_ahead
 
     def make(keeper, ledger):
         source = HalfTheScale() if keeper.name == KEEPERS[broken] else None
-        monkeypatch.setattr(tacit.runtime.keeper, "NoiseAhead", lambda s, who: made(s, who, source))
+        monkeypatch.setattr(tacit.runtime.keeper, "noise_ahead", lambda s, who: made(s, who, source))
         return real(keeper, ledger)
 
     monkeypatch.setattr(Keeper, "_made", make)

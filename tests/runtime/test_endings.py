@@ -159,15 +159,19 @@ def test_a_session_that_its_coordinator_ended_verifies_as_ended_if_that_is_signe
     assert [finding.name for finding in verdict.findings] == ([] if signs else ["unfinished"])
 
 
-def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path):
+def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path, monkeypatch):
     given = running.Options(tmp_path / "c.ledger", tmp_path / "t.jsonl", tmp_path / "log", None, 0.0, None)
 
-    def make(takers, watch, _log):
-        server = coordinator(session, keys, tmp_path, MemoryNetwork(session), takers=takers, watch=watch)
-        asyncio.get_running_loop().call_later(0.1, server.halt)
-        return server
+    with running.prepared(session, COORDINATOR, given, keys["coordinator"].sign) as run:
+        server = coordinator(session, keys, tmp_path, MemoryNetwork(session), takers=run.takers)
+        ended = server.result
 
-    result = running.drive(session, COORDINATOR, given, make, keys["coordinator"].sign)
+        async def halted():
+            asyncio.get_running_loop().call_later(0.1, server.halt)
+            return await ended()
+
+        monkeypatch.setattr(server, "result", halted)
+        result = run.drive(server)
     assert not result.finished
     # Signed: so nothing is missing at the end, though nothing was averaged either.
     assert [finding.name for finding in verify([tmp_path / "t.jsonl"]).findings] == ["no-rounds"]
@@ -176,11 +180,9 @@ def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path):
 def test_out_of_time_is_one_sentence_and_the_same_command_goes_on(session, keys, tmp_path, capsys):
     given = running.Options(tmp_path / "c.ledger", None, tmp_path / "log", None, 0.0, 0.2)
 
-    def make(takers, watch, _log):
-        return coordinator(session, keys, tmp_path, MemoryNetwork(session), takers=takers, watch=watch)
-
-    with pytest.raises(click.exceptions.Exit) as left:
-        running.drive(session, COORDINATOR, given, make)
+    server = coordinator(session, keys, tmp_path, MemoryNetwork(session))
+    with pytest.raises(click.exceptions.Exit) as left, running.prepared(session, COORDINATOR, given) as run:
+        run.drive(server)
     assert left.value.exit_code == running.UNFINISHED
     assert capsys.readouterr().err.startswith("The session did not end in time; run the same command")
     server, *agents = limited(play(session, keys, tmp_path))

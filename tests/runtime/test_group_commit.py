@@ -3,6 +3,7 @@
 import errno
 
 import pytest
+from tests.saving import Saving
 
 from tacit.errors import LedgerError
 from tacit.protocol.records import Began, Spoke
@@ -35,7 +36,7 @@ def spoke(u):
 
 
 def save_all(ledgers, u):
-    return group_commit.save_all([group_commit.Saving(one, S, spoke(u)) for one in ledgers])
+    return group_commit.save_all([Saving(one, S, spoke(u)) for one in ledgers])
 
 
 @linux
@@ -53,7 +54,7 @@ def test_one_flush_serves_all_and_comes_before_anyone_is_told(ledgers, monkeypat
         flushes.append(real(descriptor))
 
     monkeypatch.setattr(store, "flush_file_system", flush)
-    batch = [group_commit.Saving(ledger, S, spoke(0), [Taker()]) for ledger in ledgers]
+    batch = [Saving(ledger, S, spoke(0), [Taker()]) for ledger in ledgers]
     assert group_commit.save_all(batch) == [None] * len(ledgers)
     assert len(flushes) == 1
     assert told == [item.takers[0] for item in batch]
@@ -92,21 +93,17 @@ def test_the_mark_never_runs_ahead_of_the_disk(ledgers, monkeypatch):
 @linux
 def test_a_ledger_alone_flushes_its_own_file(ledgers, monkeypatch):
     monkeypatch.setattr(store, "flush_file_system", None)
-    levels = []
-    insert = store.Store._insert_some
 
-    def noted(self, values):
-        levels.append(self._ask("PRAGMA synchronous"))
-        insert(self, values)
+    def levels():
+        return [ledger._store._ask("PRAGMA synchronous") for ledger in ledgers]
 
-    monkeypatch.setattr(store.Store, "_insert_some", noted)
     save_all(ledgers[:1], 0)
-    assert levels == [2]  # FULL: the commit itself waits for the disk
+    assert levels()[0] == 2  # FULL: the commit itself waits for the disk
     monkeypatch.setattr(store, "flush_file_system", lambda _: None)
     save_all(ledgers, 1)
-    assert levels[1:] == [1] * len(ledgers)  # NORMAL: the flush is the one that follows
+    assert levels() == [1] * len(ledgers)  # NORMAL: the flush is the one that follows
     save_all(ledgers[:1], 2)
-    assert levels[-1] == 2
+    assert levels()[0] == 2
 
 
 def test_without_such_a_flush_each_file_is_flushed(ledgers, monkeypatch):

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.saving import Saving
 
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.protocol.records import Began, Ended, Moved, Spoke
@@ -216,7 +217,7 @@ def test_ledgers_that_are_saved_together_wait_for_their_guards_too(tmp_path, mon
 
     monkeypatch.setattr(store, "flush_file_system", lambda _: waits.append(counts()))
 
-    spoken = [group_commit.Saving(ledger, S, [Spoke(0, b"frame 0", 0.01)]) for ledger in ledgers]
+    spoken = [Saving(ledger, S, [Spoke(0, b"frame 0", 0.01)]) for ledger in ledgers]
     assert group_commit.save_all(spoken) == [None] * 3
     assert waits == [[3, 3, 3], [4, 4, 4]]
     for ledger in ledgers:

@@ -29,7 +29,7 @@ from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger import group_commit
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
-from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.noise import noise_ahead
 from tacit.runtime.transport.memory import MemoryNetwork
 
 NAMES = ["a0", "a1", "a2", "a3"]
@@ -320,7 +320,7 @@ def test_networked_and_simulated_are_the_same_to_the_last_bit(session, ring, key
             kind = PeerMachine if graph else AgentMachine
             machines.append(kind(session, i, VALUES[i], sign=sign, budget=budget))
             ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=1.0, diameter=1.0, cap=100.0)
-            noise = NoiseAhead(session, i, Script(row[i] for row in draws))
+            noise = noise_ahead(session, i, Script(row[i] for row in draws))
             nodes.append(Node(session.id, machines[i], network.transport(i), ledgers[i], noise=noise))
         if not graph:
             server = CoordinatorMachine(session, sign=keys["coordinator"].sign)
@@ -347,8 +347,8 @@ def test_networked_and_simulated_are_the_same_to_the_last_bit(session, ring, key
 def test_no_draw_is_made_between_hearing_and_speaking(session):
     """When message u is asked for, its draw and the next are there; draws are made after it has left."""
     source = Script([7] * 100)
-    noise = NoiseAhead(session, 0, source)
-    refill_together([noise.pool])
+    noise = noise_ahead(session, 0, source)
+    refill_together([noise])
     for u in range(session.rounds):
         left = len(source._draws)
         assert 100 - left > min(u + 1, session.rounds - 1)
@@ -356,7 +356,7 @@ def test_no_draw_is_made_between_hearing_and_speaking(session):
         noise.take(u)
         assert len(source._draws) == left
         if noise.low():
-            refill_together([noise.pool])
+            refill_together([noise])
     noise.close()
 
 

@@ -23,7 +23,7 @@ from tacit.runtime.identity.certificates import Request
 from tacit.runtime.identity.identity import bundle, install, load_authority, provision
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
-from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.noise import noise_ahead
 from tacit.runtime.transport.base import Frame, Presence
 from tacit.runtime.transport.websocket import WebsocketTransport
 
@@ -116,7 +116,7 @@ def test_over_the_network_and_simulated_are_the_same_to_the_last_bit(
                 session, i, values[i], sign=keys[name].sign, budget=Budget(cap=100.0)
             )
             ledgers[i].reserve(session.id, "v", planned=50.0, adjacency=1.0, diameter=1.0, cap=100.0)
-            noise = NoiseAhead(session, i, Script(draws[:, i] if components > 1 else draws[:, i].tolist()))
+            noise = noise_ahead(session, i, Script(draws[:, i] if components > 1 else draws[:, i].tolist()))
             nodes.append(Node(session.id, machine, links[i], ledgers[i], noise=noise))
         if not graph:
             machine = CoordinatorMachine(session, sign=keys["coordinator"].sign)

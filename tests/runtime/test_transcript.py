@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.saving import Saving
 
 from tacit.audit import examine_folder
 from tacit.errors import FileError
@@ -12,7 +13,7 @@ from tacit.history.file import read_history
 from tacit.protocol.effects import Send
 from tacit.protocol.messages import COORDINATOR, Reason, Report, Stop
 from tacit.protocol.records import Ended, Evidence, Opened
-from tacit.runtime.ledger.group_commit import Saving, save_all
+from tacit.runtime.ledger.group_commit import save_all
 from tacit.runtime.transcript import Reading, TranscriptWriter, header, merge
 
 PATH = ((0, 1), (1, 2), (2, 3))

@@ -43,22 +43,18 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
     identity = Identity.load(keys)
     session, options = read_session(session_file), running.Options(**given)
     ends = listen or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
-    result = running.drive(
-        session,
-        COORDINATOR,
-        options,
-        lambda takers, watch, log: Coordinator(
+    with running.prepared(session, COORDINATOR, options, identity.sign) as run:
+        member = Coordinator(
             session,
             ledger=options.ledger,
             identity=identity,
             listen=ends,
-            takers=takers,
+            takers=run.takers,
             pace=options.pace,
-            watch=watch,
-            trouble=lambda why: log.say("trouble", why),
-        ),
-        identity.sign,
-    )
+            watch=run.watch,
+            trouble=run.trouble,
+        )
+        result = run.drive(member)
     if as_json:
         inside = None if result.feedback is None else session.clamp(result.feedback)
         output.print_json({**dataclasses.asdict(result), "feedback_in_range": inside})

@@ -12,13 +12,8 @@ from tacit.errors import SessionOver
 from tacit.report import near, up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tacit.protocol.effects import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.agent import Agent, AgentResult, Peer
-    from tacit.runtime.ledger.group_commit import Taker
-    from tacit.runtime.participant import Participant
 
 CODES = """\b
 Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or
@@ -152,28 +147,27 @@ def take_part(
     if state_file is not None:
         states.require_writable(state_file)
 
-    def make(takers: list[Taker], watch: Callable[[Notice], None], log: running.Log) -> Participant:
-        return kind(
-            session,
-            value,
-            ledger=common.ledger,
-            identity=identity,
-            cap=cap,
-            adjacency=adjacency,
-            label=label,
-            trust=trust,
-            new_ledger=new_ledger,
-            witness=witness,
-            connect=connect,
-            listen=listen,
-            takers=takers,
-            pace=common.pace,
-            watch=watch,
-            trouble=lambda why: log.say("trouble", why),
-        )
-
     try:
-        result: AgentResult = running.drive(session, number, common, make, identity.sign)
+        with running.prepared(session, number, common, identity.sign) as run:
+            member = kind(
+                session,
+                value,
+                ledger=common.ledger,
+                identity=identity,
+                cap=cap,
+                adjacency=adjacency,
+                label=label,
+                trust=trust,
+                new_ledger=new_ledger,
+                witness=witness,
+                connect=connect,
+                listen=listen,
+                takers=run.takers,
+                pace=common.pace,
+                watch=run.watch,
+                trouble=run.trouble,
+            )
+            result: AgentResult = run.drive(member)
     except SessionOver as over:
         if state_file is not None and over.result is not None:
             states.write(state_file, session, over.result, over_before=True)

@@ -45,21 +45,17 @@ def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json
     identity = Identity.load(keys)
     session, options = read_session(session_file), running.Options(**given)
     ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
-    result = running.drive(
-        session,
-        keeper_number(session, identity),
-        options,
-        lambda takers, watch, log: Keeper(
+    with running.prepared(session, keeper_number(session, identity), options, identity.sign) as run:
+        member = Keeper(
             session,
             ledger=options.ledger,
             identity=identity,
             connect=ends,
-            takers=takers,
-            watch=watch,
-            trouble=lambda why: log.say("trouble", why),
-        ),
-        identity.sign,
-    )
+            takers=run.takers,
+            watch=run.watch,
+            trouble=run.trouble,
+        )
+        result = run.drive(member)
     if as_json:
         output.print_json(dataclasses.asdict(result))
     else:

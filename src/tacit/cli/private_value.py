@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,7 +39,7 @@ def read_value(
     file: Path | None, stdin: bool, env: str | None, components: int
 ) -> float | list[float] | None:
     """Return the value, or None if no source was named: an agent that resumes needs none."""
-    from tacit.runtime.fleet.sources import parse_value, read_value_file
+    from tacit.runtime.fleet.sources import open_value_file, parse_value
 
     given = [source for source in (file, stdin or None, env) if source is not None]
     if len(given) > 1:
@@ -48,7 +49,6 @@ def read_value(
     if env is not None:
         if env not in os.environ:
             raise InputError(f"the environment has no variable {env}: set it, or use --value-file.")
-        text = os.environ.pop(env)
-    else:
-        text = sys.stdin.read(_MOST) if file is None else read_value_file(file)
-    return parse_value(text, components)
+        return parse_value(os.environ.pop(env), components)
+    with nullcontext(sys.stdin) if file is None else open_value_file(file) as source:
+        return parse_value(source.read(_MOST), components)

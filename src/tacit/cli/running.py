@@ -241,17 +241,11 @@ def _dashed(name: str) -> str:
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
 
-def drive(
-    session: Session,
-    who: int,
-    given: Options,
-    make: Callable[[list[Taker], Callable[[Notice], None], Log], Participant],
-    sign: Sign | None = None,
-) -> Any:
-    """Run a member to its end with its log, transcript and status; return its result.
+@contextmanager
+def prepared(session: Session, who: int, given: Options, sign: Sign | None = None) -> Iterator[Run]:
+    """Open log, transcript and status of a member; an exception becomes a sentence and an exit code.
 
-    Exits with one sentence if the session did not end within `--timeout`. `sign` is for the frames that
-    only the member's own transcript has: see `TranscriptWriter`.
+    `sign` is for the frames that only the member's own transcript has: see `TranscriptWriter`.
     """
     from tacit.runtime.limits import leave_no_core
     from tacit.runtime.status.status import Status
@@ -268,42 +262,60 @@ def drive(
             # The transcript is not flushed: what a crash loses here is restored from the ledger at a restart.
             writer = TranscriptWriter(given.transcript, session, who, durable=False, sign=sign)
             takers.append(stack.enter_context(writer))
-        result = run(lambda: _driven(Status(session, who), given, make, takers, log))
-    if result is None:
-        leave("The session did not end in time; run the same command again to continue.", UNFINISHED)
-    return result
-
-
-def _preload(given: Options) -> None:
-    """Import modules early: once the process has run out of file descriptors, none can be opened."""
-    if given.status is not None:
-        import prometheus_client.core
-        import prometheus_client.registry  # noqa: F401
-
-
-async def _driven(status: Status, given: Options, make: Any, takers: list[Taker], log: Log) -> Any:
-    _preload(given)
-    async with AsyncExitStack() as stack:
-        watch = log.notice
+        status = Status(session, who)
         if given.status is not None:
-            from tacit.runtime.status.server import StatusServer
-
             takers.append(status)
-            server = await stack.enter_async_context(StatusServer(status, given.status))
-            log.say("status", f"status at {server.url}/status and {server.url}/metrics")
+        yield Run(given, log, status, takers)
 
-            def watch(notice: Notice) -> None:
-                status.notice(notice)
-                log.notice(notice)
 
-        made: Any = make(takers, watch, log)
-        status.watch_network(made.network)
-        member = await stack.enter_async_context(made)
-        try:
-            async with asyncio.timeout(given.timeout):
-                return await member.result()
-        except TimeoutError:
-            return None
+@final
+@dataclasses.dataclass
+class Run:
+    """What a member is made with (`takers`, `watch`, `trouble`); `drive` runs it."""
+
+    given: Options
+    log: Log
+    status: Status
+    takers: list[Taker]
+
+    def watch(self, notice: Notice) -> None:
+        """Show and log a notice."""
+        if self.given.status is not None:
+            self.status.notice(notice)
+        self.log.notice(notice)
+
+    def trouble(self, why: str) -> None:
+        """Show and log why there is no connection."""
+        self.log.say("trouble", why)
+
+    def drive(self, member: Participant) -> Any:
+        """Run a member to its end; return its result.
+
+        Exits with one sentence if the session did not end within `--timeout`.
+        """
+        result = run(lambda: self._driven(member))
+        if result is None:
+            leave("The session did not end in time; run the same command again to continue.", UNFINISHED)
+        return result
+
+    async def _driven(self, member: Any) -> Any:
+        async with AsyncExitStack() as stack:
+            self.status.watch_network(member.network)
+            if self.given.status is not None:
+                # Imported early: once the process has run out of file descriptors, none can be opened.
+                import prometheus_client.core
+                import prometheus_client.registry  # noqa: F401
+
+                from tacit.runtime.status.server import StatusServer
+
+                server = await stack.enter_async_context(StatusServer(self.status, self.given.status))
+                self.log.say("status", f"status at {server.url}/status and {server.url}/metrics")
+            await stack.enter_async_context(member)
+            try:
+                async with asyncio.timeout(self.given.timeout):
+                    return await member.result()
+            except TimeoutError:
+                return None
 
 
 @contextmanager

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, StateError
 from tacit.law import Law
-from tacit.mechanism.whole import Whole, as_whole, cut, nearest, nearest_shift
+from tacit.mechanism.whole import Whole, as_whole, nearest
 
 _NOISE_ROOM = 64
 """Messages have room for this many noise scales. A draw exceeds it with probability e^−64 = 1.6·10^−28."""
@@ -139,32 +139,25 @@ class Lattice:
         if array.ndim > 1 or array.size == 0:
             raise StateError(f"a value must be a number or a vector, got shape {array.shape}.")
         whole = np.empty(array.shape, dtype=object)
-        for i, v in enumerate(array.reshape(-1)):
-            whole.reshape(-1)[i] = self._onto(v, f" at index {i}" if array.ndim else "")
+        up, down = max(-self.state_exponent, 0), max(self.state_exponent, 0)
+        for i, each in enumerate(array.flat):
+            where = f" at index {i}" if array.ndim else ""
+            v = each.item() if isinstance(each, np.generic) else each
+            if isinstance(v, str) or not hasattr(v, "as_integer_ratio"):
+                raise StateError(f"values must be numbers{where}.")
+            try:
+                numerator, denominator = v.as_integer_ratio()
+            except (OverflowError, ValueError):
+                raise StateError(f"values must be finite numbers, got NaN or infinity{where}.") from None
+            if not self.low <= v <= self.high:
+                numerator, denominator = (self.low if v < self.low else self.high).as_integer_ratio()
+            numerator, denominator = numerator << up, denominator << down
+            whole.flat[i] = (2 * numerator + denominator) // (2 * denominator)  # to the nearest, ties up
         return cast(Whole, whole[()])
-
-    def clamps(self, value: Any) -> bool:
-        """Whether `start` clamps a value, or a component of it. The answer is private."""
-        numbers = np.asarray(value, dtype=object).reshape(-1)
-        return not all(self.low <= v <= self.high for v in numbers)
-
-    def _onto(self, v: Any, where: str) -> int:
-        v = v.item() if isinstance(v, np.generic) else v
-        if isinstance(v, str) or not hasattr(v, "as_integer_ratio"):
-            raise StateError(f"values must be numbers{where}.")
-        try:
-            numerator, denominator = v.as_integer_ratio()
-        except (OverflowError, ValueError):
-            raise StateError(f"values must be finite numbers, got NaN or infinity{where}.") from None
-        if not self.low <= v <= self.high:
-            numerator, denominator = max(self.low, min(v, self.high)).as_integer_ratio()
-        if self.state_exponent <= 0:
-            return cast(int, nearest(numerator << -self.state_exponent, denominator))
-        return cast(int, nearest(numerator, denominator << self.state_exponent))
 
     def within(self, values: Any, what: str, exponent: int | None = None) -> Whole:
         """Return whole numbers within the reach, or refuse without showing a value."""
-        whole = as_whole(values, what)
+        whole = values if type(values) is int else as_whole(values, what)
         bound = self.limit >> ((self.state_exponent if exponent is None else exponent) - self.state_exponent)
         inside = -bound <= whole <= bound if isinstance(whole, int) else np.all(abs(whole) <= bound)
         if not inside:
@@ -276,12 +269,13 @@ class LatticeAgent:
         """
         exponent = self.message_exponent(u)
         basis = self.lattice.within(basis, "a state")  # before any noise is added
-        noise = as_whole(draw, "noise")
+        noise = draw if type(draw) is int else as_whole(draw, "noise")
         if not self.speaks(u) and np.any(noise != 0):
             raise ParameterError(f"{self.law.name} noise is drawn once: noise after update 0 must be zero.")
         shift = exponent - self.lattice.state_exponent
+        x = ((basis + (1 << shift >> 1)) >> shift) + noise
         bound = self.lattice.limit >> shift
-        return cut(nearest_shift(basis, shift) + noise, bound)
+        return max(min(x, bound), -bound) if isinstance(x, int) else np.clip(x, -bound, bound)
 
     def update(self, state: Any, y: Any) -> Whole:
         """Phase (iv): (1−σ)θ + σy to the nearest state step, ties up; eq:upd, eq:upd_dis.

@@ -6,7 +6,8 @@ noise would show in the time between the two. It need not be: noise does not dep
 - a draw is handed out, never made, on the way from hearing to speaking (`take`);
 - message u is handed its draw only when the draw for update u + 1 is complete too. Feedback that
   triggers update u + 1 cannot come before message u has left, so that draw is complete before it can;
-- draws are made after speaking (`refill`), or at that time on another thread (`refill_behind`).
+- draws are made after speaking (`refill`), also on another thread, for many agents together
+  (`refill_together`).
 
 Each draw is handed out once. After a fork none is: parent and child would use the same noise.
 """
@@ -16,7 +17,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Lock
 from types import TracebackType
@@ -74,8 +74,7 @@ class DrawnAhead:
         self._next = first  # the update whose draw is at the head of the pool
         self._pool: deque[int | IntArray] = deque()
         self._drawing, self._pooling = Lock(), Lock()
-        self._worker: ThreadPoolExecutor | None = None
-        self._behind: Future[None] | None = None
+        self._taken = 0  # since half of them were used
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -105,6 +104,7 @@ class DrawnAhead:
                     "updates go one by one, and refill() comes before hearing."
                 )
             self._next += 1
+            self._taken += 1
             return self._pool.popleft()
 
     def refill(self) -> None:
@@ -119,26 +119,21 @@ class DrawnAhead:
                 with self._pooling:
                     self._pool.append(draw)
 
-    def refill_behind(self) -> None:
-        """Start `refill` on another thread, and return at once. Call it after speaking."""
-        self._require_same_process()
-        if self._behind is not None and self._behind.done():
-            self.wait()
-        if self._behind is None:
-            self._worker = self._worker or ThreadPoolExecutor(1, thread_name_prefix="tacit-noise")
-            self._behind = self._worker.submit(self.refill)
+    def low(self) -> bool:
+        """Whether half of the draws are used. Asked again it says no, until half of the next are."""
+        low = 2 * self._taken >= self._depth
+        if low:
+            self._taken = 0
+        return low
 
-    def wait(self) -> None:
-        """Wait for what `refill_behind` started, and raise what went wrong there."""
-        behind, self._behind = self._behind, None
-        if behind is not None:
-            behind.result()
+    def begin(self, u: int) -> None:
+        """Throw away what was drawn, and draw for update u and those after it from now on."""
+        with self._drawing, self._pooling:  # what is being drawn now is for other updates
+            self._pool.clear()
+            self._next, self._taken = u, 0
 
     def close(self) -> None:
-        """Forget all draws and end the other thread."""
-        if self._worker is not None and self._process == os.getpid():
-            self._worker.shutdown(wait=True, cancel_futures=True)
-        self._worker = self._behind = None
+        """Throw away all draws."""
         self._pool.clear()
 
     def __enter__(self) -> Self:

@@ -8,7 +8,7 @@ the agent's loss is the account of the messages it made, and stays within the ca
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tacit.errors import ParameterError
 from tacit.protocol.codec import Sign, digest
@@ -18,6 +18,7 @@ from tacit.protocol.effects import (
     Finished,
     Forgotten,
     Refused,
+    Send,
     Updated,
     Waiting,
     Weighed,
@@ -28,6 +29,7 @@ from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     Ask,
+    Body,
     Done,
     Feedback,
     Message,
@@ -48,6 +50,7 @@ class AgentMachine(PrivateMachine):
     """One agent of a session with a coordinator; holds its private state. Parameters: `PrivateMachine`."""
 
     table: ClassVar[Table] = AGENT
+    _audience = COORDINATOR
     _masks: ClassVar[bool] = False  # whether messages are masked; they carry no noise then
 
     def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
@@ -63,6 +66,7 @@ class AgentMachine(PrivateMachine):
         self._influence = Influence.of(session, number)
         self._newest: bytes | None = None  # the feedback that this agent has moved by last
         self._applied: list[bytes] = []  # digests of the feedback of all rounds before
+        self._heard = NOTHING_HEARD  # the last of them
         self._claim: Message | None = None  # the newest feedback that names a message not made here
         self.disputed: int | None = None
         """The round whose feedback names a message that this agent has not made, if there is one."""
@@ -72,7 +76,9 @@ class AgentMachine(PrivateMachine):
         if isinstance(record, Moved):
             feedback = self.codec.read(record.heard[0], own=True)
             assert isinstance(feedback, Message)
-            self._apply(feedback)
+            assert isinstance(feedback.body, Feedback)
+            self._newest = feedback.frame
+            self._apply(feedback.digest, feedback.body.used, feedback.body.count)
         elif isinstance(record, Evidence) and record.first_digest == digest(record.second):
             self.disputed, self._stopped = record.round, True
 
@@ -83,45 +89,31 @@ class AgentMachine(PrivateMachine):
     # ---- what happened? -----------------------------------------------------------------------------
 
     def _sorted_message(self, message: Message) -> tuple[On, Any]:
-        body, u = message.body, self.private.update
+        if not isinstance(message.body, Feedback):
+            return self._sorted_word(message.body)
+        t, u, first = message.body.round, self.private.update, b""
+        known = self._applied[t] if t < u else None
+        if t in self._kept:
+            known, first = self._kept[t].digest, self._kept[t].frame
+        if known == message.digest:
+            return On.PAST, Refused(Refusal.REPLAY, COORDINATOR)
+        if known is not None:
+            return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
+        if t == u and message.body.before != self._heard:
+            return On.CONTRADICTED, self._forked(message)
+        return On.FEEDBACK, message
+
+    def _sorted_word(self, body: Body) -> tuple[On, Any]:
         match body:
-            case Feedback():
-                return self._sorted_feedback(message, body)
             case Ask():
-                if body.round < u:
-                    return On.FORGOTTEN, body.round
-                return On.ASKED, body.round
+                return (On.FORGOTTEN if body.round < self.private.update else On.ASKED), body.round
             case Stop():
                 return On.STOP, body
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, COORDINATOR)
 
-    def _sorted_feedback(self, message: Message, body: Feedback) -> tuple[On, Any]:
-        t, known = body.round, self._digest_of(body.round)
-        if known == message.digest:
-            return On.PAST, Refused(Refusal.REPLAY, COORDINATOR)
-        if known is not None:
-            first = self._kept[t].frame if t in self._kept else b""
-            return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
-        if t == self.private.update and (forked := self._forked(message)):
-            return On.CONTRADICTED, forked
-        return On.FEEDBACK, message
-
-    def _digest_of(self, t: int) -> bytes | None:
-        if t < self.private.update:
-            return self._applied[t]
-        return self._kept[t].digest if t in self._kept else None
-
-    def _forked(self, message: Message) -> Evidence | None:
-        """Return evidence if feedback of the own round does not follow the feedback applied before."""
-        body = message.body
-        assert isinstance(body, Feedback)
-        if body.before == self._heard:
-            return None
-        return Evidence(COORDINATOR, body.round, self._heard, b"", message.frame)
-
-    @property
-    def _heard(self) -> bytes:
-        return self._applied[-1] if self._applied else NOTHING_HEARD
+    def _forked(self, message: Message) -> Evidence:
+        """Return evidence: feedback of the own round that does not follow the feedback applied before."""
+        return Evidence(COORDINATOR, self.private.update, self._heard, b"", message.frame)
 
     def _due(self) -> On | None:
         private, here = self.private, self.phase
@@ -134,7 +126,8 @@ class AgentMachine(PrivateMachine):
         if self._is_misnamed():
             return On.MISNAMED
         if private.update in self._kept and not private.lacks_shadow:
-            return On.FORKED if self._forked(self._kept[private.update]) else On.MOVE
+            before = cast(Feedback, self._kept[private.update].body).before
+            return On.MOVE if before == self._heard else On.FORKED
         return self._turn() if here is AgentPhase.WAITING else None
 
     def _is_misnamed(self) -> bool:
@@ -146,17 +139,14 @@ class AgentMachine(PrivateMachine):
         if self.private.said is not None:
             return False
         message = self._claim if self.private.lacks_shadow else self._kept.get(self.private.update)
-        return message is not None and self._names_me(message) and not self._forked_now(message)
+        if message is None:
+            return False
+        body = cast(Feedback, message.body)
+        forked = body.round == self.private.update and body.before != self._heard
+        return self._names_me(body.used) and not forked
 
-    def _names_me(self, message: Message) -> bool:
-        body = message.body
-        assert isinstance(body, Feedback)
-        return bool(body.used[self.number // 8] >> self.number % 8 & 1)
-
-    def _forked_now(self, message: Message) -> bool:
-        body = message.body
-        assert isinstance(body, Feedback)
-        return body.round == self.private.update and self._forked(message) is not None
+    def _names_me(self, used: bytes) -> bool:
+        return bool(used[self.number // 8] >> self.number % 8 & 1)
 
     def _turn(self) -> On | None:
         private = self.private
@@ -172,7 +162,7 @@ class AgentMachine(PrivateMachine):
     # ---- what is done -------------------------------------------------------------------------------
 
     def _enter(self, _: Any) -> None:
-        self._announce(COORDINATOR)
+        self._announce()
         self._tell_missing(TELL_FIRST)
 
     def _waiting(self) -> Waiting | None:
@@ -185,7 +175,7 @@ class AgentMachine(PrivateMachine):
         assert isinstance(body, Feedback)
         if body.round < self.private.update + AHEAD:
             self._kept[body.round] = message
-        if self._names_me(message) and (body.round > self.private.update or self.private.said is None):
+        if self._names_me(body.used) and (body.round > self.private.update or self.private.said is None):
             self._claim = message
         self._learn(body.round + 1)
 
@@ -213,9 +203,9 @@ class AgentMachine(PrivateMachine):
         self._again(fresh=True)
         return True
 
-    def _speak(self, _: Any) -> None:
-        self._make_message(self._heard)
-        self._say_again(None)
+    def _speak(self, subject: Any) -> None:
+        super()._speak(subject)
+        self._again(fresh=True)
 
     def _repeat(self, t: int) -> None:
         if t > self.private.update:
@@ -223,26 +213,23 @@ class AgentMachine(PrivateMachine):
         elif self._may_answer(COORDINATOR):
             self._say_again(None)
 
-    def _say_again(self, _: Any) -> None:
+    def _say_again(self, _: Any, *, fresh: bool = True) -> None:
         """Repeat the very same bytes, or where there are none say where this agent is."""
-        self._say_once_more()
-        self._again(fresh=True)
-
-    def _say_once_more(self) -> None:
         private = self.private
         if private.said is not None:
-            self._send(COORDINATOR, private.said)
+            self._messages.append(Send(COORDINATOR, private.said))
         elif private.update < self._open:
             self._say(COORDINATOR, Ask(private.update))
         elif private.silent:
             self._say(COORDINATOR, Stop(private.update, Reason.CAP))
         else:
             self._say(COORDINATOR, Present(private.update))
+        self._again(fresh=fresh)
 
     def _repeat_is_due(self) -> None:
         if self.phase in (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT):
-            self._say_once_more()
-        if self.phase not in (AgentPhase.FINISHED, AgentPhase.STOPPED):
+            self._say_again(None, fresh=False)
+        elif self.phase not in (AgentPhase.FINISHED, AgentPhase.STOPPED):
             self._again(fresh=False)
 
     def _move(self, _: Any) -> None:
@@ -251,26 +238,25 @@ class AgentMachine(PrivateMachine):
         body = message.body
         assert isinstance(body, Feedback)
         self._records.append(self.private.move(message.numbers, [message.frame], ()))
-        self._apply(message)
+        self._newest = message.frame
+        self._apply(message.digest, body.used, body.count)
         self._notices.append(Updated(t, body.count))
         if t + 1 < self.session.rounds:
             self._ask_for_missed()
         self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
 
-    def _apply(self, feedback: Message) -> None:
-        """Take note of feedback that this agent has moved by."""
-        body = feedback.body
-        assert isinstance(body, Feedback)
-        self._applied.append(feedback.digest)
-        self._newest = feedback.frame
-        self._influence.hear(body.used, body.count)
+    def _apply(self, heard: bytes, used: bytes, count: int) -> None:
+        """Take note of feedback that this agent has moved by: its digest, and whose messages are in it."""
+        self._heard = heard
+        self._applied.append(heard)
+        self._influence.hear(used, count)
 
     def _remind(self, asked: int) -> None:
         """The coordinator has forgotten rounds: show it what its own key has signed."""
         self._refuse(Refused(Refusal.LATE, COORDINATOR))
         if self._newest is not None and self._may_answer(COORDINATOR):
-            self._send(COORDINATOR, self._newest)
+            self._messages.append(Send(COORDINATOR, self._newest))
             self._notices.append(Forgotten(self.private.update, asked))
 
     def _dispute(self, _: Any) -> None:
@@ -289,9 +275,7 @@ class AgentMachine(PrivateMachine):
 
     def _drop(self, _: Any) -> None:
         message = self._kept.pop(self.private.update)
-        evidence = self._forked(message)
-        assert evidence is not None
-        self._accuse(evidence)
+        self._accuse(self._forked(message))
 
     def _fall_silent(self, _: Any) -> None:
         self._silence()
@@ -317,8 +301,8 @@ class AgentMachine(PrivateMachine):
     def _leave(self, _: Any) -> None:
         self._record_stop(Reason.OPERATOR)
         self._parting = self.codec.seal(self.number, Stop(self.private.update, Reason.OPERATOR), self._sign)
-        self._send(COORDINATOR, self._parting)
+        self._messages.append(Send(COORDINATOR, self._parting))
 
     def _say_stopped(self, _: Any) -> None:
         if self._parting is not None and self._may_answer(COORDINATOR):
-            self._send(COORDINATOR, self._parting)
+            self._messages.append(Send(COORDINATOR, self._parting))

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from tacit.mechanism.whole import Whole
+from tacit.mechanism.whole import Whole, WholeArray
 from tacit.protocol.effects import Refused
 from tacit.protocol.masks import is_usable
 from tacit.protocol.messages import (
@@ -90,10 +90,10 @@ def history(before: bytes, digests: Iterable[bytes]) -> bytes:
     return combined((before, *digests))
 
 
-def as_array(numbers: Sequence[int]) -> Whole:
+def as_array(numbers: Sequence[int] | WholeArray) -> Whole:
     """Return numbers as the lattice computes with them: a plain one alone, for speed."""
     if len(numbers) == 1:
-        return numbers[0]
+        return cast(int, numbers[0])
     array = np.empty(len(numbers), dtype=object)
     array[:] = numbers
     return array
@@ -143,11 +143,11 @@ class Codec:
             body = max(body, len(masked) + 3 + self.session.masked_bytes, len(closing) + 3 + self._bitmap)
         return len(_ENCODE(_Head(VERSION, bytes(32), longest, 1, b""))) + 3 + body + SIGNATURE_BYTES
 
-    def pack(self, numbers: Sequence[int]) -> bytes:
-        """Write whole numbers as fixed-length two's complement."""
-        if len(numbers) == 1:
-            return numbers[0].to_bytes(self._width, "big", signed=True)
-        return b"".join(v.to_bytes(self._width, "big", signed=True) for v in numbers)
+    def pack(self, numbers: Whole | Sequence[int]) -> bytes:
+        """Write whole numbers, or a plain one, as fixed-length two's complement."""
+        if isinstance(numbers, int):
+            return numbers.to_bytes(self._width, "big", signed=True)
+        return b"".join([v.to_bytes(self._width, "big", signed=True) for v in numbers])
 
     def unpack(self, data: bytes) -> tuple[int, ...]:
         """Read what `pack` wrote."""
@@ -172,12 +172,8 @@ class Codec:
 
     def seal(self, sender: int, body: Body, sign: Sign) -> bytes:
         """Write and sign a message."""
-        head = self._head(sender, body)
+        head = _ENCODE(_Head(VERSION, self.session.id, sender, int(KINDS[type(body)]), _ENCODE(body)))
         return head + sign(DOMAIN + head)
-
-    def _head(self, sender: int, body: Body) -> bytes:
-        kind = KINDS[type(body)]
-        return _ENCODE(_Head(VERSION, self.session.id, sender, int(kind), _ENCODE(body)))
 
     def open(self, frame: bytes) -> Message | Refused:
         """Check a frame in every way that needs no memory of others, and read it.
@@ -189,28 +185,32 @@ class Codec:
 
     def read(self, frame: bytes, *, own: bool = False) -> Message | Refused:
         """As `open`, each time anew. One's `own` signature is not checked."""
-        head = self._read_head(frame, own=own)
+        head = self._read_head(frame)
         if isinstance(head, Refusal):
             return Refused(head)
-        body = self._read_body(head, frame)
-        if isinstance(body, Refusal):
-            return Refused(body, head.sender)
-        plain = isinstance(body, Report | Feedback) and not isinstance(body, Masked)
-        numbers = self.unpack(body.numbers) if plain else ()  # type: ignore[union-attr]
-        return Message(head.sender, body, numbers, digest(frame), frame)
-
-    def _read_body(self, head: _Head, frame: bytes) -> Body | Refusal:
-        """Read what the sender has signed."""
-        kind = Kind(head.kind)
+        signed, signature = frame[:-SIGNATURE_BYTES], frame[-SIGNATURE_BYTES:]
+        if not own and not is_signed(self.session.key(head.sender), DOMAIN + signed, signature):
+            return Refused(Refusal.BAD_SIGNATURE)
+        kind, numbers = Kind(head.kind), tuple[int, ...]()
         try:
             body: Body = _BODY[kind].decode(head.body)
         except _UNREADABLE:
-            return Refusal.MALFORMED
-        if self._head(head.sender, body) != frame[:-SIGNATURE_BYTES]:
-            return Refusal.NOT_CANONICAL
-        if kind not in self._may_say(head.sender):
-            return Refusal.WRONG_ROLE
-        return self._wrong(head.sender, body) or body
+            return Refused(Refusal.MALFORMED, head.sender)
+        if _ENCODE(body) != head.body or _ENCODE(head) != signed:
+            wrong: Refusal | None = Refusal.NOT_CANONICAL
+        elif kind not in self._may_say(head.sender):
+            wrong = Refusal.WRONG_ROLE
+        else:
+            wrong = self._wrong(head.sender, body)
+        if wrong is None and isinstance(body, Report | Feedback) and not isinstance(body, Masked):
+            lattice, numbers = self.session.lattice, self.unpack(body.numbers)
+            finer = body.exponent - lattice.state_exponent if isinstance(body, Report) else 0
+            bound = lattice.limit >> finer
+            if not all(-bound <= v <= bound for v in numbers):
+                wrong = Refusal.OUT_OF_RANGE
+        if wrong is not None:
+            return Refused(wrong, head.sender)
+        return Message(head.sender, body, numbers, digest(frame), frame)
 
     def _may_say(self, sender: int) -> set[Kind]:
         if not self.session.keepers:
@@ -219,44 +219,34 @@ class Codec:
             return _FROM_KEPT_COORDINATOR
         return _FROM_MASKED_AGENTS if sender < self.session.n else _FROM_KEEPERS
 
-    def _read_head(self, frame: bytes, *, own: bool) -> _Head | Refusal:
-        """Read as little as is needed to check who signed."""
-        if len(frame) > self.most_bytes:
-            return Refusal.TOO_LARGE
-        if len(frame) < SIGNATURE_BYTES + 2 or frame[0] >> 4 != 0b1001:
-            return Refusal.MALFORMED
+    def _read_head(self, frame: bytes) -> _Head | Refusal:
+        """Read as little as is needed to know who must have signed."""
+        if not SIGNATURE_BYTES + 2 <= len(frame) <= self.most_bytes or frame[0] >> 4 != 0b1001:
+            return Refusal.TOO_LARGE if len(frame) > self.most_bytes else Refusal.MALFORMED
         if frame[1] != VERSION:  # other versions may have any form after their number
             return Refusal.UNKNOWN_VERSION if frame[1] < 0x80 else Refusal.MALFORMED
         try:
             head = _HEAD.decode(memoryview(frame)[:-SIGNATURE_BYTES])
         except _UNREADABLE:
             return Refusal.MALFORMED
-        return self._stranger(head, frame, own=own) or head
-
-    def _stranger(self, head: _Head, frame: bytes, *, own: bool) -> Refusal | None:
-        """Return why this is not from a member of this session."""
         if head.session != self.session.id:
             return Refusal.WRONG_SESSION
         members = self.session.n + len(self.session.keepers)
         if head.sender >= members or (head.sender == COORDINATOR and self.session.coordinator is None):
             return Refusal.UNKNOWN_SENDER
-        if head.kind not in BODIES:
-            return Refusal.UNKNOWN_KIND
-        return None if own or self._signed(head.sender, frame) else Refusal.BAD_SIGNATURE
-
-    def _signed(self, sender: int, frame: bytes) -> bool:
-        signed, signature = frame[:-SIGNATURE_BYTES], frame[-SIGNATURE_BYTES:]
-        return is_signed(self.session.key(sender), DOMAIN + signed, signature)
+        return head if head.kind in BODIES else Refusal.UNKNOWN_KIND
 
     def _wrong(self, sender: int, body: Body) -> Refusal | None:
-        """Return what is wrong with a message's content, whatever was said before."""
+        """Return what is wrong with a message's content except its numbers, whatever was said before."""
         match body:
             case Key() | Masked() | Closing() | Opening():
                 return self._wrong_with_keepers(sender, body)
             case Report():
                 return self._wrong_report(sender, body)
             case Feedback():
-                return self._wrong_feedback(body)
+                if len(body.numbers) != self._length:
+                    return Refusal.WRONG_LENGTH
+                return self._wrong_used(body.round, body.used, body.count)
         return self._wrong_place(body)
 
     def _wrong_with_keepers(self, sender: int, body: Key | Masked | Closing | Opening) -> Refusal | None:
@@ -266,7 +256,7 @@ class Codec:
             case Masked():
                 return self._wrong_masked(sender, body)
             case Closing():
-                return self._wrong_used(body)
+                return self._wrong_used(body.round, body.used, body.count)
         return self._wrong_length(body.round, body.numbers)
 
     def _wrong_place(self, body: Ask | Done | Present | Stop) -> Refusal | None:
@@ -287,9 +277,8 @@ class Codec:
             return Refusal.WRONG_ROUND
         if len(body.numbers) != self._length:
             return Refusal.WRONG_LENGTH
-        if body.exponent != self.session.exponent(sender, body.update):
-            return Refusal.OFF_LATTICE
-        return self._beyond(body.numbers, body.exponent)
+        right = body.exponent == self.session.exponent(sender, body.update)
+        return None if right else Refusal.OFF_LATTICE
 
     def _wrong_length(self, t: int, masked: bytes) -> Refusal | None:
         if t >= self.session.exchanges:
@@ -302,34 +291,21 @@ class Codec:
         right = body.exponent == self.session.exponent(sender, body.update)
         return None if right else Refusal.OFF_LATTICE
 
-    def _wrong_feedback(self, body: Feedback) -> Refusal | None:
-        if len(body.numbers) != self._length:
-            return Refusal.WRONG_LENGTH
-        return self._wrong_used(body) or self._beyond(body.numbers, self.session.lattice.state_exponent)
-
-    def _wrong_used(self, body: Feedback | Closing) -> Refusal | None:
-        if body.round >= self.session.exchanges:
+    def _wrong_used(self, t: int, bitmap: bytes, count: int) -> Refusal | None:
+        if t >= self.session.exchanges:
             return Refusal.WRONG_ROUND
-        if len(body.used) != self._bitmap:
+        if len(bitmap) != self._bitmap:
             return Refusal.WRONG_LENGTH
-        used = int.from_bytes(body.used, "little")
+        used = int.from_bytes(bitmap, "little")
         if used.bit_length() > self.session.n:
             return Refusal.UNKNOWN_SENDER
-        if used.bit_count() != body.count or body.count < self.session.least_quorum:
+        if used.bit_count() != count or count < self.session.least_quorum:
             return Refusal.WRONG_COUNT
         return None
-
-    def _beyond(self, numbers: bytes, exponent: int) -> Refusal | None:
-        lattice = self.session.lattice
-        bound = lattice.limit >> (exponent - lattice.state_exponent)
-        within = all(-bound <= v <= bound for v in self.unpack(numbers))
-        return None if within else Refusal.OUT_OF_RANGE
 
     def lifted(self, message: Message) -> tuple[Whole, int]:
         """Return a report as `Lattice.mean` takes it: numbers and exponent."""
         return as_array(message.numbers), cast(Report, message.body).exponent
 
 
-@lru_cache(maxsize=_RECENT)
-def _opened(codec: Codec, frame: bytes) -> Message | Refused:
-    return codec.read(frame)
+_opened = lru_cache(maxsize=_RECENT)(Codec.read)

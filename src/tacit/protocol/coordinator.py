@@ -20,6 +20,7 @@ from tacit.protocol.effects import (
     Refused,
     RoundClosed,
     RoundOpened,
+    Send,
     Stopped,
     Waiting,
 )
@@ -231,7 +232,7 @@ class CoordinatorMachine(Machine):
         """Go on after a restart: say again what was said last."""
         self._open_round()
         if self._feedback:
-            self._send(None, self._feedback[-1])
+            self._messages.append(Send(None, self._feedback[-1]))
         else:
             self._say(None, Ask(0))
 
@@ -295,21 +296,21 @@ class CoordinatorMachine(Machine):
             self._timers.set("deadline", self.session.deadlines.start)
         if u == self.round:
             if who in self._reports:  # whoever does not know this message uses another's key
-                self._send(who, self._reports[who].frame)
+                self._messages.append(Send(who, self._reports[who].frame))
             elif u < self.session.exchanges:
                 self._say(who, Ask(u))
             return
         if u + BATCH < self.round:  # first how far it is: it need not speak on the way there
-            self._send(who, self._feedback[-1])
+            self._messages.append(Send(who, self._feedback[-1]))
         for frame in self._feedback[u : u + BATCH]:
-            self._send(who, frame)
+            self._messages.append(Send(who, frame))
 
     def _nudge(self, who: int) -> None:
         """Tell one whom the network has just seen where the session is."""
         if not self._may_answer(who):
             return
         if self._feedback:
-            self._send(who, self._feedback[-1])
+            self._messages.append(Send(who, self._feedback[-1]))
         else:
             self._say(who, Ask(0))
 
@@ -359,7 +360,7 @@ class CoordinatorMachine(Machine):
 
     def _end_round(self, frame: bytes, used: tuple[int, ...]) -> None:
         """Send the feedback, which is recorded, and open the next round."""
-        self._send(None, frame)
+        self._messages.append(Send(None, frame))
         without = (i for i in range(self.session.n) if i not in self._reports and i not in self.silent)
         self._notices.append(RoundClosed(self.round, used, tuple(without)))
         self.present -= self._awaited
@@ -417,7 +418,7 @@ class CoordinatorMachine(Machine):
     def _repeat_is_due(self) -> None:
         """At the end: say the last feedback again to those who have not said that they are done."""
         for who in sorted(self.present - self.done):
-            self._send(who, self._feedback[-1])
+            self._messages.append(Send(who, self._feedback[-1]))
         self._again(fresh=False)
 
     # ---- stopping -----------------------------------------------------------------------------------
@@ -435,7 +436,7 @@ class CoordinatorMachine(Machine):
             self._ended = True
             self._records.append(Ended(self.round, reason))
         self._notices.append(Stopped(self.round, reason))
-        self._send(None, self._stop)
+        self._messages.append(Send(None, self._stop))
 
     def _stop_frame(self, reason: Reason) -> bytes:
         return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
@@ -445,4 +446,4 @@ class CoordinatorMachine(Machine):
         assert self._stop is not None
         who = about.sender if isinstance(about, Message) else about
         if who is None or self._may_answer(who):
-            self._send(who, self._stop)
+            self._messages.append(Send(who, self._stop))

@@ -23,6 +23,7 @@ from tacit.protocol.effects import (
     LostHistory,
     NoiseReady,
     Refused,
+    Send,
     Stopped,
     Waiting,
 )
@@ -226,7 +227,7 @@ class KeeperMachine(Machine):
         self._tell_missing(TELL_FIRST)
 
     def _say_again(self, _: Any) -> None:
-        self._send(COORDINATOR, self.keyring.frames[self.number])
+        self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
         self._again(fresh=True)
 
     def _take_key(self, message: Message) -> None:
@@ -267,20 +268,20 @@ class KeeperMachine(Machine):
         self._records.append(answer)
         self._closing = self._draw = None
         self.update += 1
-        self._send(COORDINATOR, frame)
+        self._messages.append(Send(COORDINATOR, frame))
         self._notices.append(Answered(u, body.count))
         self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
 
     def _repeat(self, t: int) -> None:
         if self._may_answer(COORDINATOR):
-            self._send(COORDINATOR, self._answers[t].frame)
+            self._messages.append(Send(COORDINATOR, self._answers[t].frame))
 
     def _accuse(self, evidence: Evidence) -> None:
         """Keep the contradiction, and show the coordinator what its own key has signed first."""
         super()._accuse(evidence)
         if evidence.sender == COORDINATOR and self._may_answer(COORDINATOR):
-            self._send(COORDINATOR, evidence.first)
+            self._messages.append(Send(COORDINATOR, evidence.first))
 
     def _lost(self, message: Message) -> None:
         body = message.body
@@ -292,10 +293,10 @@ class KeeperMachine(Machine):
 
     def _repeat_is_due(self) -> None:
         if self.phase in (KeeperPhase.WAITING, KeeperPhase.DRAWING):
-            self._send(COORDINATOR, self.keyring.frames[self.number])
+            self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
             self._again(fresh=False)
         elif self.phase is KeeperPhase.SERVING:
-            self._send(COORDINATOR, self._answers[-1].frame)
+            self._messages.append(Send(COORDINATOR, self._answers[-1].frame))
             self._again(fresh=False)
 
     def _waiting(self) -> Waiting | None:
@@ -315,7 +316,7 @@ class KeeperMachine(Machine):
 
     def _serve_again(self, _: Any) -> None:
         self._erase()
-        self._send(COORDINATOR, self._answers[-1].frame)
+        self._messages.append(Send(COORDINATOR, self._answers[-1].frame))
         self._again(fresh=True)
         self._tell_missing(TELL_FIRST)
         # After a restart the session may be over for all others: nobody would ever say so.
@@ -336,7 +337,7 @@ class KeeperMachine(Machine):
 
     def _leave(self, _: Any) -> None:
         self._record_stop(Reason.OPERATOR)
-        self._send(COORDINATOR, self._part())
+        self._messages.append(Send(COORDINATOR, self._part()))
 
     def _part(self) -> bytes:
         self._parting = self.codec.seal(self.number, Stop(self.update, Reason.OPERATOR), self._sign)
@@ -344,7 +345,7 @@ class KeeperMachine(Machine):
 
     def _say_stopped(self, _: Any) -> None:
         if self._parting is not None and self._may_answer(COORDINATOR):
-            self._send(COORDINATOR, self._parting)
+            self._messages.append(Send(COORDINATOR, self._parting))
 
     def _expire(self, _: Any) -> None:
         if self._begun is not None:  # it has not said anything, and never will

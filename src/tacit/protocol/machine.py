@@ -14,6 +14,7 @@ from tacit.protocol.effects import (
     Equivocated,
     Event,
     Expired,
+    Halt,
     Heard,
     Joined,
     Left,
@@ -45,6 +46,9 @@ TELL_FIRST, TELL_IN_ROUND, TELL_RARELY = 2.0, 10.0, 60.0
 """Who is missing is said so many seconds after the start, or after a round began, and at least this often."""
 MOST_EVIDENCE = 16
 """So many contradictions are recorded; more are counted."""
+
+
+_KINDS: dict[type[Event], On] = {Tick: On.TICK, NoiseReady: On.NOISE, Halt: On.HALT}
 
 
 class Machine(ABC):
@@ -95,35 +99,29 @@ class Machine(ABC):
     def handle(self, event: Event) -> Step:
         """Take one event. Save what comes back, then send it; on failure throw the machine away."""
         self._records, self._messages, self._notices = [], [], []
-        kind, subject = self._sorted(event)
-        self._take(kind, subject)
-        while (follows := self._due()) is not None:
-            self._take(follows, None)
-        return Step(tuple(self._records), tuple(self._messages), tuple(self._notices))
-
-    def _take(self, kind: On, subject: Any) -> None:
-        row = self.table.rows[self.phase, kind]
-        if row.action != "ignore":
-            getattr(self, f"_{row.action}")(subject)
-        self.phase = row.phase
-
-    # ---- what happened? -----------------------------------------------------------------------------
-
-    def _sorted(self, event: Event) -> tuple[On, Any]:
+        kind: On | None
         match event:
             case Heard():
-                return self._sorted_frame(event.frame)
-            case Start():
-                return self._sorted_start(), None
+                kind, subject = self._sorted_frame(event.frame)
             case Joined() | Left():
-                return self._sorted_presence(event)
+                kind, subject = self._sorted_presence(event)
+            case Start():
+                kind, subject = self._sorted_start(), None
+            case Expired():
+                kind, subject = self._sorted_expiry(), event
             case NoiseReady() if On.NOISE not in self.table.events:
                 raise ParameterError("a coordinator adds no noise.")
-            case Tick():
-                return On.TICK, event
-            case Expired():
-                return self._sorted_expiry(), event
-        return (On.NOISE if isinstance(event, NoiseReady) else On.HALT), event
+            case _:
+                kind, subject = _KINDS[type(event)], event
+        while kind is not None:
+            row = self.table.rows[self.phase, kind]
+            if row.action != "ignore":
+                getattr(self, f"_{row.action}")(subject)
+            self.phase = row.phase
+            kind, subject = self._due(), None
+        return Step(tuple(self._records), tuple(self._messages), tuple(self._notices))
+
+    # ---- what happened? -----------------------------------------------------------------------------
 
     def _sorted_presence(self, event: Joined | Left) -> tuple[On, Any]:
         if event.who not in self._others:
@@ -165,10 +163,7 @@ class Machine(ABC):
     # ---- what is done -------------------------------------------------------------------------------
 
     def _say(self, to: int | None, body: Body) -> None:
-        self._send(to, self.codec.seal(self.number, body, self._sign))
-
-    def _send(self, to: int | None, frame: bytes) -> None:
-        self._messages.append(Send(to, frame))
+        self._messages.append(Send(to, self.codec.seal(self.number, body, self._sign)))
 
     def _may_answer(self, who: int) -> bool:
         """Whether a request may be answered now; otherwise it is counted."""
@@ -202,7 +197,7 @@ class Machine(ABC):
         first = evidence.first or self._last.get(place)
         listens = evidence.sender != COORDINATOR and evidence.sender in self.session.neighbours(self.number)
         if first and listens and self._may_answer(evidence.sender):
-            self._send(evidence.sender, first)
+            self._messages.append(Send(evidence.sender, first))
 
     # ---- time ---------------------------------------------------------------------------------------
 

@@ -13,14 +13,15 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Self, final
 
 from tacit.errors import ParameterError
+from tacit.mechanism.whole import Whole
 from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Sign
-from tacit.protocol.effects import Refused, Updated
+from tacit.protocol.codec import Sign, as_numbers
+from tacit.protocol.effects import Refused, Send, Updated
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.masks import mask, packed, total
-from tacit.protocol.messages import COORDINATOR, Feedback, Key, Masked, Message, Reason, Refusal, Report
+from tacit.protocol.messages import COORDINATOR, Key, Masked, Message, Reason, Refusal, Report
 from tacit.protocol.private_state import Budget, Cover, PrivateState
-from tacit.protocol.records import Erasing, Evidence, Keyed, Moved, Record, Spoke
+from tacit.protocol.records import Erasing, Evidence, Keyed, Moved, Record
 from tacit.protocol.session import Session
 from tacit.protocol.table_masked import MASKED_AGENT
 from tacit.protocol.tables import AgentPhase, On, Table
@@ -131,15 +132,15 @@ class MaskedAgentMachine(AgentMachine):
 
     # ---- what is done -------------------------------------------------------------------------------
 
-    def _announce(self, to: int | None) -> None:
-        super()._announce(to)
+    def _announce(self) -> None:
+        super()._announce()
         if self._begun is not None:
             self._records.append(self._begun)
             self._begun = None
         self._say_key()
 
     def _say_key(self) -> None:
-        self._send(COORDINATOR, self.keyring.frames[self.number])
+        self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
 
     def _take_key(self, message: Message) -> None:
         self._records.append(self.keyring.take(message))
@@ -148,20 +149,19 @@ class MaskedAgentMachine(AgentMachine):
     def _covers(self) -> tuple[Cover, ...]:
         return (self._masked,)
 
-    def _masked(self, x: tuple[int, ...], report: Report) -> Masked:
+    def _masked(self, x: Whole, report: Report) -> Masked:
         """X = round(θ/g_u) + Σ_j mask_j, for the keepers j."""
         session, u, heard = self.session, report.update, report.heard
         assert session.mask_bytes is not None
         keepers, width, length = session.keeper_numbers, session.mask_bytes, session.masked_bytes
         masks = [mask(self.keyring.secret(j), u, heard, length) for j in keepers]
         keys = self.keyring.named((self.number, *keepers))
-        return Masked(u, report.exponent, total([packed(x, width), *masks], width), heard, keys)
+        return Masked(u, report.exponent, total([packed(as_numbers(x), width), *masks], width), heard, keys)
 
-    def _make_message(self, heard: bytes) -> Spoke:
-        spoke = super()._make_message(heard)
-        if spoke.update + 1 == self.session.exchanges:
+    def _speak(self, subject: Any) -> None:
+        super()._speak(subject)
+        if self.private.update + 1 == self.session.exchanges:
             self._erase()
-        return spoke
 
     def _move(self, subject: Any) -> None:
         if not self._moves_alone:
@@ -175,10 +175,9 @@ class MaskedAgentMachine(AgentMachine):
         self._records.append(self.private.move(towards, (), ()))
         self._notices.append(Updated(t, self._last_count))
 
-    def _apply(self, feedback: Message) -> None:
-        super()._apply(feedback)
-        assert isinstance(feedback.body, Feedback)
-        self._last_count = feedback.body.count
+    def _apply(self, heard: bytes, used: bytes, count: int) -> None:
+        super()._apply(heard, used, count)
+        self._last_count = count
 
     def _repeat_is_due(self) -> None:
         if self.phase in (AgentPhase.WAITING, AgentPhase.SPOKEN):

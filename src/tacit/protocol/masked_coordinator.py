@@ -15,7 +15,7 @@ import msgspec
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, combined, digest
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Nonsense, Refused, Waiting
+from tacit.protocol.effects import Nonsense, Refused, Send, Waiting
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import TELL_IN_ROUND
 from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
@@ -191,7 +191,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine):
                 self._pass_on(message.frame, (i for i in self.keyring.frames if i not in keepers))
                 for i, frame in self.keyring.frames.items():
                     if i not in keepers:
-                        self._send(who, frame)
+                        self._messages.append(Send(who, frame))
             else:
                 self._attend(who)
             return
@@ -203,12 +203,12 @@ class MaskedCoordinatorMachine(CoordinatorMachine):
 
     def _pass_on(self, frame: bytes, members: Any) -> None:
         for i in members:
-            self._send(i, frame)
+            self._messages.append(Send(i, frame))
 
     def _give_keys(self, who: int) -> None:
         for j in self.session.keeper_numbers:
             if j in self.keyring.frames:
-                self._send(who, self.keyring.frames[j])
+                self._messages.append(Send(who, self.keyring.frames[j]))
 
     def _see(self, who: int) -> None:
         # Who has not shown its key cannot be in a sum, so it is not waited for.
@@ -221,9 +221,9 @@ class MaskedCoordinatorMachine(CoordinatorMachine):
         """Tell a keeper what it may have missed."""
         if self.phase in _DONE:
             if self._may_answer(who):
-                self._send(who, self._feedback[-1])
+                self._messages.append(Send(who, self._feedback[-1]))
         elif self._closing is not None and who not in self._openings and self._may_answer(who):
-            self._send(who, self._closing)
+            self._messages.append(Send(who, self._closing))
 
     def _nudge(self, who: int) -> None:
         if who in self.session.keeper_numbers:
@@ -239,11 +239,13 @@ class MaskedCoordinatorMachine(CoordinatorMachine):
         if not self._may_answer(who):
             return
         if self._place(message.body) < self.round and who in self._past_openings:
-            self._send(who, self._past_openings[who].frame)  # its own: whoever does not know it has lost it
+            self._messages.append(
+                Send(who, self._past_openings[who].frame)
+            )  # its own: whoever does not know it has lost it
         elif self._closing is not None:
             for i in self._reports:
-                self._send(who, self.keyring.frames[i])
-            self._send(who, self._closing)
+                self._messages.append(Send(who, self.keyring.frames[i]))
+            self._messages.append(Send(who, self._closing))
 
     def _arrived(self, message: Message) -> None:
         if message.sender in self.session.keeper_numbers:

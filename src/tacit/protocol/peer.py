@@ -19,6 +19,7 @@ from tacit.protocol.effects import (
     Quiet,
     Refused,
     RoundClosed,
+    Send,
     Updated,
     Waiting,
 )
@@ -200,7 +201,7 @@ class PeerMachine(PrivateMachine):
         self._graced = True
 
     def _enter(self, _: Any) -> None:
-        self._announce(None)
+        self._announce()
         self._timers.set("deadline", self.session.deadlines.start)
         self._tell_missing(TELL_FIRST)
 
@@ -252,7 +253,7 @@ class PeerMachine(PrivateMachine):
         if self.phase in (PeerPhase.SERVING, PeerPhase.FINISHED):
             self._say(who, Done(self.session.rounds, self._heard))
         elif self.private.said is not None:
-            self._send(who, self.private.said)
+            self._messages.append(Send(who, self.private.said))
         else:
             self._say(who, Present(self.private.update))
 
@@ -265,9 +266,9 @@ class PeerMachine(PrivateMachine):
             frames = [self._said[u] for u in range(body.round, body.round + BATCH) if u in self._said]
             newest = self._said[max(self._said)] if self._said else None
             if newest is not None and newest not in frames and max(self._said) > body.round:
-                self._send(who, newest)
+                self._messages.append(Send(who, newest))
             for frame in frames:
-                self._send(who, frame)
+                self._messages.append(Send(who, frame))
             if not frames:
                 self._say(who, self._position())
         self._note_behind(behind)
@@ -301,15 +302,16 @@ class PeerMachine(PrivateMachine):
 
     # ---- speaking and moving ------------------------------------------------------------------------
 
-    def _speak(self, _: Any) -> None:
-        spoke = self._make_message(self._heard)
-        self._said[spoke.update] = spoke.frame
-        self._say_again(None)
+    def _speak(self, subject: Any) -> None:
+        super()._speak(subject)
+        assert self.private.said is not None
+        self._said[self.private.update] = self.private.said
+        self._follow(None)
 
     def _say_again(self, _: Any) -> None:
         """Send the very same bytes to all neighbours, and start to wait for theirs."""
         assert self.private.said is not None
-        self._send(None, self.private.said)
+        self._messages.append(Send(None, self.private.said))
         self._follow(None)
 
     def _follow(self, _: Any) -> None:

@@ -16,14 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias, final
+from typing import Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
 from tacit.errors import LedgerError, ParameterError, StateError
-from tacit.mechanism.whole import as_whole
-from tacit.protocol.codec import Codec, Sign, as_array, as_numbers, digest
-from tacit.protocol.effects import Cost, FellSilent, NoiseReady, OverCap, Refused, Spoken, Stopped
+from tacit.mechanism.whole import Whole, as_whole
+from tacit.protocol.codec import Codec, Sign, as_array, digest
+from tacit.protocol.effects import Cost, FellSilent, NoiseReady, OverCap, Refused, Send, Spoken, Stopped
 from tacit.protocol.exact_loss import exact, up, within
 from tacit.protocol.machine import Machine
 from tacit.protocol.messages import Masked, Message, Present, Reason, Refusal, Report
@@ -31,7 +31,7 @@ from tacit.protocol.records import Began, Ended, Evidence, Moved, Record, Silenc
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, On, PeerPhase
 
-Cover: TypeAlias = Callable[[tuple[int, ...], Report], Report]
+Cover: TypeAlias = Callable[[Whole, Report], Report]
 """Takes the numbers of a message, and the message without them; returns what is signed and sent."""
 
 DRAWS_AHEAD = 4
@@ -71,8 +71,8 @@ class PrivateState:
 
     Parameters
     ----------
-    state : tuple of int
-        In state steps, as `Lattice.start` gives it.
+    state : int or array of them
+        In state steps, as `Lattice.start` gives it; a plain number if there is one component.
     clamped : bool
         Whether the value was off the range; kept for the owner.
     """
@@ -83,12 +83,12 @@ class PrivateState:
         number: int,
         sign: Sign,
         budget: Budget,
-        state: tuple[int, ...],
+        state: Whole,
         *,
         clamped: bool = False,
     ) -> None:
         session = codec.session
-        if len(state) != session.components:
+        if np.size(state) != session.components:
             raise StateError(f"a value must have {session.components} components in this session.")
         self._codec, self._sign = codec, sign
         self._agent = session.lattice_agent(number)
@@ -103,9 +103,10 @@ class PrivateState:
         """What it moved towards last; public."""
         self.clamped = clamped
         self._state = state
-        self._shadow: tuple[int, ...] | None = None
+        self._shadow: Whole | None = None
         self._shadowed = session.mechanism.shadowed and not session.keepers
-        self._draws: dict[int, tuple[int, ...]] = {}
+        self.draws: dict[int, Whole] = {}
+        """For updates from this one on that `lacks_draw` was asked about; each goes into one message."""
         self._losses = session.account(number).per_message
         self._planned = session.planned(number)
         self._before, self._spent = exact(float(budget.spent)), 0  # exactly: see `exact`
@@ -144,30 +145,20 @@ class PrivateState:
     # ---- noise ------------------------------------------------------------------------------------
 
     @property
-    def draws_for(self) -> bool:
-        """Whether message `update` carries noise of its own."""
-        return self._draws_own(self.update)
+    def has_draw(self) -> bool:
+        """Whether message `update` could be made now."""
+        return not self.draws_own(self.update) or self.update in self.draws
 
-    def _draws_own(self, u: int) -> bool:
+    def draws_own(self, u: int) -> bool:
+        """Whether message u carries noise of its own."""
         # Where there are keepers they draw, and the message is masked instead.
         return not self._codec.session.keepers and self._agent.speaks(u)
 
-    @property
-    def has_draw(self) -> bool:
-        """Whether message `update` could be made now."""
-        return not self.draws_for or self.update in self._draws
-
-    def offer(self, update: int, draw: Any) -> Refusal | None:
-        """Keep a draw for an update that has none; the first is the only one."""
-        wanted = self.update <= update < self.update + DRAWS_AHEAD and not self.silent
-        taken = update in self._draws or (update == self.update and self.said is not None)
-        if not wanted or taken or not self._draws_own(update):
-            return Refusal.SECOND_DRAW
-        numbers = as_numbers(as_whole(draw, "noise"))
-        if len(numbers) != len(self._state):
-            raise StateError(f"noise must have {len(self._state)} components, one for each of the value's.")
-        self._draws[update] = numbers
-        return None
+    def lacks_draw(self, u: int) -> bool:
+        """Whether a draw for update u may be kept. The first is the only one, ever."""
+        near = self.update <= u < self.update + DRAWS_AHEAD and not self.silent
+        taken = u in self.draws or (u == self.update and self.said is not None)
+        return near and not taken and self.draws_own(u)
 
     # ---- the paper's phases (i) and (iv) ------------------------------------------------------------
 
@@ -181,9 +172,8 @@ class PrivateState:
         if self.said is not None or self.silent or not self.affords_next:
             raise StateError("one message is made for each update, and none beyond the cap.")
         u = self.update
-        draw = self._draws.pop(u) if self.draws_for else (0,) * len(self._state)
-        basis = self._state if self._shadow is None else self._shadow
-        x = as_numbers(self._agent.report(as_array(basis), u, as_array(draw)))
+        draw = self.draws.pop(u) if self.draws_own(u) else 0
+        x = self._agent.report(self._state if self._shadow is None else self._shadow, u, draw)
         exponent = self._codec.session.exponent(self.number, u)
         if cover is not None:
             # Without noise of its own x is as private as the state, so it is in no message without masks.
@@ -196,44 +186,34 @@ class PrivateState:
         self.digests[u] = digest(self.said)
         loss = float(self._losses[u])
         self._spent += exact(loss)
-        self._keep_shadow(x, body.exponent)
+        if self.lacks_shadow:
+            self._shadow = self._agent.lattice.lifted(x, exponent)
         return Spoke(u, self.said, loss)
-
-    def _keep_shadow(self, x: tuple[int, ...], exponent: int) -> None:
-        if self._shadowed and self._shadow is None:
-            self._shadow = as_numbers(self._agent.lattice.lifted(as_array(x), exponent))
 
     def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:
         """Make an update towards y, which must be public; eq:upd and eq:upd_dis."""
         towards = as_array(y)
-        self._state = as_numbers(self._agent.update(as_array(self._state), towards))
+        self._state = self._agent.update(self._state, towards)
         if self._shadow is not None:
-            self._shadow = as_numbers(self._agent.update(as_array(self._shadow), towards))
+            self._shadow = self._agent.update(self._shadow, towards)
         pack = self._codec.pack
         shadow = b"" if self._shadow is None else pack(self._shadow)
         moved = Moved(self.update, tuple(heard), tuple(used), pack(y), pack(self._state), shadow)
-        self._draws.pop(self.update, None)
+        self.draws.pop(self.update, None)
         self.update, self.said, self.feedback = self.update + 1, None, y
         return moved
 
     def fall_silent(self, record: Silenced) -> Silenced:
         """Say nothing from here on."""
         self.silent = True
-        self._draws.clear()
+        self.draws.clear()
         return record
 
     def value(self) -> Any:
         """Return the agent's own state as the nearest floats: one, or one per component. Private."""
-        return self._agent.lattice.value(as_array(self._state))
+        return self._agent.lattice.value(self._state)
 
     # ---- from a ledger and back ---------------------------------------------------------------------
-
-    def began(self) -> Began:
-        """Return the record that must come before everything else."""
-        budget, session = self.budget, self._codec.session
-        state = self._codec.pack(self._state)
-        cap = float(budget.cap)
-        return Began(session.id, self.number, state, self.planned, budget.spent, cap, self.clamped)
 
     def replay(self, record: Record) -> None:
         """Take over what a record says was done."""
@@ -246,11 +226,13 @@ class PrivateState:
                 assert isinstance(message.body, Report)
                 self.said, self.digests[record.update] = record.frame, digest(record.frame)
                 self._spent += exact(record.loss)
-                self._keep_shadow(message.numbers, message.body.exponent)
+                if self.lacks_shadow:
+                    exponent = message.body.exponent
+                    self._shadow = self._agent.lattice.lifted(as_array(message.numbers), exponent)
             case Moved():
                 self._require(record.update == self.update)
-                self._state = self._codec.unpack(record.state)
-                self._shadow = self._codec.unpack(record.basis) or None
+                self._state = as_array(self._codec.unpack(record.state))
+                self._shadow = as_array(self._codec.unpack(record.basis)) if record.basis else None
                 self.update, self.said = self.update + 1, None
                 self.feedback = self._codec.unpack(record.y)
             case Silenced():
@@ -264,11 +246,6 @@ class PrivateState:
             raise StateError("the ledger's records must follow one another, and these do not.")
 
 
-def start_state(codec: Codec, value: Any) -> tuple[int, ...]:
-    """Return a private value as whole numbers of the session's state step."""
-    return as_numbers(codec.session.lattice.start(value if np.ndim(value) else [value]))
-
-
 def resumed_state(
     codec: Codec, number: int, sign: Sign, budget: Budget, records: Iterable[Record]
 ) -> tuple[PrivateState, list[Record]]:
@@ -279,7 +256,8 @@ def resumed_state(
         raise StateError("an agent's records must start with how it began.")
     if first.session != codec.session.id or first.agent != number:
         raise StateError("these records belong to another session or another agent.")
-    private = PrivateState(codec, number, sign, budget, codec.unpack(first.state), clamped=first.clamped)
+    state = as_array(codec.unpack(first.state))
+    private = PrivateState(codec, number, sign, budget, state, clamped=first.clamped)
     for record in kept[1:]:
         private.replay(record)
     return private, kept
@@ -302,10 +280,21 @@ class PrivateMachine(Machine):
         What the owner allows.
     """
 
+    _audience: ClassVar[int | None] = None
+    """Whom it speaks to: all neighbours, or the coordinator."""
+    _first: Began | None
+    """The record that must come before everything else, until it is made."""
+    _heard: bytes
+    """What everything that it has moved by commits to."""
+
     def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
-        codec = Codec(session)
-        state, clamped = start_state(codec, value), session.lattice.clamps(value)
-        self._set_up(session, number, sign, PrivateState(codec, number, sign, budget, state, clamped=clamped))
+        lattice, numbers = session.lattice, np.asarray(value, dtype=object)
+        state = lattice.start(numbers if numbers.size > 1 else numbers.reshape(())[()])
+        clamped = not all(lattice.low <= v <= lattice.high for v in numbers.flat)
+        private = PrivateState(Codec(session), number, sign, budget, state, clamped=clamped)
+        self._set_up(session, number, sign, private)
+        packed, cap = self.codec.pack(state), float(budget.cap)
+        self._first = Began(session.id, number, packed, private.planned, budget.spent, cap, clamped)
 
     @classmethod
     def resume(
@@ -315,7 +304,6 @@ class PrivateMachine(Machine):
         private, kept = resumed_state(Codec(session), number, sign, budget, records)
         speaker = cls.__new__(cls)
         speaker._set_up(session, number, sign, private)
-        speaker._new = False
         for record in kept:
             speaker._replay(record)
         return speaker
@@ -323,7 +311,7 @@ class PrivateMachine(Machine):
     def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
         super().__init__(session, number, sign)
         self.private = private
-        self._new = True
+        self._first = None
         self._stopped = False
 
     def _replay(self, record: Record) -> None:
@@ -356,7 +344,7 @@ class PrivateMachine(Machine):
     def _sorted_start(self) -> On:
         if self._stopped:
             return On.ENDED
-        over = self._new and self.private.over_cap and not self.private.budget.partial
+        over = self._first is not None and self.private.over_cap and not self.private.budget.partial
         return On.OVER if over else On.START
 
     def _sorted_own(self, message: Message) -> tuple[On, Any]:
@@ -373,14 +361,14 @@ class PrivateMachine(Machine):
             "the value away, so nothing more is said here; let the one go on that said it."
         )
 
-    def _announce(self, to: int | None) -> None:
+    def _announce(self) -> None:
         """Say that this agent is here; before its first word, record how it began."""
         private = self.private
-        if self._new:
-            self._records.append(private.began())
-            self._new = False
+        if self._first is not None:
+            self._records.append(self._first)
+            self._first = None
         self._notices.append(Cost(private.planned, private.spent, private.budget.cap))
-        self._say(to, Present(private.update))
+        self._say(self._audience, Present(private.update))
         self._again(fresh=True)
 
     def _decline(self, _: Any) -> None:
@@ -388,15 +376,23 @@ class PrivateMachine(Machine):
         self._notices.append(OverCap(private.planned, private.spent, private.budget.cap))
 
     def _take_noise(self, event: NoiseReady) -> None:
-        refusal = self.private.offer(event.update, event.draw)
-        if refusal is not None:
-            self._refuse(Refused(refusal))
+        if not self.private.lacks_draw(event.update):
+            self._refuse(Refused(Refusal.SECOND_DRAW))
+            return
+        draw: Whole = event.draw
+        if type(draw) is not int:
+            whole = as_whole(draw, "noise")
+            draw = whole if isinstance(whole, int) else as_array(whole)
+        if np.size(draw) != self.session.components:
+            raise StateError(f"noise must have {self.session.components} components, as the value has.")
+        self.private.draws[event.update] = draw
 
-    def _make_message(self, heard: bytes) -> Spoke:
-        spoke = self.private.speak(heard, *self._covers)
+    def _speak(self, _: Any) -> None:
+        """Make message `update`, once, and send it; whoever needs it again is sent the very same bytes."""
+        spoke = self.private.speak(self._heard, *self._covers)
         self._records.append(spoke)
+        self._messages.append(Send(self._audience, spoke.frame))
         self._notices.append(Spoken(spoke.update, self.private.spent))
-        return spoke
 
     def _silence(self) -> bool:
         """Record that nothing more is said, once; returns whether that is new."""
@@ -423,7 +419,7 @@ class PrivateMachine(Machine):
 
         One that has not begun has nothing to record: it never speaks, because it is over.
         """
-        if self._new:
+        if self._first is not None:
             self._notices.append(Stopped(self.private.update, Reason.EXPIRED))
             self._rest()
         elif not self._ended:

@@ -6,6 +6,7 @@ The current position of a machine is what its records, read in order, say; `resu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 import msgspec
@@ -195,13 +196,11 @@ Record: TypeAlias = (
     | Unopened
 )
 
-_ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
-def encode_record(record: Record) -> bytes:
-    """Write a record as bytes for a ledger."""
-    return _ENCODER.encode(record)
+encode_record: Callable[[Record], bytes] = msgspec.msgpack.Encoder().encode
+"""Write a record as bytes for a ledger."""
 
 
 def decode_record(data: bytes) -> Record:

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from tacit.errors import CapExceeded, Disputed, InputError, SessionOver
 from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Notice
 from tacit.protocol.exact_loss import up
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget, start_state
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Ended
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
@@ -36,7 +35,7 @@ from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
-from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.noise import noise_ahead
 from tacit.runtime.participant import Participant, loaded, number_of
 from tacit.runtime.session.trust import require_trusted_keeper
 from tacit.runtime.transport.base import Transport
@@ -138,7 +137,13 @@ class _Owned(Participant):
         session, records = self.session, ledger.records(self.session.id)
         self._require_open(ledger, records)
         if not records:
-            self._require_usable()
+            # A value that the session cannot take is refused before anything is set aside for it.
+            if self._value is None:
+                raise InputError(
+                    f"{self.name} has not begun this session yet: it needs its value. Give it "
+                    "(--value-file, --value-stdin or --value-env)."
+                )
+            session.lattice.start(self._value)
         keys = self.identity.directory
         key_guard.require_bindable(keys, session.id, ledger.identity)
         key_guard.require_trusted(keys, ledger, self._new_ledger)
@@ -176,7 +181,7 @@ class _Owned(Participant):
             self._transport,
             ledger,
             takers=self._takers,
-            noise=None if session.keepers else NoiseAhead(session, self.number),  # keepers draw
+            noise=None if session.keepers else noise_ahead(session, self.number),  # keepers draw
             clock=self._clock,
             watch=self._notice,
             pace=self._pace,
@@ -209,15 +214,6 @@ class _Owned(Participant):
                 f"session {session.name} expired on {session.expiry}, by the clock of this machine: ask for "
                 "a new session, or set the clock if it is wrong."
             )
-
-    def _require_usable(self) -> None:
-        """Refuse a value that the session cannot take, before anything is set aside for it."""
-        if self._value is None:
-            raise InputError(
-                f"{self.name} has not begun this session yet: it needs its value. Give it "
-                "(--value-file, --value-stdin or --value-env)."
-            )
-        start_state(Codec(self.session), self._value)
 
     def _require_undisputed(self) -> None:
         """Raise if the coordinator has signed that this agent said what it has not said."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -25,43 +25,44 @@ from weakref import WeakKeyDictionary
 
 from tacit.noise.ahead import refill_together
 from tacit.protocol.codec import MOST_REMEMBERED
-from tacit.runtime.ledger.group_commit import Saving, save_all
+from tacit.runtime.ledger.group_commit import Saver, save_all
 from tacit.runtime.workers import finished, pool
 
 if TYPE_CHECKING:
     from tacit.noise.ahead import DrawnAhead
     from tacit.protocol.codec import Codec
-    from tacit.protocol.effects import Step
 
 T = TypeVar("T")
 _CHECK_TOGETHER = 8
 """From so many frames on, signatures are checked by two threads."""
 
 
-class Hosted(Protocol):
-    """What a host drives: a `Node`."""
+class Hosted(Saver, Protocol):
+    """What a host drives: a `Node`. The host says when, and never sees what is saved and sent.
+
+    What its machine wants done waits there. `save` makes a batch of it and writes that, `carry_out` sends it.
+    """
 
     heavy: bool
     """Whether its machine computes for so long that the event loop must go on meanwhile."""
 
-    def take(self) -> Sequence[tuple[Codec, bytes]]:
-        """Take all that arrived, and return the frames of it."""
+    def take(self) -> int:
+        """Take all that arrived, and return how many arrivals there are to handle."""
         ...
 
-    def handle(self) -> Sequence[Step]:
-        """Let the machine handle what was taken. Heavy ones are called on another thread."""
+    def frames(self) -> Iterable[tuple[Codec, bytes]]:
+        """Return the frames that were taken, and what reads them."""
         ...
 
-    def saving(self, steps: Sequence[Step]) -> Saving:
-        """Return what must be saved before these steps are carried out."""
+    def handle(self) -> bool:
+        """Let the machine handle what was taken; return whether that must be saved.
+
+        Heavy ones are called on another thread.
+        """
         ...
 
-    def carry_out(self, steps: Sequence[Step]) -> None:
-        """Send and show what is saved by now."""
-        ...
-
-    def handled(self) -> None:
-        """See what is to be done next: wait until some time, draw noise."""
+    def carry_out(self) -> None:
+        """Send and show the batch, which is saved by now; see what is to be done next."""
         ...
 
     def fail(self, error: Exception) -> None:
@@ -79,8 +80,8 @@ class Host:
         self._stirred: dict[Hosted, None] = {}  # in the order in which they were
         self._turning = False
         self._busy: dict[Hosted, asyncio.Future[None]] = {}  # heavy ones that another thread handles now
-        self._unsaved: dict[Hosted, list[Step]] = {}  # handled, and not being saved yet
-        self._saving: dict[Hosted, list[Step]] = {}
+        self._unsaved: dict[Hosted, None] = {}  # have handled what is not being saved yet
+        self._saving: dict[Hosted, None] = {}
         self._saved: asyncio.Future[None] | None = None  # done when what is being saved is on the disk
         self._to_draw: dict[DrawnAhead, None] = {}
         self._drawn: asyncio.Future[None] | None = None  # done when what waits now is drawn
@@ -124,7 +125,7 @@ class Host:
     def _turn(self) -> None:
         self._turning = False
         stirred, self._stirred = self._stirred, {}
-        taken, frames = [], list[tuple["Codec", bytes]]()
+        taken, frames = list[Hosted](), 0
         for node in stirred:
             if node in self._busy:
                 self._stirred[node] = None  # `_worked` comes back to it
@@ -135,8 +136,8 @@ class Host:
                     self._fail(node, error)
                 else:
                     taken.append(node)
-        if len(frames) >= _CHECK_TOGETHER:
-            _check_together(frames)
+        if frames >= _CHECK_TOGETHER:
+            _check_together([frame for node in taken for frame in node.frames()])
         for node in taken:
             if node.heavy:
                 self._work(node)
@@ -146,40 +147,39 @@ class Host:
 
     def _handle(self, node: Hosted) -> None:
         try:
-            steps = node.handle()
+            saves = node.handle()
         except Exception as error:
             self._fail(node, error)
         else:
-            self._queue(node, steps)
+            self._queue(node, saves)
 
     def _work(self, node: Hosted) -> None:
         """Let another thread handle a machine that computes for long."""
         self._busy[node] = asyncio.get_running_loop().create_future()
-        _elsewhere(node.handle, lambda steps, error: self._worked(node, steps, error))
+        _elsewhere(node.handle, lambda saves, error: self._worked(node, saves, error))
 
-    def _worked(self, node: Hosted, steps: Sequence[Step] | None, error: Exception | None) -> None:
+    def _worked(self, node: Hosted, saves: bool | None, error: Exception | None) -> None:
         self._busy.pop(node).set_result(None)
-        if error is not None or steps is None:
+        if error is not None or saves is None:
             assert error is not None
             self._fail(node, error)
         elif node in self._nodes:
-            self._queue(node, steps)
+            self._queue(node, saves)
             self._save()
         if node in self._stirred:
             self.stir(node)
 
-    def _queue(self, node: Hosted, steps: Sequence[Step]) -> None:
-        """Keep steps until they are saved; carry them out at once if there is nothing to wait for."""
-        waits = node in self._unsaved or node in self._saving
-        if waits or any(step.records for step in steps):
-            self._unsaved.setdefault(node, []).extend(steps)
+    def _queue(self, node: Hosted, saves: bool) -> None:
+        """Keep what was handled until it is saved; carry it out at once if there is nothing to wait for."""
+        if saves or node in self._unsaved or node in self._saving:
+            self._unsaved[node] = None
         else:
-            self._carry_out(node, steps)
+            node.save(flush=False)  # nothing to write
+            self._carry_out(node)
 
-    def _carry_out(self, node: Hosted, steps: Sequence[Step]) -> None:
+    def _carry_out(self, node: Hosted) -> None:
         try:
-            node.carry_out(steps)
-            node.handled()
+            node.carry_out()
         except Exception as error:
             self._fail(node, error)
 
@@ -189,13 +189,12 @@ class Host:
             return
         batch = self._saving = self._unsaved
         self._unsaved = {}
-        items = [node.saving(steps) for node, steps in batch.items()]
         self._saved = asyncio.get_running_loop().create_future()
-        _elsewhere(lambda: save_all(items), lambda errors, error: self._settle(batch, errors, error))
+        _elsewhere(lambda: save_all(list(batch)), lambda errors, error: self._settle(batch, errors, error))
 
     def _settle(
         self,
-        batch: dict[Hosted, list[Step]],
+        batch: dict[Hosted, None],
         errors: Sequence[Exception | None] | None,
         failed: Exception | None,
     ) -> None:
@@ -203,11 +202,11 @@ class Host:
         assert saved is not None
         saved.set_result(None)
         found = [failed] * len(batch) if errors is None else errors
-        for (node, steps), error in zip(batch.items(), found, strict=True):
+        for node, error in zip(batch, found, strict=True):
             if node not in self._nodes:
                 continue  # it was stopped meanwhile: what it said is saved, and repeated when it resumes
             if error is None:
-                self._carry_out(node, steps)
+                self._carry_out(node)
             else:
                 self._fail(node, error)
         self._save()

@@ -19,7 +19,7 @@ from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
-from tacit.runtime.noise import NoiseAhead
+from tacit.runtime.noise import noise_ahead
 from tacit.runtime.participant import Participant, loaded
 from tacit.runtime.transport.base import Transport
 
@@ -104,7 +104,7 @@ class Keeper(Participant):
             self._transport,
             ledger,
             takers=self._takers,
-            noise=NoiseAhead(session, 0),  # the session's noise is the same for all
+            noise=noise_ahead(session, 0),  # the session's noise is the same for all
             clock=self._clock,
             watch=self._notice,
             stopped_linger=self.machine.return_time,

@@ -26,17 +26,17 @@ from tacit.protocol.effects import (
 )
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.host import Host
-from tacit.runtime.ledger.group_commit import Saving, Taker
+from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.noise import GRID
-from tacit.runtime.transport.base import Arrival, Frame, Transport
+from tacit.runtime.transport.base import Frame, Transport
 from tacit.runtime.workers import finished
 
 if TYPE_CHECKING:
+    from tacit.noise.ahead import DrawnAhead
     from tacit.protocol.codec import Codec
     from tacit.protocol.session import Session
     from tacit.protocol.tables import Phase
     from tacit.runtime.ledger.ledger import Ledger
-    from tacit.runtime.noise import NoiseAhead
 
 _BURST = 4096
 """Maximum number of arrivals handled before the ledger is written and answers leave."""
@@ -85,7 +85,7 @@ class Node:
         Where its records are saved before its messages leave.
     takers : sequence
         Told of records once they are saved.
-    noise : NoiseAhead, optional
+    noise : DrawnAhead, optional
         For machines that need draws; these have `wants_noise` and `update`.
     watch : callable, optional
         Told of each notice, after what it is about is saved and sent.
@@ -103,7 +103,7 @@ class Node:
         ledger: Ledger,
         *,
         takers: Sequence[Taker] = (),
-        noise: NoiseAhead | None = None,
+        noise: DrawnAhead | None = None,
         clock: Clock | None = None,
         watch: Callable[[Notice], None] = lambda _: None,
         linger: float = LINGER,
@@ -111,12 +111,16 @@ class Node:
         pace: float = 0.0,
     ) -> None:
         self._id, self.machine, self._transport = session_id, machine, transport
-        self._ledger, self._takers = ledger, tuple(takers)
+        self.ledger, self._takers = ledger, tuple(takers)
         self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
         self._linger, self._pace = linger, pace
         self._stopped_linger = linger if stopped_linger is None else max(linger, stopped_linger)
         self.heavy = machine.session.components > _HEAVY
         self._arrived: deque[Event] = deque()
+        # What the machine wants done. One list that is never replaced: a heavy machine adds to it on another
+        # thread, at once and at its end, while the first `_leaving` steps are being saved.
+        self._steps: list[Step] = []
+        self._leaving = 0
         self._open = False
         self._halting = False
         self._last_round = self._resting = -math.inf
@@ -142,7 +146,7 @@ class Node:
             else:
                 if self._noise is not None:
                     self._noise.begin(self._update)
-                    await finished(self._host.refill(self._noise.pool))
+                    await finished(self._host.refill(self._noise))
                 await self._transport.open(self._stir)
                 self._open = True
                 self._arrived.append(Start())
@@ -153,50 +157,63 @@ class Node:
 
     # ---- what the host calls -------------------------------------------------------------------------
 
-    def take(self) -> Sequence[tuple[Codec, bytes]]:
-        """Take all that arrived, and return the frames of it."""
-        if not self._open or self._clock.now() < self._resting:
-            return ()
-        arrivals = self._transport.take()
-        self._arrived.extend(map(_event, arrivals))
-        codec = self.machine.codec
-        return [(codec, arrival.data) for arrival in arrivals if isinstance(arrival, Frame)]
+    def take(self) -> int:
+        """Take all that arrived, and return how many arrivals there are to handle."""
+        if self._open and self._clock.now() >= self._resting:
+            for arrival in self._transport.take():
+                if isinstance(arrival, Frame):
+                    self._arrived.append(Heard(arrival.data, arrival.hint))
+                else:
+                    self._arrived.append(Joined(arrival.who) if arrival.here else Left(arrival.who))
+        return len(self._arrived)
 
-    def handle(self) -> Sequence[Step]:
-        """Let the machine handle what was taken, and the noise it wants for that.
+    def frames(self) -> list[tuple[Codec, bytes]]:
+        """Return the frames that were taken, and what reads them."""
+        return [(self.machine.codec, event.frame) for event in self._arrived if isinstance(event, Heard)]
+
+    def handle(self) -> bool:
+        """Let the machine handle what was taken, and the noise it wants; return whether it must be saved.
 
         The clock comes first: a machine whose session has expired must not answer what came in meanwhile.
+        Draws are handed out that were complete before they were wanted; `carry_out` sees to others.
         """
-        now, machine, arrived = self._clock.now(), self.machine, self._arrived
+        now, machine, arrived, noise = self._clock.now(), self.machine, self._arrived, self._noise
         if now < self._resting:
-            return ()
-        steps = []
-        if self._expired() and not self._is_over:
-            steps.append(machine.handle(Expired()))
-        steps += [machine.handle(arrived.popleft()) for _ in range(min(len(arrived), _BURST))]
+            return False
+        events: list[Event] = [Expired()] if self._expired() and not self._is_over else []
+        events += [arrived.popleft() for _ in range(min(len(arrived), _BURST))]
         if self._halting:
             self._halting = False
-            steps.append(machine.handle(Halt()))
-        self._give_noise(steps)
-        steps.append(machine.handle(Tick(now)))  # timers that were set start to run
-        self._give_noise(steps)
-        return steps
+            events.append(Halt())
+        steps = list[Step]()
+        for some in (events, [Tick(now)]):  # a tick last: timers that were set start to run
+            steps += [machine.handle(event) for event in some]
+            while noise is not None and self._drawing is None:
+                u = self._wanted()
+                if u is None or not noise.ready(u):
+                    break
+                steps.append(machine.handle(NoiseReady(u, noise.take(u))))
+        self._steps.extend(steps)
+        return any(step.records for step in steps)
 
-    def _give_noise(self, steps: list[Step]) -> None:
-        """Hand out draws that were complete before they were wanted; `handled` sees to others."""
-        while (u := self._wanted()) is not None and self._drawing is None:
-            assert self._noise is not None
-            if not self._noise.ready(u):
-                return
-            steps.append(self.machine.handle(NoiseReady(u, self._noise.take(u))))
+    def save(self, *, flush: bool) -> None:
+        """Make a batch of all steps so far, and write its records; the disk is waited for with `flush`."""
+        self._leaving = len(self._steps)
+        records = [record for step in self._steps[: self._leaving] for record in step.records]
+        if records:
+            self.ledger.append(self._id, records, flush=flush)
 
-    def saving(self, steps: Sequence[Step]) -> Saving:
-        """Return what must be saved before these steps are carried out."""
-        records = [record for step in steps for record in step.records]
-        return Saving(self._ledger, self._id, records, self._takers)
+    def tell(self) -> None:
+        """Tell the takers of the records of the batch, which are saved by now."""
+        if self._takers:
+            records = [record for step in self._steps[: self._leaving] for record in step.records]
+            for taker in self._takers if records else ():
+                taker.take(records)
 
-    def carry_out(self, steps: Sequence[Step]) -> None:
-        """Send what is saved by now, then show what happened."""
+    def carry_out(self) -> None:
+        """Send the batch, which is saved by now, then show what happened; see what is to be done next."""
+        steps = self._steps[: self._leaving]
+        del self._steps[: self._leaving]
         send, watch, ended = self._transport.send, self._watch, False
         for step in steps:
             for message in step.messages:
@@ -210,8 +227,9 @@ class Node:
         if self._pace and ended:
             now = self._clock.now()
             self._resting = self._last_round = max(now, self._last_round + self._pace)
+        self._go_on()
 
-    def handled(self) -> None:
+    def _go_on(self) -> None:
         """See what is to be done next: end, go on at once, wait until some time, draw noise."""
         now = self._clock.now()
         if self._is_over and self._over_since is None:
@@ -250,7 +268,7 @@ class Node:
         """Draw what comes next, in the background."""
         assert self._host is not None
         assert self._noise is not None
-        self._refilling = self._host.refill(self._noise.pool)
+        self._refilling = self._host.refill(self._noise)
         self._refilling.add_done_callback(self._refilled)
 
     def _refilled(self, refilling: asyncio.Future[None]) -> None:
@@ -270,7 +288,7 @@ class Node:
         u = self._wanted()
         if u is not None and not self._noise.ready(u):
             self._noise.begin(u)
-            await finished(self._host.refill(self._noise.pool))
+            await finished(self._host.refill(self._noise))
         await self._clock.sleep(GRID - self._clock.now() % GRID)
 
     def _caught_up(self, drawing: asyncio.Future[None]) -> None:
@@ -337,9 +355,3 @@ class Node:
                 with suppress(Exception):
                     await finished(self._refilling)
             self._noise.close()
-
-
-def _event(arrival: Arrival) -> Event:
-    if isinstance(arrival, Frame):
-        return Heard(arrival.data, arrival.hint)
-    return Joined(arrival.who) if arrival.here else Left(arrival.who)

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, final
+from typing import IO, Any, Protocol, TypeAlias, final
 
 from tacit.errors import InputError
 
@@ -37,17 +37,14 @@ class ValueSource(Protocol):
         ...
 
 
-def parse_value(text: str, components: int) -> Value:
+def parse_value(given: str | bytes | list[float], components: int) -> Value:
     """Read one finite number, or one per component; what was given is not repeated in the error."""
-    words = [word for word in re.split(r"[\s,;\[\]]+", text) if word]
+    text = given.decode("utf-8-sig", errors="replace") if isinstance(given, bytes) else given
+    words = re.split(r"[\s,;\[\]]+", text) if isinstance(text, str) else text
     try:
-        numbers = [float(word) for word in words]
+        numbers = [float(word) for word in words if word != ""]
     except ValueError:
         numbers = []
-    return _checked(numbers, components)
-
-
-def _checked(numbers: list[float], components: int) -> Value:
     if len(numbers) != components or not all(map(math.isfinite, numbers)):
         many = f"{components} finite numbers, separated by blanks or commas"
         what = "one finite number" if components == 1 else many
@@ -55,15 +52,19 @@ def _checked(numbers: list[float], components: int) -> Value:
     return numbers[0] if components == 1 else numbers
 
 
-def read_value_file(path: Path) -> str:
-    """Return what a file with a private value holds; refuse one that others may read."""
+def open_value_file(path: Path) -> IO[bytes]:
+    """Open a file with a private value; refuse one that others may read."""
     from tacit.files import require_private
 
-    with path.open("rb") as source:
+    source = path.open("rb")
+    try:
         status = os.fstat(source.fileno())
         if stat.S_ISREG(status.st_mode):  # a pipe has no mode to check, and cannot be read twice
             require_private(path, status)
-        return source.read(_MOST).decode("utf-8-sig", errors="replace")  # what is no number is refused
+    except BaseException:
+        source.close()
+        raise
+    return source
 
 
 @final
@@ -76,12 +77,16 @@ class FileSource:
     async def read(self, components: int) -> Value:
         """Read the file."""
         try:
-            text = await asyncio.to_thread(read_value_file, self._path)
+            text = await asyncio.to_thread(self._content)
         except OSError as error:
             raise SourceFailed(f"{self._path}: {error.strerror or type(error).__name__}.") from None
         except InputError as error:
             raise SourceFailed(str(error)) from None
         return _parsed(text, components)
+
+    def _content(self) -> bytes:
+        with open_value_file(self._path) as source:
+            return source.read(_MOST)
 
 
 @final
@@ -112,7 +117,7 @@ class CommandSource:
                 await process.wait()
         if process.returncode != 0:
             raise SourceFailed(f"{self._words[0]} ended with exit code {process.returncode}.")
-        return _parsed(out[:_MOST].decode("utf-8-sig", errors="replace"), components)
+        return _parsed(out[:_MOST], components)
 
 
 @final
@@ -183,14 +188,11 @@ class CallableSource:
             )
         except Exception as error:  # its message may hold the value
             raise SourceFailed(f"the value's function failed with {type(error).__name__}.") from None
-        try:
-            return _checked(numbers, components)
-        except InputError as error:
-            raise SourceFailed(str(error)) from None
+        return _parsed(numbers, components)
 
 
-def _parsed(text: str, components: int) -> Value:
+def _parsed(given: str | bytes | list[float], components: int) -> Value:
     try:
-        return parse_value(text, components)
+        return parse_value(given, components)
     except InputError as error:
         raise SourceFailed(str(error)) from None

@@ -18,7 +18,7 @@ and an authority's directory `authority.key` (mode 600), `authority.crt` and its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -72,13 +72,14 @@ class Identity:
     The private key can sign and cannot be seen. Make one with `load`.
     """
 
-    __slots__ = ("_list", "_sign", "_stamp", "authority", "certificate", "directory", "name", "public_key")
+    __slots__ = ("_list", "_stamp", "authority", "certificate", "directory", "name", "public_key", "sign")
 
     def __init__(
         self, directory: Path, signing: Ed25519PrivateKey, certificate: Certificate, authority: Certificate
     ) -> None:
         self.directory = directory
-        self._sign = signer(signing)
+        self.sign: Callable[[bytes], bytes] = signer(signing)
+        """Signs with the agent's Ed25519 key, 64 bytes."""
         self.certificate = certificate
         self.authority = authority
         self.name = certificate.name
@@ -124,10 +125,6 @@ class Identity:
         """Where a TLS library finds its keys."""
         path = self.directory / TLS
         return TlsFiles(path, path, self.directory / TRUSTED)
-
-    def sign(self, data: bytes) -> bytes:
-        """Sign with the agent's Ed25519 key, 64 bytes."""
-        return self._sign(data)
 
     @property
     def revocations(self) -> Revocations | None:

@@ -7,9 +7,9 @@ anyone told. A ledger alone flushes its own file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, final
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from tacit.runtime.ledger.flush import can_flush_file_system
 from tacit.runtime.ledger.ledger import Ledger, flush_together
@@ -26,25 +26,27 @@ class Taker(Protocol):
         ...
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """Records of one session to be saved in one ledger, all or none; then told to `takers`."""
+class Saver(Protocol):
+    """Has records of one session to be saved in one ledger, all or none: a `Node`."""
 
     ledger: Ledger
-    session: bytes
-    records: Sequence[Record]
-    takers: Sequence[Taker] = ()
+
+    def save(self, *, flush: bool) -> None:
+        """Write the records, if any, to the ledger; without `flush` they are on the disk later."""
+        ...
+
+    def tell(self) -> None:
+        """Tell the takers of the records, which are saved by now."""
+        ...
 
 
-def save_all(batch: Sequence[Saving]) -> list[Exception | None]:
+def save_all(batch: Sequence[Saver]) -> list[Exception | None]:
     """Save records, durably; return for each item what went wrong, None where it is on the disk.
 
     Call it on a thread that may wait.
     """
-    writing = [item for item in batch if item.records]
-    together = len(writing) > 1 and can_flush_file_system()
-    errors = [_written(item, flush=not together) for item in batch]
+    together = len(batch) > 1 and can_flush_file_system()
+    errors = [_tried(partial(item.save, flush=not together)) for item in batch]
     if together:
         written = [item.ledger for item, error in zip(batch, errors, strict=True) if error is None]
         try:
@@ -52,22 +54,12 @@ def save_all(batch: Sequence[Saving]) -> list[Exception | None]:
         except Exception as error:  # someone closed a ledger meanwhile: nobody can say what is on the disk
             return [error] * len(batch)
         errors = [error or unflushed.get(item.ledger) for item, error in zip(batch, errors, strict=True)]
-    return [error or _told(item) for item, error in zip(batch, errors, strict=True)]
+    return [error or _tried(item.tell) for item, error in zip(batch, errors, strict=True)]
 
 
-def _written(item: Saving, *, flush: bool) -> Exception | None:
+def _tried(work: Callable[[], None]) -> Exception | None:
     try:
-        if item.records:
-            item.ledger.append(item.session, item.records, flush=flush)
-    except Exception as error:
-        return error
-    return None
-
-
-def _told(item: Saving) -> Exception | None:
-    try:
-        for taker in item.takers if item.records else ():
-            taker.take(item.records)
+        work()
     except Exception as error:
         return error
     return None

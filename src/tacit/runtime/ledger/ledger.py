@@ -116,12 +116,31 @@ class Ledger:
 
         Without `flush` they are on the disk when `flush_together` says so, and must not be sent before.
         """
-        rows = [_row(session, record) for record in records]
+        _require_id(session)
+        rows, losses = list[Row](), list[float]()
+        for record in records:
+            if isinstance(record, Began | Opened) and record.session != session:
+                raise InputError(
+                    "a record must be of the session it is saved for, and this one is of another."
+                )
+            kind, number, loss = _KINDS[type(record)], 0, None
+            if isinstance(record, Keyed):
+                number = record.member
+            elif kind in schema.NUMBERED:
+                number = getattr(record, "update", getattr(record, "round", 0))
+            if isinstance(record, Spoke):
+                loss = require_amount(record.loss, "a loss")
+                losses.append(loss)
+            rows.append((session, kind, number, loss, encode_record(record)))
         with self._using():
-            spoken = [record.loss for record in records if isinstance(record, Spoke)]
-            if spoken:
-                self._purse.require_reserved(session, [require_amount(loss, "a loss") for loss in spoken])
-            self._write(rows, flush=flush)
+            if losses:
+                self._purse.require_reserved(session, losses)
+            if rows:
+                self._store.append(rows, flush=flush)
+            for loss in losses:
+                self._purse.said(session, loss)
+            if any(kind in _LAST_WORDS for _, kind, *_ in rows):
+                self._purse.settled(session)
 
     def records(self, session: bytes) -> list[Record]:
         """Return the records of a session in the order they were saved, for `resume`.
@@ -384,9 +403,10 @@ class Ledger:
         self._store.require_working()
         return self._lock
 
-    def _write(self, rows: Sequence[Row], *, flush: bool = True) -> None:
+    def _write(self, rows: Sequence[Row]) -> None:
+        """Save rows of the ledger's own kinds."""
         if rows:
-            self._store.append(rows, flush=flush)
+            self._store.append(rows)
             for row in rows:
                 self._learn(row)
 
@@ -421,17 +441,6 @@ def _require_id(session: bytes) -> None:
 
 def _decoded(row: Kept) -> Record:
     return decode_record(cast(bytes, row[4]))
-
-
-def _row(session: bytes, record: Record) -> Row:
-    _require_id(session)
-    if isinstance(record, Began | Opened) and record.session != session:
-        raise InputError("a record must be of the session that it is saved for, and this one is of another.")
-    kind = _KINDS[type(record)]
-    number = getattr(record, "update", getattr(record, "round", 0)) if kind in schema.NUMBERED else 0
-    number = record.member if isinstance(record, Keyed) else number
-    loss = float(record.loss) if isinstance(record, Spoke) else None
-    return session, kind, number, loss, encode_record(record)
 
 
 def _cap_row(cap: schema.Capped) -> Row:

@@ -41,8 +41,10 @@ _SETTINGS = (
 )
 _COLUMNS = 8
 _ROW = f"({', '.join('?' * _COLUMNS)})"
+_MOST_ROWS = 32  # in one statement
+_INSERT = [f"INSERT INTO record VALUES {', '.join([_ROW] * rows)}" for rows in range(_MOST_ROWS + 1)]
+_MOST_VALUES = _MOST_ROWS * _COLUMNS
 _SALT = 16
-_MOST_VALUES = 32 * _COLUMNS  # in one statement
 _STOP = "the agent stops speaking, and nothing is lost"
 _ADVICE = "Never restore a ledger: noise would be drawn again for messages that were sent"
 
@@ -176,7 +178,15 @@ class Store:
             head = schema.digest(head, (count, *about, schema.leaf(salt, data)))
             values += (count, *about, salt, data, head)
         try:
-            self._insert(values, flush=flush)
+            if flush != self._flushes:  # FULL: each commit is on the disk; NORMAL: when it is flushed
+                self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
+                self._flushes = flush
+            with self._database:  # rolls back what fails
+                if len(rows) > _MOST_ROWS:  # fewer are one statement, a transaction of its own
+                    self._database.execute("BEGIN IMMEDIATE")
+                for start in range(0, len(values), _MOST_VALUES):
+                    some = values[start : start + _MOST_VALUES]
+                    self._database.execute(_INSERT[len(some) // _COLUMNS], some)
         except sqlite3.IntegrityError as error:
             raise LedgerError(f"{self.path} refuses a record: {_broken_rule(error)}.") from None
         except sqlite3.Error as error:
@@ -187,23 +197,6 @@ class Store:
         if flush:
             self._move_marks(durable=count - self._synced >= _SYNC_EVERY)
             self._pay()
-
-    def _insert(self, values: Sequence[Any], *, flush: bool) -> None:
-        """Write rows as one statement, which is a transaction of its own: the interpreter waits once."""
-        if flush != self._flushes:  # FULL: each commit is on the disk; NORMAL: when it is flushed
-            self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
-            self._flushes = flush
-        if len(values) <= _MOST_VALUES:
-            self._insert_some(values)
-            return
-        with self._database:  # rolls back what fails
-            self._database.execute("BEGIN IMMEDIATE")
-            for start in range(0, len(values), _MOST_VALUES):
-                self._insert_some(values[start : start + _MOST_VALUES])
-
-    def _insert_some(self, values: Sequence[Any]) -> None:
-        rows = ", ".join([_ROW] * (len(values) // _COLUMNS))
-        self._database.execute(f"INSERT INTO record VALUES {rows}", values)
 
     def _move_marks(self, *, durable: bool) -> None:
         """Tell the mark and the guards how far this has come; never before it is on the disk itself."""
