@@ -107,7 +107,7 @@ def test_the_deployed_mechanism_passes_with_exact_noise():
     report = examine(ClientServer(PAPER, agents=500), transcripts=600, progress=lambda *c: calls.append(c))
     assert report.passed, report.alarms
     assert report.subject == "lattice mechanism"
-    assert "Agents 0, 1, 2 of 500" in report.notes[0]
+    assert "agents 0, 1, 2 of 500" in report.notes[0]
     assert report.rounds == 9
     shares = [share for share, _ in calls]
     assert shares == sorted(shares)

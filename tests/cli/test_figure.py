@@ -16,6 +16,7 @@ FIGURES = {
     "belief": ("--agents", 4, "--rounds", 3),
     "convergence": ("--graph", "ring:5", "--graph", "path:3", "--rounds", 3, "--runs", 20),
     "loss": ("--distance", "8,16", "--sessions", 2000, "--rounds", 3),
+    "series": ("--slots", "4,16,96"),
 }
 COLUMNS = {
     "tradeoff": {"decay", "epsilon", "radius", "radius_chebyshev"},
@@ -27,6 +28,7 @@ COLUMNS = {
     "belief": {"round", "mean", "low", "high", "learned", "promised", "epsilon"},
     "convergence": {"graph", "round", "rate", "exact", "measured"},
     "loss": {"distance", "promised", "at_least_as_declared", "at_least_redraw"},
+    "series": {"slots", "square_root", "tree", "pure_tree", "independent"},
 }
 
 
