@@ -3,7 +3,9 @@
 import asyncio
 import io
 import math
+import random
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -17,8 +19,9 @@ from tacit.runtime.fleet.sources import (
     LinesSource,
     SourceFailed,
 )
-from tacit.runtime.ledger.budget import Window
+from tacit.runtime.ledger.budget import Purse, Window
 from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.ledger.schema import Capped, Reserved
 from tacit.testing.sessions import known_session
 
 SECRET = "31.415926"
@@ -87,6 +90,30 @@ def test_what_was_not_said_is_free_again(path):
 def test_a_window_is_a_time_and_an_amount(time, cap):
     with pytest.raises(InputError):
         Window(time, cap)
+
+
+def test_sums_are_those_of_all_sessions_one_by_one():
+    """Whatever was reserved, said, settled and capped in whichever order."""
+    rng, purse, known = random.Random(7), Purse(), []
+    purse.capped(Capped("value", math.inf, 10.0))
+    for k in range(300):
+        session = k.to_bytes(32, "big")
+        adjacency, diameter = rng.choice([(1.0, 1.0), (1.0, 4.0), (0.3, 4.0)])
+        row = Reserved(
+            "value", adjacency, diameter, rng.uniform(0.1, 1.0), None, rng.choice([None, float(k)])
+        )
+        purse.reserved(session, row)
+        known.append(session)
+        for one in rng.sample(known, min(3, len(known))):
+            if purse.is_settled(one) or rng.random() < 0.5:
+                purse.said(one, rng.uniform(0.0, 0.1))
+            else:
+                purse.settled(one)
+        if k % 50 == 0:
+            purse.capped(Capped("value", rng.choice([0.5, 2.0, math.inf]), 10.0))
+        assert purse.spent("value") == sum(map(purse.charge, known), Fraction(0))
+    recent = [s for s in known if purse._reserved[s].at is None or purse._reserved[s].at > 100.0]
+    assert purse.spent_since("value", 100.0) == sum(map(purse.charge, recent), Fraction(0))
 
 
 # ---- policies --------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ may give the cap an adjacency δ of its own: then it is about values up to δ ap
 from __future__ import annotations
 
 import math
+from bisect import bisect_right, insort
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -120,13 +122,20 @@ def require_amount(amount: float, what: str, *, endless: bool = False) -> float:
 
 @final
 class Purse:
-    """The sums, rebuilt from the ledger's rows in their order."""
+    """The sums, rebuilt from the ledger's rows in their order.
+
+    What settled sessions cost is kept as one sum for each kind of session, so that a further session takes as
+    long after a year as on the first day.
+    """
 
     def __init__(self) -> None:
         self._caps: dict[str, Capped] = {}
         self._reserved: dict[bytes, Reserved] = {}
         self._said: dict[bytes, int] = {}  # as `exact` counts
         self._settled: set[bytes] = set()
+        self._open: dict[bytes, Reserved] = {}  # reserved and not settled
+        self._closed: Counter[tuple[str, float, float]] = Counter()  # said in settled ones: `_kind`
+        self._times: defaultdict[str, list[tuple[float, bytes]]] = defaultdict(list)  # sorted by `_begun`
 
     def capped(self, row: Capped) -> None:
         """Take in a cap, the last one counts."""
@@ -135,14 +144,24 @@ class Purse:
     def reserved(self, session: bytes, row: Reserved) -> None:
         """Take in a reservation."""
         self._reserved[session] = row
+        insort(self._times[row.value], (_begun(row), session))
+        if session in self._settled:
+            self._closed[_kind(row)] += self._said.get(session, 0)
+        else:
+            self._open[session] = row
 
     def said(self, session: bytes, loss: float) -> None:
         """Take in what one message cost."""
-        self._said[session] = self._said.get(session, 0) + exact(loss)
+        units = exact(loss)
+        self._said[session] = self._said.get(session, 0) + units
+        if session in self._settled and session in self._reserved:
+            self._closed[_kind(self._reserved[session])] += units
 
     def settled(self, session: bytes) -> None:
         """Take in that nothing more will be said: what was not said is not lost."""
         self._settled.add(session)
+        if (row := self._open.pop(session, None)) is not None:
+            self._closed[_kind(row)] += self._said.get(session, 0)
 
     def is_settled(self, session: bytes) -> bool:
         """Whether the last word was said."""
@@ -158,32 +177,37 @@ class Purse:
 
     def charge(self, session: bytes) -> Fraction:
         """What a session counts for: all it may cost, or once it is settled all it did."""
-        said = as_fraction(self._said.get(session, 0))
-        amount = said if session in self._settled else Fraction(self._reserved[session].planned)
-        return max(amount, said) * self._count(session)
+        return as_fraction(self._units(session))
+
+    def _units(self, session: bytes) -> int:
+        """What a session counts for, as `exact` counts."""
+        row, said = self._reserved[session], self._said.get(session, 0)
+        amount = said if session in self._settled else max(exact(row.planned), said)
+        return amount * _steps(self._caps[row.value], row)
 
     def spent(self, value: str) -> Fraction:
         """What all sessions on a value count for."""
-        return sum((self.charge(s) for s, row in self._reserved.items() if row.value == value), Fraction(0))
+        units = sum(self._units(session) for session, row in self._open.items() if row.value == value)
+        for (whose, adjacency, diameter), said in self._closed.items():
+            if whose == value:
+                units += said * steps(min(self._caps[value].adjacency, diameter), adjacency)
+        return as_fraction(units)
 
     def spent_since(self, value: str, when: float) -> Fraction:
         """What sessions on a value count for that were begun after `when`, also by a clock set back since.
 
         A session of a ledger that does not say when it was begun counts until its expiry is that long ago.
         """
-        return sum(
-            (
-                self.charge(session)
-                for session, row in self._reserved.items()
-                if row.value == value and _begun(row) > when
-            ),
-            Fraction(0),
-        )
+        times = self._times[value]
+        first = bisect_right(times, when, key=lambda one: one[0])
+        return as_fraction(sum(self._units(session) for _, session in times[first:]))
 
     def last_begun(self, value: str) -> float:
         """When the last session on a value was begun; minus infinity if there is none."""
-        times = (_begun(row) for row in self._reserved.values() if row.value == value and row.at is not None)
-        return max(times, default=-math.inf)
+        latest = (
+            when for when, session in reversed(self._times[value]) if self._reserved[session].at is not None
+        )
+        return next(latest, -math.inf)
 
     def require_window(self, row: Reserved, cap: Capped, window: Window, now: float) -> None:
         """Refuse a session that would pass the owner's cap for a window of time."""
@@ -204,20 +228,18 @@ class Purse:
             raise InputError(f"nothing is known of a value {value!r}: no session has used it.")
         spent = self.spent(value)
         left = max(Fraction(row.cap) - spent, Fraction(0)) if math.isfinite(row.cap) else None
-        count = sum(reserved.value == value for reserved in self._reserved.values())
+        count = len(self._times[value])
         rest = math.inf if left is None else fraction_down(left)
         return Balance(value, row.adjacency, row.cap, fraction_up(spent), rest, count)
 
     def expired(self, now: float) -> tuple[bytes, ...]:
         """Return the sessions that are not settled although they have expired."""
-        rows = self._reserved.items()
-        return tuple(
-            s for s, row in rows if s not in self._settled and row.expires is not None and row.expires <= now
-        )
+        rows = self._open.items()
+        return tuple(s for s, row in rows if row.expires is not None and row.expires <= now)
 
     def held(self, value: str) -> dict[bytes, Fraction]:
         """Return what unsettled sessions hold for messages that were not sent, the largest first."""
-        open_ones = [s for s, row in self._reserved.items() if row.value == value and s not in self._settled]
+        open_ones = [s for s, row in self._open.items() if row.value == value]
         held = {s: self.charge(s) - as_fraction(self._said.get(s, 0)) * self._count(s) for s in open_ones}
         return {s: held[s] for s in sorted(held, key=lambda s: -held[s]) if held[s] > 0}
 
@@ -292,6 +314,11 @@ def steps(distance: float, adjacency: float) -> int:
 def _steps(cap: Capped, row: Reserved) -> int:
     """How many times a session counts: no two values in its range are further apart than `diameter`."""
     return steps(min(cap.adjacency, row.diameter), row.adjacency)
+
+
+def _kind(row: Reserved) -> tuple[str, float, float]:
+    """Return what decides, with the cap, how many times a session counts."""
+    return row.value, row.adjacency, row.diameter
 
 
 def _begun(row: Reserved) -> float:
