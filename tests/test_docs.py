@@ -61,7 +61,33 @@ tacit() {
   esac
 }
 """
+A_FLEET = """
+tacit() {  # what stays in its terminal stays in the background; agents come when the hub listens
+  case "$1 ${2-}" in
+    "hub serve" | "agent "*)
+      command tacit "$@" &
+      until (exec 3<> /dev/tcp/127.0.0.1/7447) 2> /dev/null; do sleep 0.1; done ;;
+    *) command tacit "$@" ;;
+  esac
+}
+"""
+A_HUB_WITH_SESSIONS = """
+tacit hub new hub --address wss://127.0.0.1:7447 > /dev/null
+tacit hub serve hub 2> /dev/null &
+until (exec 3<> /dev/tcp/127.0.0.1/7447) 2> /dev/null; do sleep 0.1; done
+umask 077
+for name in alice bob; do
+  tacit invite $name --hub hub > $name.invitation
+  tacit enroll $name.invitation --low -10 --high 40 --cap 20 > /dev/null
+done
+sed -i '/^low/i file = "reading.txt"' bob.toml
+printf 20 > reading.txt
+tacit agent bob.toml 2> /dev/null &
+tacit hub run hub --every 500ms --loss 1 --low -10 --high 40 --one-shot --name load
+"""
 SETTINGS = {
+    "docs/how-to/run-a-fleet.md": A_FLEET,
+    "docs/how-to/embed.md": A_HUB_WITH_SESSIONS,
     "docs/how-to/run-a-session.md": ON_OTHER_MACHINES,
     "docs/how-to/watch.md": f"{{ {A_MEMBER_TO_WATCH} }} > /dev/null",
 }
@@ -99,8 +125,13 @@ def elsewhere(text):
     return re.sub(r"echo (\d+\.\d+) >", r"echo \g<1>437351948 >", text)
 
 
-REPEATED = {"docs/explanation/scale.md", "docs/how-to/sweep-on-a-cluster.md"}
-"""Pages of which tests/simulation and tests/cli show everything, besides those of tests/examples."""
+REPEATED = {
+    "docs/explanation/scale.md",
+    "docs/how-to/embed.md",
+    "docs/how-to/run-a-fleet.md",
+    "docs/how-to/sweep-on-a-cluster.md",
+}
+"""Pages of which tests/simulation, runtime and cli show everything, besides those of tests/examples."""
 
 
 def slow(page):
@@ -237,15 +268,23 @@ def test_links_lead_somewhere(page):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
 
 
-def test_the_session_file_shown_can_be_read(tmp_path):
+def test_the_session_file_and_the_policy_shown_can_be_read(tmp_path):
     from tacit.runtime import read_session
+    from tacit.runtime.fleet.policy import read_policy
 
-    (text,) = [text for kind, text in fences("docs/reference/files.md") if kind == "toml"]
-    (tmp_path / "session.toml").write_text(text)
+    policy, session = [text for kind, text in fences("docs/reference/files.md") if kind == "toml"]
+    (tmp_path / "session.toml").write_text(session)
     assert read_session(tmp_path / "session.toml").name == "feeder"
+    (tmp_path / "policy.toml").write_text(policy)
+    assert read_policy(tmp_path / "policy.toml").cap == 20.0
 
 
-def test_the_metrics_are_those_that_are_served():
+def test_the_metrics_are_those_that_are_served(tmp_path):
+    from types import SimpleNamespace as Made
+
+    from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
+    from tacit.runtime.fleet.follower import Tally
+    from tacit.runtime.fleet.hub import Hub, new_hub
     from tacit.runtime.status.status import Status
     from tacit.testing import known_session
 
@@ -253,7 +292,14 @@ def test_the_metrics_are_those_that_are_served():
     loss = {"spent": 0.1, "planned": 0.2, "cap": 0.3}
     status.update(present=3, used=3, feedback=[0.5], loss=loss)
     status.update(connected=["coordinator"], heard=1.0, certificate_expires=2.0)
-    served = set(re.findall(r"^# HELP (\w+)", status.metrics().decode(), re.M))
+    new_hub(tmp_path / "hub", "wss://localhost:7447")
+    hub = Hub(tmp_path / "hub")
+    connection = Made(connected=True, why=None, expires=None)
+    policy = Made(role="keeper", hub="")
+    agent = Made(name="a", sessions=0, tally=Tally(), connection=connection, policy=policy)
+    pages = b"".join(page.metrics() for page in (status, HubPages(hub), AgentPages(agent)))
+    hub.store.close()
+    served = set(re.findall(r"^# HELP (\w+)", pages.decode(), re.M))
     told = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/reference/metrics.md").read_text(), re.M))
     assert told == served
 
