@@ -91,7 +91,7 @@ def test_side_by_side_is_what_was_heard_and_nothing_else(mechanism):
         assert seen[run].channels().matches(one.channels())
         assert seen[run].runs == 1
         for read in (lambda h: h.theta, lambda h: h.eta, lambda h: h.compromised([0])):
-            with pytest.raises(StateError, match="only what was public"):
+            with pytest.raises(StateError, match="only the public part"):
                 read(seen[run])
     assert seen.private is None
     assert ran[0].public().private is None

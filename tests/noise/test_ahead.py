@@ -91,7 +91,7 @@ def test_no_draw_is_handed_out_twice():
     pool = DrawnAhead(Scripted([]), scale=lambda u: u, depth=4)
     pool.refill()
     pool.take(0)
-    with pytest.raises(StateError, match="Repeat the very same message"):
+    with pytest.raises(StateError, match="Repeat the same message"):
         pool.take(0)
     with pytest.raises(StateError, match="one by one"):
         pool.take(2)

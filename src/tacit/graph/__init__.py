@@ -3,7 +3,7 @@
 - `core`: the graph itself.
 - `sources`, `files`: from edges, networkx, scipy, edge lists and GraphML; everything is checked.
 - `families`: from a name, like ``regular:1000:8:seed=1``; one builder per file beside it.
-- `build`: from edges known to be clean, straight to sparse rows.
+- `build`: from edges that need no checks, directly to sparse rows.
 """
 
 from tacit.graph.core import Graph

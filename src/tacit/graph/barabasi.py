@@ -13,7 +13,7 @@ from tacit.graph.build import from_pairs, require_room
 from tacit.graph.core import Graph, IndexArray
 
 _WORTH_COMPILING = 50_000
-"""Edges from which compiling the loop takes less time than it saves."""
+"""From this many edges on, compiling the loop saves time."""
 
 
 def barabasi_graph(agents: int, edges_each: int, seed: int = 0) -> Graph:
@@ -42,8 +42,8 @@ def barabasi_graph(agents: int, edges_each: int, seed: int = 0) -> Graph:
 def _attach(picked: IndexArray, done: int, m: int, draws: FloatArray) -> int:
     """Fill `picked` from place `done` on until it is full or the draws are used up.
 
-    An agent of degree d stands d times in the list of all edges' ends, so a uniform place in
-    it is a draw in proportion to degree. The list needs no memory: it is blocks of 2m ends,
+    An agent of degree d occurs d times in the list of all edges' ends, so a uniform place in
+    it is a draw in proportion to degree. The list is not stored: it consists of blocks of 2m ends,
     the m picked by an arrival and m times the arrival itself, after one block for the start.
     """
     for draw in draws:

@@ -1,4 +1,4 @@
-"""Straight to sparse rows, for builders that know that their edges are clean.
+"""Directly to sparse rows, for builders whose edges need no checks.
 
 An edge is packed as one int64 key, its smaller agent in the high half: sorting keys sorts
 edges, equal keys are duplicate edges, and nothing larger than 16 bytes per edge is held.
@@ -86,7 +86,7 @@ def _row_starts(counts: npt.NDArray[np.integer]) -> IntArray:
 
 
 def require_room(n: int, edges: float, bytes_per_edge: int = 32, instead: str = "") -> None:
-    """Refuse a graph that could not be built in this machine's memory, before it is tried."""
+    """Refuse a graph that does not fit in this machine's memory, before building it."""
     if n > MAX_AGENTS:
         raise GraphError(f"a graph can have at most {MAX_AGENTS} agents, got {n}")
     need = edges * bytes_per_edge + 40 * n

@@ -1,7 +1,7 @@
 """Connected parts, in a few passes over arrays of one number per agent.
 
 Trees of agents are joined at their roots and flattened until no edge leads from one tree to
-another. Most edges never need a look (after Sutton, Ben-Nun and Barak, "Optimizing parallel
+another. Most edges need not be visited (after Sutton, Ben-Nun and Barak, "Optimizing parallel
 graph connectivity computation via subgraph sampling", IPDPS 2018): two edges of every agent
 nearly always leave one giant tree, and then only the edges of agents outside it matter,
 because every edge is stored at both its ends.
@@ -15,7 +15,7 @@ from tacit.arrays import IntArray
 from tacit.graph.core import IndexArray
 
 _CHUNK = 2**24
-"""How many edges' ends are looked at together at most, to bound the memory."""
+"""Maximum number of edges' ends processed together, to bound the memory."""
 
 
 def label_components(indptr: IntArray, indices: IndexArray) -> IndexArray:
@@ -53,7 +53,7 @@ def _join(tree: IndexArray, i: IndexArray, j: IndexArray) -> None:
 
 
 def _chunks(rows: IndexArray, indptr: IntArray) -> list[IndexArray]:
-    """Cut the rows so that no piece, if it has more than one row, has too many edges' ends."""
+    """Split the rows into pieces with at most this many edges' ends, or of a single row."""
     ends = np.cumsum(indptr[rows + 1] - indptr[rows])
     if not len(rows) or ends[-1] <= _CHUNK:
         return [rows]

@@ -35,13 +35,13 @@ class Graph:
     indptr : int64 array, shape (n + 1,)
     indices : int32 array, shape (2 · edges,)
     labels : tuple or None
-        What the source called the agents, where that was not 0 … n − 1.
+        The source's names of the agents, if they were not 0 … n − 1.
     positions : float64 array, shape (n, 2), or None
-        Where the agents are in the plane, for families that say so (grid, geometric).
+        Positions of the agents in the plane, for families that have them (grid, geometric).
     weights : float64 array, shape (2 · edges,), or None
-        Where the source has edge weights: how many times an agent counts a neighbour's message, its own
-        message counting once. In the order of `indices`. The two directions of an edge may differ;
-        0 where the source is directed and has no edge that way.
+        Edge weights, if the source has them: the weight of a neighbour's message, relative to 1 for the own
+        message. In the order of `indices`. The two directions of an edge may differ; 0 if the source is
+        directed and has no edge in that direction.
     """
 
     indptr: IntArray
@@ -56,7 +56,7 @@ class Graph:
                 frozen(array)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Without this a copy would carry the caches along, and its arrays could be written to.
+        # Without this a copy would include the caches, and its arrays would be writable.
         return Graph, (self.indptr, self.indices, self.labels, self.positions, self.weights)
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class Graph:
         return self.indices[self.indptr[i] : self.indptr[i + 1]]
 
     def label(self, i: int) -> Hashable:
-        """What the source called agent i."""
+        """The source's name of agent i."""
         self._require_agent(i)
         return i if self.labels is None else self.labels[i]
 
@@ -160,7 +160,7 @@ class Graph:
         """Make a graph from pairs of agent numbers, or an array of shape (edges, 2).
 
         Refuses self-loops, duplicate edges (in either order) and numbers outside 0 … n − 1.
-        Without `n` there are as many agents as the largest number asks for.
+        Without `n`, the largest number determines the number of agents.
         """
         from tacit.graph.sources import from_edges
 
@@ -210,7 +210,7 @@ class Graph:
         return cls.from_name(name_or_file)
 
     def to_networkx(self) -> nx.Graph[Any]:
-        """Return the graph as networkx has it, with the labels as node names."""
+        """Return the graph as a networkx graph, with the labels as node names."""
         import networkx as nx
 
         names = range(self.n) if self.labels is None else self.labels
@@ -232,7 +232,7 @@ class Graph:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether both ends of every edge count each other alike."""
+        """Whether both ends of every edge give each other the same weight."""
         return self.weights is None or bool(np.array_equal(self.weights, self.turned(self.weights)))
 
     def unweighted(self) -> Graph:

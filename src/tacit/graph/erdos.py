@@ -10,14 +10,14 @@ from tacit.graph.build import from_pairs, require_room
 from tacit.graph.core import Graph
 
 _BATCH = 2**24
-"""How many gaps are drawn together at most, to bound the memory."""
+"""Maximum number of gaps drawn together, to bound the memory."""
 
 
 def erdos_graph(agents: int, probability: float, seed: int = 0) -> Graph:
     """Every pair of agents is joined with the same probability, independently.
 
-    Pairs are counted off row by row, and the gaps between chosen pairs are geometric: the
-    work is in proportion to the edges, not the pairs. The graph may come out in parts.
+    Pairs are numbered row by row, and the gaps between chosen pairs are geometric, so the work is
+    proportional to the edges, not to the pairs. The graph may be disconnected.
     """
     if agents < 1:
         raise GraphError(f"there must be at least 1 agent, got {agents}")
@@ -43,7 +43,7 @@ def _chosen(total: int, probability: float, rng: np.random.Generator) -> IntArra
         expected = (total - 1 - last) * probability
         gaps = rng.geometric(probability, size=min(int(expected + 4 * expected**0.5) + 16, _BATCH))
         places = last + np.cumsum(gaps)
-        past = (places >= total) | (places < 0)  # the first sum past the largest number is negative
+        past = (places >= total) | (places < 0)  # a sum beyond the largest integer is negative
         if past.any():
             parts.append(places[: np.argmax(past)])
             return np.concatenate(parts)

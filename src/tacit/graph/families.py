@@ -1,6 +1,6 @@
 """Graphs by name, like ``ring:100`` or ``regular:1000:8:seed=1``.
 
-`FAMILIES` is the list as data: what the command line's help shows is what is understood.
+`FAMILIES` is the list as data; the parser and the command line's help both use it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def from_name(name: str) -> Graph:
 
 
 def _arguments(fields: list[str], form: str) -> list[int | float]:
-    """Read the fields of a name as its form wants them."""
+    """Read the fields of a name by the family's form."""
     wanted = form.removesuffix(_SEED).split(":")[1:]
     given = list(fields)
     seed: list[int | float] = []

@@ -6,8 +6,8 @@ agents themselves; other whole numbers are kept as labels in numerical order, na
 alphabetical order. The first line may be a header: usual words for the two ends of an edge
 (``source,target``), or any words above numbers.
 
-A third column, or a GraphML attribute ``weight``, says how many times a neighbour's message counts, the own
-message counting once. It is kept unless it is 1 everywhere. Directed GraphML is read as such.
+A third column, or a GraphML attribute ``weight``, is the weight of a neighbour's message, relative to 1 for
+the own message. It is kept unless it is 1 everywhere. Directed GraphML stays directed.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def _open(path: str) -> IO[str]:
 
 
 def read_weight_matrix(path: str | os.PathLike[str], graph: Graph) -> sp.csr_array[np.float64]:
-    """Read a matrix of weights W: lines of AGENT HEARD WEIGHT, agents as the graph calls them.
+    """Read a matrix of weights W: lines of AGENT HEARD WEIGHT, with the graph's names of agents.
 
-    What is left of a row is the agent's own weight, unless the file has a line for it.
+    The rest of a row is the agent's own weight, unless the file has a line for it.
     """
     import scipy.sparse as sp
 
@@ -132,7 +132,7 @@ def _no_edges(path: str) -> FileError:
 
 
 def _data_lines(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield number and text of every line that says something."""
+    """Yield number and text of every line that is not empty or a comment."""
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
         if text:
@@ -140,7 +140,7 @@ def _data_lines(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _clean_numbers(path: str, delimiter: str | None) -> Graph | None:
-    """Read a file of whole numbers without mistakes fast; None if it is anything else."""
+    """Read a correct file of whole numbers fast; None for any other file."""
     try:
         with warnings.catch_warnings(), _open(path) as lines:
             warnings.simplefilter("error")
@@ -179,7 +179,7 @@ class _Row(NamedTuple):
 
 
 class _GraphReader:
-    """Reads any edge list line by line, and says where it is wrong."""
+    """Reads any edge list line by line; errors name the line."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -211,7 +211,7 @@ class _GraphReader:
         return _Row(line, [cell.strip() for cell in cells])
 
     def _is_header(self, first: _Row) -> bool:
-        """Whether the first row, when all others have been read, is words about them."""
+        """Whether the first row is a header, judging by all other rows."""
         if len(first.cells) not in (2, 3):
             return False
         words = tuple(cell.lower() for cell in first.cells[:2])
@@ -267,7 +267,7 @@ class _GraphReader:
 
 
 def _weight(cell: str) -> float:
-    """Read an edge weight; 1 for the empty attributes that networkx writes, NaN if it is none."""
+    """Read an edge weight; 1 for the empty attributes that networkx writes, NaN if it is not a number."""
     try:
         return 1.0 if cell == "{}" else float(cell)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Random geometric graphs: who is near hears each other."""
+"""Random geometric graphs: agents near each other are joined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.graph.core import Graph
 def geometric_graph(agents: int, radius: float, seed: int = 0) -> Graph:
     """Agents at random places in the unit square, joined within a radius.
 
-    The graph keeps the places as `positions`. It may come out in parts.
+    The graph keeps the places as `positions`. It may be disconnected.
     """
     if agents < 1:
         raise GraphError(f"there must be at least 1 agent, got {agents}")

@@ -1,6 +1,6 @@
-"""Families without chance: ring, path, star, complete, grid, torus, hypercube, karate.
+"""Deterministic families: ring, path, star, complete, grid, torus, hypercube, karate.
 
-Each lays its rows down directly: the neighbours of agent i are a formula of i.
+Each writes its rows directly: the neighbours of agent i are given by a formula.
 """
 
 from __future__ import annotations
@@ -98,4 +98,6 @@ def karate() -> Graph:
     from tacit.graph.sources import from_networkx
 
     club = nx.karate_club_graph()
-    return from_networkx(nx.Graph(list(club.edges())))  # its weights count meetings; every friend counts once
+    return from_networkx(
+        nx.Graph(list(club.edges()))
+    )  # its weights, numbers of meetings, are dropped: every friend counts once

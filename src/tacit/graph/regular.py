@@ -11,17 +11,16 @@ from tacit.graph.build import contains, from_keys, halves, pack, require_room
 from tacit.graph.core import Graph
 
 _PATIENCE = 100
-"""Rounds of switches in a row without progress after which all is paired anew."""
+"""After this many rounds of switches without progress, start over."""
 
 
 def regular_graph(agents: int, degree: int, seed: int = 0) -> Graph:
     """Every agent has exactly `degree` neighbours, drawn at random.
 
-    The ends of all edges are paired at random; the few pairs that are a self-loop or an edge
-    once more (about (d² − 1)/4 of them, whatever the number of agents) are switched with
-    random edges until there are none. For a fixed degree this is uniform in the limit of
-    many agents (Janson, "Random graphs with given vertex degrees and switchings", 2020); for
-    few it is not exactly uniform.
+    The ends of all edges are paired at random; the few pairs that are self-loops or duplicates
+    (about (d² − 1)/4, for any number of agents) are switched with random edges until there are
+    none. For a fixed degree this is uniform in the limit of many agents (Janson, "Random graphs
+    with given vertex degrees and switchings", 2020); for few it is not exactly uniform.
     """
     if not 1 <= degree < agents:
         raise GraphError(
@@ -35,7 +34,7 @@ def regular_graph(agents: int, degree: int, seed: int = 0) -> Graph:
     rng = np.random.default_rng(seed)
     if 2 * degree < agents:
         return from_keys(_simple_pairing(agents, degree, rng), agents)
-    # Above half of all pairs, free places for switches run out: draw who is not a neighbour.
+    # With more than half of all pairs, switches rarely succeed: draw the complement instead.
     return _complement(from_keys(_simple_pairing(agents, agents - 1 - degree, rng), agents))
 
 
@@ -66,8 +65,8 @@ def _bad(keys: IntArray) -> IntArray:
 def _switched(keys: IntArray, bad: IntArray, rng: np.random.Generator) -> tuple[IntArray, int]:
     """Switch bad edges {a, b} with good ones {c, d} to {a, c}, {b, d} where that is clean.
 
-    Returns the keys and how many were switched, each of which leaves at least one less bad.
-    Degrees stay as they are, and no new self-loop or duplicate comes to be.
+    Returns the keys and the number of switches; each removes at least one bad edge. Degrees do not
+    change, and no new self-loop or duplicate is made.
     """
     other = rng.integers(len(keys), size=len(bad))
     high, low = halves(keys)

@@ -9,16 +9,16 @@ from tacit.graph.build import contains, from_keys, pack, require_room
 from tacit.graph.core import Graph
 
 _DRAWS = 64
-"""Ends drawn for an edge before it is left where it is."""
+"""Attempts to rewire an edge before it is left unchanged."""
 
 
 def smallworld_graph(agents: int, neighbours: int, probability: float, seed: int = 0) -> Graph:
-    """A ring where everyone knows the k nearest, and some edges lead far away.
+    """A ring in which every agent is joined to the k nearest, and some edges are rewired.
 
     Each edge is rewired with the given probability: it keeps its first agent and gets a
     uniformly drawn other end, drawn again where that would make a self-loop or a duplicate.
-    An edge stays where it is if 64 draws fail, as they do next to an agent that already
-    knows nearly all. The graph may come out in parts.
+    An edge is left unchanged if 64 draws fail, as happens next to an agent that is already joined to
+    nearly all. The graph may be disconnected.
     """
     if neighbours < 2 or neighbours % 2 or neighbours >= agents:
         raise GraphError(

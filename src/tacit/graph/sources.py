@@ -1,8 +1,8 @@
-"""Graphs from what users have in memory: pairs of numbers, networkx, scipy.
+"""Graphs from objects in memory: pairs of numbers, networkx, scipy.
 
 Everything is checked here, once, so that the rest of the package can trust a `Graph`.
-Edge weights other than 1 are kept: how many times an agent counts a neighbour's message, its own counting
-once. Other attributes are not used.
+Edge weights other than 1 are kept: the weight of a neighbour's message, relative to 1 for the own message.
+Other attributes are not used.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _not_whole(given: Iterable[Any]) -> str | None:
 
 
 def _size(pairs: IntArray, n: int | None) -> int:
-    """Return how many agents there are, as told or as the largest number asks for."""
+    """Return the number of agents: `n`, or as the largest number requires."""
     if n is None:
         if len(pairs) == 0:
             raise GraphError("a graph must have at least one agent: there are no edges, so give n.")
@@ -115,8 +115,8 @@ def _size(pairs: IntArray, n: int | None) -> int:
 def from_networkx(graph: nx.Graph[Any]) -> Graph:
     """Make a graph from a networkx graph (see `Graph.from_networkx`).
 
-    Nodes 0 … n − 1 are the agents of those numbers, whatever their order; other nodes are
-    numbered in their order, and kept as labels.
+    If the nodes are 0 … n − 1, they are the agents of those numbers; other nodes are numbered in
+    their order, and kept as labels.
     """
     import networkx as nx
 

@@ -1,7 +1,7 @@
 """What happened: one value for every run, and one file for it.
 
-Simulators, lattice runs and transcripts are all read as a `History`. The witness, the auditor, the accuracy
-of what happened and the plots read nothing else.
+Simulations, lattice runs and transcripts are all read as a `History`. The witness, the auditor, the accuracy
+of finished runs and the plots read only this.
 """
 
 from tacit.history.file import read_history, write_history

@@ -1,6 +1,6 @@
 r"""Histories in files: one session, one file of JSON lines, with one reader and one writer.
 
-The first line says what was declared, each other line what was heard, in the order it was heard::
+The first line declares the mechanism; each further line is a message or a feedback, in order of arrival::
 
     {"tacit_transcript": 2, "topology": "server", "agents": 2, "kind": "fading",
      "mixing": 0.8, "noise": 10, "decay": 0.6}                              (one line)
@@ -9,30 +9,30 @@ The first line says what was declared, each other line what was heard, in the or
     {"round": 0, "y": 0.875}
 
 - ``topology`` is ``server`` or ``graph``; a graph has ``edges``, pairs of agents, and feedback lines
-  that name their agent. Where messages do not all count the same it has ``weights``: the name of a rule
-  (``metropolis``), or one ``[i, j, count]`` for every message j that agent i counts, its own included.
+  that name their agent. If messages have different weights it has ``weights``: the name of a rule
+  (``metropolis``), or one ``[i, j, count]`` for every message j that agent i uses, its own included.
 - Feedback is the mean of all messages of its round that are in the file, unless it says otherwise: with a
   server ``unused`` lists the agents whose messages are not in it, on a graph ``used`` those whose are.
 - ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is the noise law: ``fading``,
   ``one-shot`` or ``constant`` (no decay), or a user's own, with its other parameters by their names.
-- ``update`` is how many updates the agent says it has made. Two lines for one agent and round: it was
-  asked again. No line: nothing was heard from it.
-- x and y are numbers, or lists of them. A message may say that it is a whole multiple of 2^exponent:
+- ``update`` is the number of updates that the agent says it has made. Two lines for one agent and round: it
+  was asked again. No line: no message arrived.
+- x and y are numbers, or lists of them. A message may declare that it is a multiple of 2^exponent:
   ``"exponent": -37``. With ``"lattice": {"low": …, "high": …, "state_exponent": …, "bits": …,
   "reach_exponent": …}`` in the first line all numbers are whole: messages in steps of 2^exponent, which
   each must say, feedback in steps of 2^state_exponent.
-- Where keepers add the noise, ``keepers`` in the first line is their number or a list of their names.
-  Messages are then under masks, and have no ``x``. All that is read of such a session is its feedback and
-  whose messages it used. Lines with a ``closing`` or of a ``keeper`` say that a sum was closed and opened.
+- If keepers add the noise, ``keepers`` in the first line is their number or a list of their names. Messages
+  are then masked and have no ``x``. Only the feedback of such a session is read, and whose messages it used.
+  Lines with a ``closing`` or of a ``keeper`` say that a sum was closed and opened.
 - ``{"round": 3, "agent": 1, "heard": false}`` says that agent 1 did not use the feedback of round 3.
-  Needed only where its next message's ``update`` leaves open which feedback it missed.
+  Needed only if the ``update`` of its next message does not tell which feedback it missed.
 
-Other keys are ignored, and so are lines with a ``note``: a runtime adds the frames that were sent, in base64,
-and `tacit verify` believes nothing else (docs/reference/wire.md). Here frames are opaque bytes.
+Other keys are ignored, and so are lines with a ``note``. The runtime adds the signed frames, in base64, and
+`tacit verify` trusts only these (docs/reference/wire.md). Here frames are opaque bytes.
 
-A line counts once it is there with its line feed. What a crash left of a last line is left out by every
-reader, and cut off when writing goes on; `read_history` also leaves out a last round without its feedback.
-Nothing private is ever written.
+A line counts only with its line feed. An incomplete last line, left by a crash, is ignored by every reader
+and truncated when writing continues; `read_history` also ignores a last round without its feedback. Nothing
+private is ever written.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ Content = dict[str, Any]
 
 
 class Line(NamedTuple):
-    """A line of a file; `content` is None where it is not one JSON object."""
+    """A line of a file; `content` is None if it is not one JSON object."""
 
     number: int
     content: Content | None
 
 
 def encoded(frame: bytes) -> str:
-    """Write a frame in letters."""
+    """Encode a frame in base64."""
     return base64.b64encode(frame).decode("ascii")
 
 
 def decoded(text: object) -> bytes | None:
-    """Read what `encoded` wrote, and nothing else."""
+    """Decode what `encoded` wrote; None for anything else."""
     if not isinstance(text, str):
         return None
     try:
@@ -95,7 +95,7 @@ def decoded(text: object) -> bytes | None:
 
 
 def same(one: Content, other: Content) -> bool:
-    """Whether two lines say the same, in any order of their words; 1, 1.0 and true are different things."""
+    """Whether two lines have the same content, in any order of keys; 1, 1.0 and true are different."""
     try:
         return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
     except RecursionError:
@@ -104,9 +104,9 @@ def same(one: Content, other: Content) -> bool:
 
 @final
 class LineReader:
-    """The one reader of the file: its first line at once, the others one by one.
+    """Reader of the file: the first line immediately, the others one by one.
 
-    Holds one line at a time. After the last line `torn` says whether a piece of one was left out.
+    Holds one line at a time. After the last line, `torn` says whether an incomplete line was ignored.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -179,7 +179,7 @@ def declare(mechanism: Mechanism, lattice: Lattice | None = None) -> Content:
     made |= {word: np.asarray(value).tolist() for word, value in law.worded().items()}
     if lattice is not None:
         chosen = {name: getattr(lattice, name) for name in _LATTICE}
-        # Real numbers are never written as whole ones, and zero has no sign: one lattice has one line.
+        # Write reals never as integers, and zero without a sign, so that one lattice has exactly one form.
         made["lattice"] = chosen | {name: float(chosen[name]) + 0.0 for name in ("low", "high")}
     if mechanism.keepers:
         made["keepers"] = mechanism.keepers
@@ -195,7 +195,7 @@ class Declared:
     header: Content
 
     def same(self, header: Content) -> bool:
-        """Whether another first line declares the same; sessions may have names and keys of their own."""
+        """Whether another first line declares the same; names and keys of sessions may differ."""
         mine, theirs = (
             {word: line.get(word) for word in declare(self.mechanism, self.lattice) if word in line}
             | {"weights": line.get("weights"), "keepers": _counted(line.get("keepers", 0))}
@@ -239,7 +239,7 @@ class Declared:
 
 
 def _counted(keepers: Any) -> int:
-    """Return the number of keepers, given as it is or by their names; or raise."""
+    """Return the number of keepers, given as a number or by their names; or raise."""
     if not isinstance(keepers, list):
         return _whole(keepers, MOST_KEEPERS + 1)
     if not 0 < len(keepers) <= MOST_KEEPERS or not all(isinstance(name, str) for name in keepers):
@@ -251,9 +251,9 @@ def _counted(keepers: Any) -> int:
 
 
 def write_history(path: Path | str, history: History) -> None:
-    """Write what was public of one run to a new file, or over an old one."""
+    """Write the public part of one run to a file; an old one is replaced."""
     if history.said.ndim == 3:
-        raise FileError("a file holds one run: write each of many runs to a file of its own.")
+        raise FileError("a file holds one run: write each run to its own file.")
     lattice = None if history.wholes is None else history.wholes.lattice
     first = declare(history.mechanism, lattice)
     with whole_file(Path(path)) as part, part.open("xb+") as file:
@@ -266,7 +266,7 @@ def read_history(path: Path | str, declared: Declared | None = None) -> History:
     Parameters
     ----------
     declared : Declared, optional
-        What another file has declared. This one must declare the same, and shares its mechanism.
+        The declaration of another file. This one must declare the same, and shares its mechanism.
     """
     reader = LineReader(path)
     if declared is None:
@@ -297,7 +297,7 @@ def read_history(path: Path | str, declared: Declared | None = None) -> History:
 
 
 def _events(h: History) -> Iterator[Content]:
-    """What was heard, in order."""
+    """Yield messages and feedback, in order."""
     x, y = (h.x, h.y) if h.wholes is None else (h.wholes.x, h.wholes.y)
     on_graph, n = isinstance(h.mechanism, Distributed), h.mechanism.n
     for slot, now in enumerate(h.rounds_of.tolist()):
@@ -331,14 +331,16 @@ class _HistoryTable:
         self.on_graph = isinstance(self.mechanism, Distributed)
         self.messages: dict[tuple[int, int], list[Content]] = {}
         self.feedback: dict[tuple[int, int], Any] = {}
-        self.named: dict[tuple[int, int], IntArray] = {}  # by feedback: those used, or with a server unused
+        self.named: dict[
+            tuple[int, int], IntArray
+        ] = {}  # by feedback: the agents used, or with a server those unused
         self.heard: dict[tuple[int, int], bool] = {}
         self.tail: tuple[int, ...] | None = None
         self.steps = True  # whether every message names its step
 
     def add(self, line: Content) -> None:
-        """Take one line, or raise what `read_history` explains."""
-        if "note" in line:  # the runtime's evidence and ends: `tacit verify` is for them
+        """Add one line; `read_history` explains what this raises."""
+        if "note" in line:  # evidence and endings of the runtime, which only `tacit verify` reads
             return
         now, agent = _whole(line["round"], _MOST_ROUNDS), 0
         if self.mechanism.keepers and "y" not in line and "heard" not in line:
@@ -362,7 +364,7 @@ class _HistoryTable:
             self.heard[now, agent] = bool(line["heard"])
 
     def _mask(self, line: Content, now: int) -> None:
-        """Take a masked message, a closing or an opening: they have no numbers to read."""
+        """Add a masked message, a closing or an opening, which have no numbers to read."""
         if "x" in line:
             raise ValueError
         if "closing" in line:
@@ -393,7 +395,7 @@ class _HistoryTable:
         if rounds == 0:
             what = "feedback" if self.mechanism.keepers else "message"
             raise FileError(f"there must be at least one {what}.")
-        if rounds > 1 and not self._answered(rounds - 1):  # under way when the writing stopped
+        if rounds > 1 and not self._answered(rounds - 1):  # the round was not finished when writing stopped
             rounds -= 1
             self.messages = {place: said for place, said in self.messages.items() if place[0] < rounds}
         if not all(map(self._answered, range(rounds))):
@@ -428,7 +430,7 @@ class _HistoryTable:
         return all((now, a) in self.feedback for a in range(self.n if self.on_graph else 1))
 
     def _used(self, rounds: int) -> BoolArray | None:
-        """Whose messages were used, where lines say so."""
+        """Whose messages were used, if the lines say so."""
         mechanism, n = self.mechanism, self.n
         if not self.named and not mechanism.keepers:
             return None
@@ -470,14 +472,14 @@ class _HistoryTable:
 
 
 def _settle(heard: list[bool | None], before: tuple[int, int], now: tuple[int, int], agent: int) -> None:
-    """Say which feedback between two messages was used, where their updates leave no doubt."""
+    """Determine which feedback between two messages was used, if their updates tell."""
     between = range(before[0], now[0])
     open_ones = [t for t in between if heard[t] is None]
     needed = now[1] - before[1] - sum(1 for t in between if heard[t])
     if needed not in (0, len(open_ones)):
         raise FileError(
-            f"agent {agent} says update {now[1]} in round {now[0]}, which leaves open what feedback it used "
-            'before: add lines with "heard".'
+            f"agent {agent} declares update {now[1]} in round {now[0]}, so it is unclear which feedback it "
+            'used before: add lines with "heard".'
         )
     for t in open_ones:
         heard[t] = needed > 0

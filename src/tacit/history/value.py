@@ -1,11 +1,11 @@
-"""A history: what was public in a run, and what was private where its owner has it.
+"""A history: the public part of a run, and the private part if its owner has it.
 
-Messages are in *slots*. Usually there is one slot per round. Where an agent was asked again in a round, there
-is one more slot with that round's number. `said` tells which messages there are. A message that is not there
-is 0 and counts for nothing.
+Messages are in *slots*. Usually there is one slot per round. If an agent was asked again in a round, there is
+one more slot with that round's number. `said` marks the messages that exist. A missing message is 0 and is
+never used.
 
-A history is of one run, or of many runs of one mechanism side by side. Then every array has one axis more in
-front, that of runs.
+A history is of one run, or of many runs of one mechanism side by side. Then every array has a first axis for
+the runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Observation:
     theta: FloatArray | None = field(default=None, repr=False)
 
     def matches(self, other: Observation, rtol: float = 1e-9, atol: float = 1e-12) -> bool:
-        """Whether the two cannot be told apart, up to rounding."""
+        """Whether the two are equal, up to rounding."""
 
         def same(a: FloatArray | None, b: FloatArray | None) -> bool:
             if a is None or b is None:
@@ -62,7 +62,7 @@ class Wholes:
     Attributes
     ----------
     x : array of whole numbers, shaped like the messages
-        In message steps; 0 where nothing was said.
+        In message steps; 0 where no message was sent.
     y : array of whole numbers, shaped like the feedback
         In state steps.
     """
@@ -75,18 +75,18 @@ class Wholes:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Private:
-    """What only the owner of a history knows. Its repr shows nothing of it.
+    """The private part of a history. Its repr does not show it.
 
     Attributes
     ----------
     theta : array, shape (rounds + 1, n) or (rounds + 1, n, k)
         Internal states.
     eta : array, shaped like the messages, or None
-        Noise, where it was kept. Where keepers add it, one column per keeper.
+        Noise, if it was recorded. With keepers, one column per keeper.
     states, draws : arrays of whole numbers, or None
         The same on a lattice: in state steps, and in message steps.
     sent, whole_sent : arrays shaped like the messages, or None
-        Where keepers add the noise: what agents send under masks, which is as private as their states.
+        With keepers: what agents send under masks, which is as private as their states.
     """
 
     theta: FloatArray
@@ -102,18 +102,18 @@ class Private:
 class History:
     """The paper's α = θ(0), (η(0), x(0), y(0)), θ(1), … over some rounds, or its public part.
 
-    `History.full` makes one in which everybody spoke, was used and moved in every round.
+    `History.full` makes one in which every agent sent, was used and moved in every round.
 
     Attributes
     ----------
     mechanism : Mechanism
-        What the run is declared to be. Nobody has checked it: the auditor does.
+        The declared mechanism. It is not checked here; the auditor checks it.
     x : array, shape (slots, n) or (slots, n, k)
-        Messages; 0 where nothing was said.
+        Messages; 0 where none was sent.
     y : array, shape (rounds,) or (rounds, k); on a graph (rounds, n) or (rounds, n, k)
         Feedback; 0 where an agent made no mean.
     said : bool array, shape (slots, n)
-        Which messages there are.
+        Which messages exist.
     rounds_of : int array, shape (slots,)
         The round that a slot belongs to; the same in all runs.
     update : int array, shape (slots, n)
@@ -124,7 +124,7 @@ class History:
         Messages and feedback exactly, on a lattice.
     used : bool array or None
         Whose messages each feedback is the mean of: shape (rounds, n) with a server, (rounds, pairs) on a
-        graph, pairs as `pairs` lists them. None: of all that were said in its round.
+        graph, in the order of `pairs`. None: all messages of its round.
     private : Private or None
         States and noise. Not part of any repr.
     """
@@ -164,13 +164,13 @@ class History:
         wholes: Wholes | None = None,
         private: Private | None = None,
     ) -> History:
-        """Make a history in which everyone spoke once, was used, and moved in every round.
+        """Make a history in which every agent sent once, was used, and moved in every round.
 
         With `runs` the first axis of all arrays is that of runs.
         """
         slots, n = x.shape[int(runs) :][:2]
         said, used = np.ones(x.shape[: 2 + int(runs)], dtype=np.bool_), None
-        if mechanism.keepers:  # messages are under masks: nobody sees them, and all are in the mean
+        if mechanism.keepers:  # messages are masked: nobody sees them, and all are in the mean
             private = private and replace(private, sent=x, whole_sent=None if wholes is None else wholes.x)
             wholes = wholes and replace(wholes, x=np.zeros_like(wholes.x))
             x, said, used = np.zeros_like(x), np.zeros_like(said), said
@@ -192,7 +192,7 @@ class History:
 
     @property
     def runs(self) -> int:
-        """Number of runs. One run alone has no axis of runs."""
+        """Number of runs. A single run has no axis of runs."""
         return len(self.said) if self._axis else 1
 
     @property
@@ -221,20 +221,19 @@ class History:
     def eta(self) -> FloatArray:
         """Noise, shaped like the messages. Private."""
         if self._own.eta is None:
-            raise StateError("noise must be known for this, and this history has only states.")
+            raise StateError("this needs the noise, but the history has only states.")
         return self._own.eta
 
     @property
     def _own(self) -> Private:
         if self.private is None:
             raise StateError(
-                "states and noise must be known for this, and this history has only what was public: use a "
-                "simulated one."
+                "this needs states and noise, but the history has only the public part: use a simulated one."
             )
         return self.private
 
     def public(self) -> History:
-        """Forget what is private."""
+        """Return the history without its private part."""
         return replace(self, private=None)
 
     # ---- parts of it --------------------------------------------------------------------------------
@@ -349,7 +348,7 @@ class History:
         )
 
     def of(self, agent: int) -> AgentHistory:
-        """Return one agent's messages and the feedback it heard: all that bears on its value."""
+        """Return one agent's messages and the feedback it received: all that depends on its value."""
         if not 0 <= agent < self.mechanism.n:
             raise StateError(f"agent must be a number from 0 to {self.mechanism.n - 1}, got {agent}.")
         if self.mechanism.keepers:
@@ -383,7 +382,7 @@ class History:
 
     @property
     def used_or_all(self) -> BoolArray:
-        """Whose messages each feedback is the mean of; where `used` does not say, all that were said."""
+        """Whose messages each feedback is the mean of; all messages sent if `used` is None."""
         if self.used is not None:
             return self.used
         heads = np.searchsorted(self.rounds_of, np.arange(self.rounds))
@@ -395,11 +394,11 @@ class History:
     # ---- what adversaries see -----------------------------------------------------------------------
 
     def channels(self) -> Observation:
-        """What is heard on the wires: α↓(x, y). Masked messages are pseudo-random and tell nothing."""
+        """What an eavesdropper sees: α↓(x, y). Masked messages are pseudo-random and reveal nothing."""
         return Observation(x=None if self.mechanism.keepers else self.x, y=self.y)
 
     def server(self) -> Observation:
-        """Return the server's state y alone, for whoever reads its memory but no wire."""
+        """Return only the server's state y, for an adversary who reads its memory but no messages."""
         return Observation(y=self.y)
 
     def compromised(self, agents: Iterable[int]) -> Observation:
@@ -413,10 +412,10 @@ class History:
         return replace(self.channels(), agents=chosen, theta=states)
 
     def conspirators(self, agent: int, keeper: int) -> Observation:
-        """All that is learned of one agent by everybody else and all keepers but one.
+        """What all other members and all keepers but one, colluding, learn about one agent.
 
-        They know all masks and noise but those between this agent and this keeper, and so the sum of
-        what the agent sent and what the keeper drew (docs/proofs/keepers.md).
+        They know all masks and noise except those between this agent and this keeper, so they know the sum
+        of the agent's message and the keeper's draw (docs/proofs/keepers.md).
         """
         m, n, sent = self.mechanism.keepers, self.mechanism.n, self._own.sent
         if not (0 <= keeper < m and 0 <= agent < n) or sent is None:
@@ -433,7 +432,7 @@ class History:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class AgentHistory:
-    """One agent's part of a history: all that bears on its initial value.
+    """One agent's part of a history: all that depends on its initial value.
 
     The fields are those of `History` without the axis of agents, always with that of runs, and the agent's
     own law.
@@ -469,7 +468,7 @@ def closed_pairs(mechanism: Mechanism) -> IntArray:
 
 
 def _joined(arrays: Sequence[IntArray], parts: Sequence[History]) -> IntArray:
-    """Join what all runs may share, and keep it shared where it is."""
+    """Join arrays that all runs may share, and keep them shared if they are."""
     if all(len(a) == 1 and np.array_equal(a, arrays[0]) for a in arrays):
         return arrays[0]
     rows = [np.broadcast_to(a, (len(p.said), *a.shape[1:])) for a, p in zip(arrays, parts, strict=True)]
@@ -477,7 +476,7 @@ def _joined(arrays: Sequence[IntArray], parts: Sequence[History]) -> IntArray:
 
 
 def _check(t: History) -> None:
-    """Refuse shapes that do not fit together and numbers that nobody can have sent."""
+    """Refuse shapes that do not fit together and impossible numbers."""
     n, lead = t.mechanism.n, t.said.shape[:-2]
     if t.said.ndim not in (2, 3) or t.said.shape[-1] != n or 0 in lead:
         raise StateError(f"said must have shape (slots, {n}), or one axis of runs more, got {t.said.shape}.")

@@ -1,4 +1,4 @@
-"""Where randomness comes from: an argument to everything, a global of nothing.
+"""Sources of noise; they are passed as arguments, and nothing uses a global one.
 
 `SafeNoise` protects: exact, cryptographic, not seedable. `SimulatedNoise` is seedable and does NOT.
 The names below load their module when first used.

@@ -1,18 +1,18 @@
 """The numbers of `SimulatedNoise`: from a counter to a Laplace variable.
 
-One 64-bit word makes one draw, and every word is a pure function of what it is for::
+One 64-bit word makes one draw, and every word is a pure function of its indices::
 
     key    = absorb(absorb(absorb(0, seed), run), component)
     stream = absorb(key, round)            gives start and an odd gamma
     word   = mix64(start + (agent + 1)·gamma)
     draw   = laplace(word)                 sign and −log of 63 bits
 
-So numbers do not depend on threads, on batches, or on what else is computed. Streams have
-gammas of their own (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
-OOPSLA 2014), so two of them can share a word but never a stretch of them.
+So numbers do not depend on threads, batches, or other computations. Every stream has its own gamma
+(Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), so two streams can
+share single words but never a sequence of them.
 
-Everything here is free of branches and of calls, so that loops over it run on vector units.
-Only IEEE operations and explicit fused ones are used: any machine gives the same bits.
+The code has no branches and no calls, so that loops over it vectorise. It uses only IEEE operations and
+explicit fused ones, so every machine gives the same bits.
 
 numba keeps compiled code until the file that *calls* it changes: after a change here or in
 simulation/_simd.py, touch the files in simulation/ whose names end in kernels.py.
@@ -63,9 +63,9 @@ def _as_word(_: Any, number: Any) -> Any:
 def _from_whole(_: Any, word: Any) -> Any:
     """Convert a word below 2^63 to the nearest double.
 
-    AVX-512 has an instruction for it. Elsewhere a loop with it would not run on vector units, so the halves
-    are put into the fractions of 2^84 and 2^52. All steps but the last addition are exact, and that one
-    rounds once: the same bits either way.
+    AVX-512 has an instruction for it. Without one the loop would not vectorise, so the halves are put into
+    the fractions of 2^84 and 2^52. All steps except the last addition are exact, and that one rounds once,
+    so both ways give the same bits.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -88,10 +88,10 @@ def _fma(_: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def prefer_wide(_: Any) -> Any:
-    """Let the calling kernel use the widest vectors there are; half of them is the default on x86.
+    """Let the calling kernel use the widest vectors; the default on x86 is half of them.
 
-    A wish that changes no result: a quarter of the time of a draw. llvmlite has no name for it, so
-    its check of names is passed by; should that fail one day, kernels are slower and still right.
+    A hint that changes no result and saves a quarter of the time of a draw. llvmlite does not know the
+    attribute, so its check of names is bypassed; if that ever fails, kernels are slower but still correct.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
@@ -120,7 +120,7 @@ def mix64(z: Any) -> Any:
 
 @inlined
 def absorb(key: Any, value: Any) -> Any:
-    """Hash one more part of a draw's name into its key; a bijection of `value`."""
+    """Hash one more index of a draw into its key; a bijection of `value`."""
     return mix64(mix64(key) + GOLDEN * (value + _ONE))
 
 
@@ -166,14 +166,14 @@ _T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7, _T8, _T9 = (2 / (2 * k + 1) for k in ran
 
 @inlined
 def laplace(word: Any) -> Any:
-    """Return the standard Laplace variable that a uniform word stands for.
+    """Map a uniform word to a standard Laplace variable.
 
     The top bit is the sign. The others, as m = 2j + 1, make U = m/2^63 and the magnitude
-    −log U: exact inversion, to the last bits of a double. The resolution is 2^−53 near 0,
-    and the far tail ends at 63·log 2 ≈ 43.7, which true noise passes once in 2^63 draws.
+    −log U: exact inversion, up to the last bits of a double. The resolution is 2^−53 near 0, and
+    the tail ends at 63·log 2 ≈ 43.7, which true noise exceeds once in 2^63 draws.
     """
     bits = _as_word(_from_whole((word & _REST) | _ONE)) - _ROOT_HALF
-    exponent = _as_float((bits >> _FRACTION_BITS) | _UNIT_2_52)  # 2^52 more than it is
+    exponent = _as_float((bits >> _FRACTION_BITS) | _UNIT_2_52)  # the exponent plus 2^52
     # m = f·2^exponent with f in [√½, √2): near U = 1 the logarithm keeps its leading digits
     f = _as_float((bits & _FRACTION) + _ROOT_HALF) - 1.0
     s = f / (f + 2.0)

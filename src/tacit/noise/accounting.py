@@ -1,14 +1,14 @@
-"""What the messages of one agent cost on a lattice, never too little.
+"""The privacy loss of one agent's messages on a lattice, never too small.
 
-How far apart two adjacent states can be is a whole number of steps, so it is followed exactly.
+The largest distance of two adjacent states is a whole number of steps, so it is computed exactly.
 With D_u for state steps, m_u for message steps, k components, r_u = g_u/s and 1 − σ = a/b,
 
     D_0 = ⌈δ/s⌉ + k − 1,   D_{u+1} = ⌊(a·D_u + k(b−1))/b⌋,   m_u = ⌊(D_u + k(r_u−1))/r_u⌋
 
 (docs/proofs/lattice.md: in steps of s these are Δ_{u+1} ≤ (1−σ)Δ_u + k·s and m_u·g_u ≤ Δ_u + k·g_u).
-Message u costs what OpenDP's privacy map says of m_u, and costs are added exactly, then rounded up.
+The loss of message u is OpenDP's privacy map at m_u; losses are added exactly, then rounded up.
 
-(ε, δ) statements, extras beside this pure bound, are in `tacit.noise.approximate`.
+(ε, δ) statements, in addition to this pure bound, are in `tacit.noise.approximate`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Account:
 def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[int]:
     """Yield m_0, m_1, …: how many message steps apart two adjacent agents' messages can be.
 
-    Summed over the components, before the noise. Ends where the lattice is too coarse for the noise.
+    Summed over the components, before the noise. Ends when the lattice is too coarse for the noise.
     """
     if components < 1:
         raise ParameterError(f"components must be at least 1, got {components}.")
@@ -74,15 +74,15 @@ def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int =
 
 
 def losses(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[tuple[int, float]]:
-    """Yield for each message its sensitivity and what OpenDP's privacy map makes of it."""
+    """Yield for each message its sensitivity and its loss by OpenDP's privacy map."""
     for u, apart in enumerate(sensitivities(agent, adjacency, components)):
         yield apart, message_loss(agent.draw_scale(u), apart)
 
 
 def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, components: int = 1) -> Account:
-    """Return what the first `messages` messages of an agent cost, for this adjacency.
+    """Return the loss of the first `messages` messages of an agent, for this adjacency.
 
-    Repeating a message costs nothing. Where the law draws once, only the first message costs.
+    Repeating a message costs nothing. If the law draws once, only the first message costs.
 
     Examples
     --------
@@ -114,17 +114,17 @@ def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, compo
 def horizon(
     agent: LatticeAgent, cap: float, *, adjacency: float = 1.0, components: int = 1, spent: float = 0.0
 ) -> int | None:
-    """Return how many messages an agent may send before their loss would pass a cap.
+    """Return how many messages an agent may send before their loss would exceed a cap.
 
-    None where there is no end to them: noise that is drawn once, within the cap. On a lattice fresh noise
-    has always an end, because states cannot come closer than a step.
+    None if there is no limit: noise that is drawn once, within the cap. Fresh noise on a lattice always has
+    a limit, because the distance of two states does not shrink below one step.
 
     Parameters
     ----------
     cap : float
         The owner's, on the loss for this adjacency.
     spent : float
-        What was spent before on the same value.
+        The loss spent before on the same value.
     """
     if not (cap >= 0 and 0 <= spent < math.inf):
         raise ParameterError(f"the cap and what was spent must be at least 0, got {cap} and {spent}.")

@@ -1,7 +1,7 @@
-"""Noise drawn ahead of time, so that when a message leaves says nothing about it.
+"""Noise drawn ahead of time, so that the timing of a message reveals nothing about its noise.
 
-An exact sampler takes longer for some numbers than for others. Drawn between hearing and speaking,
-noise would show in the time between the two. It need not be: noise does not depend on feedback. So
+An exact sampler takes longer for some numbers than for others. If noise were drawn between receiving and
+sending, that delay would leak it. Noise does not depend on feedback, so it can be drawn earlier:
 
 - a draw is handed out, never made, on the way from hearing to speaking (`take`);
 - message u is handed its draw only when the draw for update u + 1 is complete too. Feedback that
@@ -9,7 +9,7 @@ noise would show in the time between the two. It need not be: noise does not dep
 - draws are made after speaking (`refill`), also on another thread, for many agents together
   (`refill_together`).
 
-Each draw is handed out once. After a fork none is: parent and child would use the same noise.
+Each draw is used once. After a fork none is used: parent and child would use the same noise.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class DrawnAhead:
     size : int, optional
         Number of components; None for a plain number.
     depth : int
-        How many draws are kept, at least 2.
+        Number of draws in the pool, at least 2.
     first : int
         The update to start with; after a restart, the first that has not been drawn for.
     messages : int, optional
-        How many draws there will be: 1 where the law draws once, otherwise the horizon of the account.
+        Total number of draws: 1 if the law draws once, otherwise the horizon of the account.
 
     Examples
     --------
@@ -81,27 +81,27 @@ class DrawnAhead:
         return f"<DrawnAhead for updates {self._next} to {self._next + len(self._pool) - 1}>"
 
     def __reduce__(self) -> NoReturn:
-        # A copy would hand the same noise out twice.
+        # A copy would use the same noise twice.
         raise TypeError("noise drawn ahead cannot be copied or pickled: it must be used once.")
 
     def ready(self, u: int) -> bool:
-        """Whether message u could be handed its draw now."""
+        """Whether the draw for message u can be taken now."""
         last = u + 1 if self._messages is None else min(u + 1, self._messages - 1)
         return self._next == u <= last < self._next + len(self._pool)
 
     def take(self, u: int) -> int | IntArray:
-        """Hand out the draw of update u, once. Never draws, never waits."""
+        """Return the draw of update u, once. Never draws, never waits."""
         self._require_same_process()
         with self._pooling:
             if u < self._next:
                 raise StateError(
-                    f"the noise of update {u} was handed out before, and a second draw would cost privacy "
-                    "again. Repeat the very same message instead."
+                    f"the noise of update {u} was already used, and a second draw would cost privacy again. "
+                    "Repeat the same message instead."
                 )
             if not self.ready(u):
                 raise StateError(
                     f"the noise of updates {u} and {u + 1} must be complete before message {u}: "
-                    "updates go one by one, and refill() comes before hearing."
+                    "updates go one by one, and refill() comes before receiving."
                 )
             self._next += 1
             self._taken += 1
@@ -110,7 +110,7 @@ class DrawnAhead:
     def refill(self) -> None:
         """Draw until the pool is full. Call it before the first message and after each."""
         self._require_same_process()
-        with self._drawing:  # one at a time, or draws would get into a wrong order
+        with self._drawing:  # one thread at a time, or draws could get into the wrong order
             while (u := self._next_to_draw()) is not None:
                 scale = self._scale(u)
                 draw = (
@@ -169,15 +169,15 @@ class DrawnAhead:
 def refill_together(pools: Iterable[DrawnAhead]) -> None:
     """Fill several pools; plain numbers of one source and one scale are drawn by one call.
 
-    One number by itself costs ten times what it costs among many. Each number goes into one pool, for one
-    update, and nothing is kept beside the pools.
+    A single number takes ten times as long as one of many. Each number goes into exactly one pool, for one
+    update; no other copy is kept.
     """
     pools = list(pools)
     with ExitStack() as stack:
         for pool in pools:
             pool._require_same_process()
             stack.enter_context(pool._drawing)
-        # Asked once: draws may be taken meanwhile, and then more are missing.
+        # Read once: draws may be taken meanwhile, and then more would be missing.
         missing = {pool: pool._missing() for pool in pools}
         wanted: dict[tuple[WholeNoise, float], list[tuple[DrawnAhead, int]]] = {}
         for pool in pools:

@@ -1,15 +1,15 @@
-"""(ε, δ) statements about an agent's messages: extras beside the pure bound, never worse.
+"""(ε, δ) statements about an agent's messages, in addition to the pure bound and never worse.
 
-Over many messages the worst case of every one is unlikely, so with a small failure probability δ less
-is lost than the sum. Google's privacy-loss distributions add the messages up; their discretisation
-is pessimistic, and what their floating point may lack is added (`FLOAT_ERROR`).
+That all messages show their worst case is unlikely, so except with a small failure probability δ the loss
+is smaller than the sum. Google's privacy-loss distributions compose the messages; their discretisation is
+pessimistic, and an allowance for their floating-point errors is added (`FLOAT_ERROR`).
 
 Two facts make them usable here (docs/proofs/lattice.md, section 6):
 
 - discrete Laplace noise of scale t and sensitivity m loses no more than real Laplace noise with
-  λ = m/t + 1/(4t²), whatever the failure probability;
+  λ = m/t + 1/(4t²), for every failure probability;
 - several messages lose no more than one with the sum of their λ. So the long tail of small messages
-  is taken as one, and vectors as numbers.
+  is treated as one message, and vectors as numbers.
 
 `delta` is a failure probability here, `loss` is ε for the given adjacency and not per unit of it.
 """
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     )
 
 FLOAT_ERROR = 1e-10
-"""What is added to a failure probability from dp-accounting: fifty times the error seen in its sums."""
+"""Added to failure probabilities from dp-accounting: fifty times the error seen in its sums."""
 
 _GROUPS = 512
 _GRID = 8192
-_LARGEST_LOSS = 200.0  # above, exp() of it is no use to anyone, and near what floats can hold
+_LARGEST_LOSS = 200.0  # a larger loss is meaningless, and its exp() would be close to overflow
 
 
 def epsilon_delta(
@@ -52,7 +52,7 @@ def epsilon_delta(
     lattice: Lattice | None = None,
     components: int = 1,
 ) -> float:
-    """Return the loss that is passed with probability at most `delta`, rounded up.
+    """Return the loss that is exceeded with probability at most `delta`, rounded up.
 
     Never above the pure loss. More exactly, P(S) ≤ exp(loss)·P'(S) + delta for all sets S of transcripts.
 
@@ -90,7 +90,7 @@ def delta_for_epsilon(
     lattice: Lattice | None = None,
     components: int = 1,
 ) -> float:
-    """Return the probability with which a loss may be passed, rounded up; 0 from the pure loss on."""
+    """Return the probability that a loss is exceeded, rounded up; 0 from the pure loss on."""
     if not loss >= 0:
         raise ParameterError(f"the loss must be at least 0, got {loss}.")
     parts, pure = _parts(law, rounds, adjacency, lattice, components)
@@ -107,10 +107,12 @@ def delta_for_epsilon(
 def _parts(
     law: Law, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
 ) -> tuple[tuple[float, ...], float]:
-    """Return λ of the messages, the tail as one, and the pure loss of all of them."""
+    """Return λ of the messages, the tail combined, and the pure loss of all of them."""
     require_adjacency(adjacency)
     if law.agents is not None:
-        raise ParameterError("a loss is one agent's own: give its mixing, noise and decay as single numbers.")
+        raise ParameterError(
+            "a loss is computed for one agent: give its mixing, noise and decay as single numbers."
+        )
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
     if lattice is not None:
@@ -125,7 +127,9 @@ def _lattice_parts(
     agent = lattice.agent(law)
     if rounds is None:
         if not law.shadowed:
-            raise ParameterError("on a lattice a run has an end: give a number of rounds (see horizon).")
+            raise ParameterError(
+                "a run on a lattice cannot be endless: give a number of rounds (see horizon)."
+            )
         rounds = 1
     costs = [loss for _, loss in islice(losses(agent, adjacency, components), rounds)]
     if len(costs) < rounds and not law.shadowed:
@@ -139,7 +143,7 @@ def _lattice_parts(
 
 @lru_cache(maxsize=8)
 def _composed(parts: tuple[float, ...], together: float) -> PrivacyLossDistribution:
-    """Compose the messages, small ones in groups, on a grid that the whole spans."""
+    """Compose the messages, small ones in groups, on a grid chosen for the total loss."""
     from dp_accounting.pld import privacy_loss_distribution as pld  # type: ignore[import-untyped]
 
     step = together / _GRID
@@ -170,5 +174,5 @@ def _sum_up(parts: tuple[float, ...]) -> float:
 
 
 def _up(value: float, together: float) -> float:
-    """Make up for the last bits of a float computation with numbers up to `together`."""
+    """Round up by the error of a float computation with numbers up to `together`."""
     return value + 2**-48 * (value + together)

@@ -1,4 +1,4 @@
-"""What a source of noise promises, whatever its randomness is good for."""
+"""The interface of a source of noise, private or not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scales: TypeAlias = Law | npt.ArrayLike
 class NoiseSource(Protocol):
     """Laplace noise, independent per round, agent and component.
 
-    Whether it may protect anybody is the implementation's to say.
+    Whether it is private depends on the implementation.
     """
 
     def draw(self, scales: Scales, rounds: int, n: int, components: int | None = None) -> FloatArray:

@@ -22,14 +22,14 @@ from tacit.errors import ParameterError, TacitError
 from tacit.rounding import fraction_up
 
 LEAST_SCALE, LARGEST_SCALE = 1.0, 2.0**52
-"""Below, OpenDP would return its input unchanged without a word; above, draws might not fit 64 bits."""
+"""Below, OpenDP would silently return its input unchanged; above, draws might not fit 64 bits."""
 _LARGE_DISTANCE = 2**62
-_CHUNK = 8192  # long enough that a call's overhead is lost in it
+_CHUNK = 8192  # large enough to make the overhead of a call negligible
 
 
 @runtime_checkable
 class WholeNoise(Protocol):
-    """Discrete Laplace noise on whole numbers. Whether it protects is the implementation's to say."""
+    """Discrete Laplace noise on whole numbers. Whether it is private depends on the implementation."""
 
     @overload
     def draw(self, scale: float) -> int: ...
@@ -62,7 +62,7 @@ class SafeNoise:
         if threads is not None and threads < 1:
             raise ParameterError(f"threads must be at least 1, got {threads}.")
         self._threads = threads or os.cpu_count() or 1
-        measurement(2.0**40)  # an OpenDP that cannot be trusted is refused before it is needed
+        measurement(2.0**40)  # refuse an untrustworthy OpenDP early
 
     def __repr__(self) -> str:
         return "SafeNoise()"
@@ -82,20 +82,20 @@ class SafeNoise:
 
 
 def drawn(sample: Any, size: int, threads: int) -> IntArray:
-    """Return so many draws of an OpenDP measurement, by several threads if they are many."""
+    """Return `size` draws of an OpenDP measurement, by several threads if there are many."""
     if size < 0:
         raise ParameterError(f"size must be at least 0, got {size}.")
     threads = min(threads, size // _CHUNK)
     if threads <= 1:
         return np.array(sample(np.zeros(size, dtype=np.int64)), dtype=np.int64)
-    # OpenDP runs outside the interpreter's lock, so threads draw at the same time.
+    # OpenDP releases the interpreter lock, so threads draw in parallel.
     parts = [np.zeros(len(part), dtype=np.int64) for part in np.array_split(np.empty(size), threads)]
     with ThreadPoolExecutor(threads) as pool:
         return np.concatenate([np.array(part, dtype=np.int64) for part in pool.map(sample, parts)])
 
 
 def message_loss(scale: float, sensitivity: int) -> float:
-    """Return OpenDP's own bound on what one message costs, rounded up.
+    """Return OpenDP's own bound on the loss of one message, rounded up.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _made(scale: float) -> Any:
 
 
 def _mapped(measured: Any, scale: float, d: int) -> Fraction:
-    """Return OpenDP's privacy map at d. If it is not d/scale, rounded up, this is not the noise we want."""
+    """Return OpenDP's privacy map at d; refuse if it is not d/scale, rounded up: it would be other noise."""
     exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(int(d)))
     if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
         refuse("its privacy map is not the one of the discrete Laplace distribution")
@@ -163,5 +163,5 @@ def require_unbiased() -> None:
 
 
 def refuse(why: str) -> NoReturn:
-    """Say why OpenDP is not used."""
+    """Raise the reason why OpenDP is not used."""
     raise TacitError(f"OpenDP cannot be trusted with private values here: {why}. Install opendp>=0.16.")

@@ -1,4 +1,4 @@
-"""Seedable noise for simulations. NOT private: whoever knows the seed knows the noise."""
+"""Seedable noise for simulations. NOT private: anyone who knows the seed knows the noise."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class SimulatedNoise:
     generator is not cryptographic, and its floating-point output leaks through the low bits,
     so it protects nobody. The runtime does not accept it.
 
-    Each draw is a pure function of (seed, run, round, agent, component). It does not depend on
-    how many rounds, agents or components are asked for, on threads, or on earlier calls.
+    Each draw is a pure function of (seed, run, round, agent, component). It does not depend on the
+    number of rounds, agents or components, on threads, or on earlier calls.
 
     Parameters
     ----------

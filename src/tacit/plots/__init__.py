@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.plots.tradeoff import draw_tradeoff
     from tacit.plots.trajectories import draw_trajectories
 
-# On a new machine matplotlib lists all fonts once, and warns when that takes long: nothing to act on.
+# On a new machine matplotlib indexes all fonts once, and warns if that is slow: ignore it.
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 __all__ = [

@@ -36,7 +36,7 @@ def draw_audit(report: AuditReport) -> Figure:
 
 
 def closeness(finding: AuditFinding) -> float | None:
-    """How much of the way to an alarm a test went: 1 is the alarm. None for tests without degrees."""
+    """How close a test came to an alarm: 1 is the alarm. None for tests that only pass or fail."""
     if finding.verdict == "skipped":
         return None
     if finding.loss is not None and finding.promised:
@@ -65,7 +65,7 @@ def _loss(ax: Axes, report: AuditReport, curve: LossCurve) -> None:
     ax.set_ylabel(f"loss between starts {report.distance:g} apart")
     ax.set_title("Loss: promised at most, measured at least")
     gap = curve.promised[-1] - curve.measured[-1]
-    push = 6 * math.copysign(abs(gap) < 0.06 * top, gap)  # two names must not lie on each other
+    push = 6 * math.copysign(abs(gap) < 0.06 * top, gap)  # keep the two names apart
     label_line(ax, end, curve.promised[-1], "promised", BLUE, offset=(9, push))
     label_line(ax, end, curve.measured[-1], "measured", RED if over[-1] else INK, offset=(9, -push))
     ax.text(

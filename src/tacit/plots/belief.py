@@ -1,4 +1,4 @@
-"""What an adversary believes about one agent, beside the truth and beside what it may at most believe."""
+"""What an adversary believes about one agent, beside the truth and the limits of the promise."""
 
 from __future__ import annotations
 

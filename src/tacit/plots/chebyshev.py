@@ -58,7 +58,7 @@ def draw_chebyshev(data: RadiusBounds) -> Figure:
 
 
 def _names(ax: Axes, data: RadiusBounds) -> None:
-    """Name every curve where it ends, without one name on another."""
+    """Name every curve at its end, without overlaps."""
     both = np.concatenate([data.radius_chebyshev, data.radius])
     places = spread_labels(np.log(both[:, 0]).tolist(), 0.045 * float(np.ptp(np.log(both))))
     for row, place in enumerate(places):
@@ -69,7 +69,7 @@ def _names(ax: Axes, data: RadiusBounds) -> None:
 
 
 def _ticks(b: FloatArray) -> list[float]:
-    """Powers of ten, 0.5 and 0.05 in between; what there is where that is too little."""
+    """Powers of ten, and 0.5 and 0.05; all points if these are too few."""
     usual = [0.5, 0.05, *(10.0**-k for k in range(1, 16))]
     inside = [chance for chance in usual if b[0] <= chance * 1.001 and chance <= b[-1] * 1.001]
     return inside if len(inside) > 1 else b.tolist()

@@ -51,7 +51,7 @@ def draw_compare(found: Comparison) -> Figure:
 
 
 def _sizes(ax: Axes, found: Comparison, values: Sequence[float]) -> None:
-    """Draw sizes on a logarithmic axis, with those that are next to nothing at its edge."""
+    """Draw sizes on a logarithmic axis, with negligible ones at its edge."""
     ax.set_xscale("log")
     most = max(*values, 1e-12)
     edge = most * _DECADES

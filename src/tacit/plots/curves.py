@@ -70,13 +70,13 @@ def even_decays(sigma: float, points: int = 15) -> FloatArray:
 def dense_decays(sigma: float, points: int = 48) -> FloatArray:
     """Decays inside (1 − σ, 1), closer together at both ends, where the curves are steep."""
     sigma = _mixing(sigma)
-    # The first is 0.4% of the way in: any nearer, ε would stretch the axis over many decades.
+    # The first is 0.4% inside: closer to the end, ε would stretch the axis over many decades.
     along = np.linspace(0.02, 0.98, points)
     return np.asarray(1 - sigma + sigma * (along - 0.8 * np.sin(2 * np.pi * along) / (2 * np.pi)))
 
 
 def _mixing(sigma: float) -> float:
-    return float(Fading(sigma, 1.0, 0.5).sigma)  # refuses what is out of range, in the usual words
+    return float(Fading(sigma, 1.0, 0.5).sigma)  # refuses a σ out of range with the usual error
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ def _radii_at_epsilon_one(agents: int, sigma: float, b: float) -> tuple[float, f
 
 @dataclass(frozen=True, eq=False)
 class Smoothness:
-    """How many times wider than with one-shot noise the radius is, over the mixing."""
+    """Radius divided by that of one-shot noise, over the mixing."""
 
     agents: tuple[int, ...]
     failure_probability: float

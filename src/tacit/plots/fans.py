@@ -26,7 +26,7 @@ class Fan:
 
 
 def fan(mechanism: Mechanism, rounds: int, failure_probability: Sequence[float] = (0.5, 0.05)) -> Fan:
-    """Return the radii after every round up to `rounds`, good to a thousandth: for drawing.
+    """Return the radii after every round up to `rounds`, accurate to a thousandth, for drawing.
 
     Radius over standard deviation hardly changes from round to round, so it is computed exactly
     at a few rounds and interpolated between them; the standard deviation is exact everywhere.
@@ -40,8 +40,8 @@ def fan(mechanism: Mechanism, rounds: int, failure_probability: Sequence[float] 
         + [accuracy.radius(mechanism, b) / limit]
         for b in probabilities
     ]
-    settled = max([0, *knots]) + 1  # whatever is not computed is near the limit
-    # The ratio nears its limit about like 1/t: interpolated in 1/t it is straightest.
+    settled = max([0, *knots]) + 1  # radii that are not computed are near the limit
+    # The ratio approaches its limit about like 1/t, so interpolate in 1/t.
     along, at = -1 / np.maximum(np.arange(rounds + 1), 0.5), -1 / np.array([*knots, settled])
     rows = [deviation * np.interp(along, at, row) for row in ratios]
     return Fan(probabilities, np.array(rows))

@@ -22,7 +22,7 @@ _COLOURS = "cividis"  # rises in brightness throughout, and looks the same to th
 
 
 def layout(graph: Graph) -> FloatArray:
-    """Return a place in the plane for every agent, neighbours near each other; the same every time."""
+    """Return a position in the plane for every agent, neighbours near each other; reproducible."""
     import networkx as nx
 
     if graph.n > MOST_AGENTS:

@@ -11,7 +11,7 @@ from tacit.plots.style import BLUE, GREY, INK, MARKERS, RED, canvas, label_line,
 
 
 def draw_loss(data: LossCurves) -> Figure:
-    """Draw the promise as a line, and what sessions prove of each mechanism as points.
+    """Draw the promise as a line, and the lower bounds from sessions of each mechanism as points.
 
     Points above the line refute the promise; they are drawn as such.
     """
@@ -52,7 +52,7 @@ def draw_loss(data: LossCurves) -> Figure:
 
 
 def _name_all(ax: Axes, data: LossCurves, top: float) -> None:
-    """Name the line and the points where they end, without one name on another."""
+    """Name the line and the points at their ends, without overlaps."""
     ends = {"promised, at most": (float(data.promised[-1]), BLUE)}
     for name, row in data.measured.items():
         ends[f"{name}, at least"] = (float(row[-1]), _colour(row, data))

@@ -32,7 +32,7 @@ class Convergence:
     rate : float
         Exact factor per round in the long run.
     exact, measured : array, shape (rounds + 1,)
-        From the second moments, and in so many simulated `runs`.
+        From the second moments, and in `runs` simulated runs.
     """
 
     name: str
@@ -86,10 +86,10 @@ class LossCurves:
     Attributes
     ----------
     epsilon : float
-        Promised per unit of adjacency, over so many `rounds`.
+        Promised per unit of adjacency, over `rounds` rounds.
     distance, promised : array
     measured : mapping from a subject's name to an array
-        What so many `sessions` prove of its loss: at least this, except with `failure_probability`.
+        Lower bound on its loss from `sessions` sessions; holds except with `failure_probability`.
     """
 
     epsilon: float
@@ -117,8 +117,8 @@ def loss_curves(
 ) -> LossCurves:
     """Measure the loss of mechanisms that all declare the same, from below, at several distances.
 
-    Each bound has the failure probability divided by their number, so that all of them hold together
-    but for `failure_probability`.
+    The failure probability is divided among the bounds, so that all of them hold together except with
+    `failure_probability`.
     """
     apart = np.array(sorted(set(map(float, distance))))
     declared = next(iter(subjects.values())).mechanism.law

@@ -1,4 +1,4 @@
-"""The price of smoothness: what fresh noise in every round costs over one-shot noise."""
+"""The price of smoothness: fresh noise in every round compared with one-shot noise."""
 
 from __future__ import annotations
 

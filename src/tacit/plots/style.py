@@ -1,8 +1,7 @@
 """One look for every figure: readable in black and white and by colour-blind readers.
 
-Colours are those of Okabe and Ito; whatever differs in colour also differs in line style. A
-figure is the same bytes whenever it is drawn from the same numbers, so that pictures in the
-documentation change only for a reason.
+Colours are those of Okabe and Ito; curves of different colour also have different line styles. The
+same numbers always give the same bytes, so that pictures in the documentation change only for a reason.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ _RC: dict[str, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw with tacit's look, whatever the user's own settings are."""
+    """Draw with tacit's style, independent of the user's settings."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(cast(Any, _RC))
@@ -79,7 +78,7 @@ def styled() -> Iterator[None]:
 
 
 class Sheet(Figure):
-    """A figure that shows itself in a notebook, whatever backend is chosen there."""
+    """A figure that displays itself in a notebook with every backend."""
 
     def _repr_svg_(self) -> str:
         file = BytesIO()
@@ -121,7 +120,7 @@ def label_line(ax: Axes, x: float, y: float, text: str, colour: str, **where: An
 def spread_labels(values: Sequence[float], room: float) -> list[float]:
     """Move values apart, in their order, until any two are at least `room` from each other."""
     order = sorted(range(len(values)), key=lambda i: values[i])
-    placed: list[list[float]] = []  # runs of names that touch: their values, to be centred together
+    placed: list[list[float]] = []  # groups of names that touch: their values, to be centred together
     for value in (values[i] for i in order):
         placed.append([value])
         while len(placed) > 1 and _low(placed[-1], room) < _low(placed[-2], room) + room * len(placed[-2]):

@@ -1,7 +1,7 @@
 """Results for people: rows are made once, and rendered as text, HTML and LaTeX.
 
-What has numbers makes its own rows (`Shown.summary`), each number rounded to the safe side there and
-nowhere else. Programs read the exact numbers from ``as_dict`` instead, printed by `json_text`.
+Every result makes its own rows (`Shown.summary`), with each number rounded to the safe side. Programs read
+the exact numbers from ``as_dict``, printed by `json_text`.
 """
 
 from tacit.report.numbers import down, each, near, typed, up

@@ -1,4 +1,4 @@
-"""Numbers as people read them: what is promised is rounded up, the rest to nearest."""
+"""Numbers for people: upper bounds are rounded up, lower bounds down, the rest to nearest."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 
 def up(value: float, digits: int = 6) -> str:
-    """Write a promise: never smaller than it is."""
+    """Write an upper bound, rounded up."""
     from tacit.rounding import shown_up  # loads numpy, and `tacit --help` has no numbers
 
     return shown_up(value, digits)
 
 
 def down(value: float, digits: int = 6) -> str:
-    """Write what is at least so much: never larger than it is."""
+    """Write a lower bound, rounded down."""
     return up(-value, digits).removeprefix("-")
 
 
 def near(value: float, digits: int = 6) -> str:
-    """Write a number that is no promise, rounded to nearest; whole numbers whole."""
+    """Write a number that is no bound, rounded to nearest; whole numbers without a decimal point."""
     if math.isnan(value):
         return "-"
     if abs(value) < 10**15 and value == int(value):
@@ -38,5 +38,5 @@ def each(value: Any, show: Callable[[float], str] = near) -> str:
 
 
 def typed(value: Any) -> str:
-    """Write a parameter in full, so that typing it in gives just what was promised; of many, the range."""
+    """Write a parameter with all digits, so that it can be typed in again; of many, the range."""
     return repr(value).removesuffix(".0") if isinstance(value, float) else each(value, up)

@@ -71,7 +71,7 @@ def latex(summary: Summary | Grid) -> str:
 
 
 def text(summary: Summary | Grid, *, spaced: bool = True) -> Group:
-    """Return what a terminal shows of a summary: the title, the rows and the notes, with room between."""
+    """Return a summary for a terminal: title, rows and notes, with space between."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -121,7 +121,7 @@ def _table_of(table: Grid) -> Table:
 
 
 def json_text(answer: Any) -> str:
-    """Return valid JSON of what ``as_dict`` holds: what is not a finite number becomes null."""
+    """Return valid JSON of what ``as_dict`` returned: infinite numbers and NaN become null."""
     return json.dumps(jsonable(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""What results say to people: rows in sections, and notes; or a table with columns of its own."""
+"""Results for people: rows in sections, and notes; or a table with its own columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Summary:
 @final
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells below their columns; `right` are the places of columns of numbers."""
+    """A table; `right` are the indices of right-aligned columns."""
 
     title: str
     columns: Sequence[str]
@@ -54,7 +54,7 @@ class Grid:
 def component_rows(
     name: str, one: float, every: float, components: int, meaning: str, *, unit: str = ""
 ) -> list[Row]:
-    """Return a radius for one component and, where there are several, for all of them together."""
+    """Return a radius for one component and, if there are several, for all of them together."""
     if components == 1:
         return [Row(name, up(one), meaning, unit)]
     together = f"the same for all {components:,} components together"

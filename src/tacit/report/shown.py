@@ -1,4 +1,4 @@
-"""Results that show themselves where they appear."""
+"""Results that display themselves in notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tacit.report.rows import Grid, Summary
 
 
 class Shown(ABC):
-    """A result that shows itself: a table in a notebook, and in what is made from it with LaTeX."""
+    """A result that displays itself as a table in a notebook, as HTML or LaTeX."""
 
     @abstractmethod
     def summary(self) -> Summary | Grid:

@@ -1,4 +1,4 @@
-"""For tests of anything built on tacit: a clock, a network and noise that do what they are told.
+"""For tests of anything built on tacit: a controllable clock, network and noise.
 
 Nothing here protects anyone: keys are known, noise is given.
 

@@ -30,11 +30,11 @@ class ManualClock:
         return f"ManualClock({self.now})"
 
     def advance(self, seconds: float) -> None:
-        """Move forward by so much."""
+        """Move forward by some seconds."""
         if not seconds >= 0:
             raise ParameterError(f"a clock only goes forward, got {seconds} s.")
         self.now += seconds
 
     def advance_to(self, when: float) -> None:
-        """Move forward to a time; stay where that is past."""
+        """Move forward to a time; do nothing if that is past."""
         self.now = max(self.now, when)

@@ -1,7 +1,7 @@
-"""Machines, ledgers, a clock and a network wired together, with a crash wherever one is wanted.
+"""Machines, ledgers, a clock and a network wired together, with crashes at any point.
 
-The harness is the smallest correct driver of the machines, and its order is the order every driver
-must keep: handle, save, then send. Between any two acts it asks whether to crash.
+The harness is the smallest correct driver of the machines. Every driver must keep its order: handle, save,
+then send. Between any two steps it asks whether to crash.
 """
 
 from __future__ import annotations
