@@ -263,7 +263,7 @@ def test_a_loss_beyond_use_is_answered_by_the_pure_bound():
         (lambda: epsilon_delta(PAPER, -3, 1.0, 0.1), "rounds"),
         (lambda: epsilon_delta(PAPER, 3, -1.0, 0.1), "adjacency"),
         (lambda: epsilon_delta(Fading(0.1, 10, 0.5), None, 1.0, 0.1), "Lemma 1"),
-        (lambda: epsilon_delta(Fading([0.8, 0.8], 10, 0.6), 3, 1.0, 0.1), "one agent's own"),
+        (lambda: epsilon_delta(Fading([0.8, 0.8], 10, 0.6), 3, 1.0, 0.1), "for one agent"),
         (lambda: epsilon_delta(PAPER, None, 1.0, 0.1, lattice=Lattice(0, 1)), "cannot be endless"),
         (lambda: epsilon_delta(PAPER, 999, 1.0, 0.1, lattice=Lattice(0, 1)), "fine enough"),
         (lambda: delta_for_epsilon(PAPER, 3, 1.0, math.nan), "loss must be"),
