@@ -289,14 +289,8 @@ class Run:
         self.log.say("trouble", why)
 
     def drive(self, member: Participant) -> Any:
-        """Run a member to its end; return its result.
-
-        Exits with one sentence if the session did not end within `--timeout`.
-        """
-        result = run(lambda: self._driven(member))
-        if result is None:
-            leave("The session did not end in time; run the same command again to continue.", UNFINISHED)
-        return result
+        """Run a member to its end; return its result. Raises `OutOfTime` after `--timeout`."""
+        return run(lambda: self._driven(member))
 
     async def _driven(self, member: Any) -> Any:
         async with AsyncExitStack() as stack:
@@ -315,7 +309,7 @@ class Run:
                 async with asyncio.timeout(self.given.timeout):
                     return await member.result()
             except TimeoutError:
-                return None
+                raise OutOfTime from None
 
 
 @contextmanager
@@ -333,6 +327,8 @@ def exits(stopped: int = STOPPED) -> Iterator[None]:
         leave(f"Stopped: {error}", UNFINISHED)
     except TacitError as error:
         leave(f"Error: {error}", UNUSABLE)
+    except OutOfTime:
+        leave("The session did not end in time; run the same command again to continue.", UNFINISHED)
     except StoppedBySignal:
         leave("Stopped; run the same command again to resume.", stopped)
 
@@ -341,6 +337,10 @@ def leave(sentence: str, code: int) -> NoReturn:
     """Print one sentence and exit with a code."""
     click.echo(" ".join(sentence.split()), err=True)
     raise click.exceptions.Exit(code)
+
+
+class OutOfTime(Exception):
+    """The session did not end within `--timeout`."""
 
 
 class StoppedBySignal(Exception):
