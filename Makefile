@@ -53,7 +53,7 @@ $(READY): pyproject.toml constraints.txt
 	  echo "tacit needs Python 3.11 or newer, found $$($(PYTHON) --version 2>&1): set PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[plots,cluster,studio,examples,docs,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,examples,docs,dev]'
 	@touch $@
 
 # Peers have requirements that would not fit beside ours.

@@ -13,6 +13,7 @@
     │   └── FileError           a file cannot be read, or is not what it should be
     │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not send
     ├── Disputed                a signed message contradicts the ledger, so the agent must not send
+    ├── MissingExtra (ImportError) a package that only some users install is not there
     ├── CapExceeded             the owner's cap on the privacy loss does not allow it
     └── Infeasible              no parameters meet the request; lists changes that would help
 
@@ -80,6 +81,16 @@ class LedgerError(FileError):
 
 class Disputed(TacitError):
     """A signed message contradicts this agent's ledger; the agent sends nothing more in the session."""
+
+
+class MissingExtra(TacitError, ModuleNotFoundError):
+    """A package is not installed that comes with an extra; ``extra`` is its name, ``name`` the package's."""
+
+    def __init__(self, who: str, extra: str, package: str) -> None:
+        super().__init__(
+            f"{who} needs the extra {extra} here ({package} is not installed): pip install 'tacit[{extra}]'."
+        )
+        self.extra, self.name = extra, package
 
 
 class CapExceeded(TacitError):

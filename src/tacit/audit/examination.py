@@ -40,6 +40,7 @@ from tacit.audit.seeds import guessable
 from tacit.audit.subjects import Subject
 from tacit.audit.testers import LossBound, coin, judge, rule_from_law, tally
 from tacit.errors import ParameterError
+from tacit.extras import explains_extras
 from tacit.history import History
 from tacit.mechanism import Mechanism
 from tacit.theory.privacy import require_adjacency
@@ -67,6 +68,7 @@ class TranscriptPair:
     low_bits: bool
 
 
+@explains_extras
 def examine(
     subject: Mechanism | Subject,
     *,

@@ -35,6 +35,7 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
     It holds nothing private. Every answer is on the disk before it is sent, so a coordinator that
     was killed and started again resumes where it stopped.
     """
+    running.use_one_thread()
     from tacit.protocol.roster import COORDINATOR
     from tacit.runtime.coordinator import Coordinator
     from tacit.runtime.identity.identity import Identity

@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 from tacit.errors import Infeasible, SessionOver, TacitError
+from tacit.extras import missing_extra
 
 UNUSABLE, INFEASIBLE, BUG, OVER, STOPPED = 2, 3, 1, 6, 130
 
@@ -23,8 +24,6 @@ JSON_ASKED = "tacit.json"
 """Key in the context's meta that says the user asked for JSON."""
 ON_STOP = "tacit.stopped"
 """Key in the context's meta for the sentence after Ctrl-C."""
-
-_EXTRAS = {"matplotlib": "plots", "dask": "cluster", "distributed": "cluster", "nicegui": "studio"}
 
 
 def explain(ctx: click.Context, error: BaseException) -> NoReturn:
@@ -48,6 +47,9 @@ def explain(ctx: click.Context, error: BaseException) -> NoReturn:
         _leave(ctx, f"Infeasible: {error}", INFEASIBLE)
     if isinstance(error, SessionOver):
         _leave(ctx, f"Over: {_sentence(error)}", OVER)
+    if isinstance(error, ModuleNotFoundError):
+        verb = f"tacit {ctx.invoked_subcommand}" if ctx.invoked_subcommand else "this"
+        error = missing_extra(error, verb) or error
     sentence = _sentence(error)
     if sentence is None:
         _leave(ctx, _bug(error), BUG)
@@ -58,10 +60,6 @@ def _sentence(error: BaseException) -> str | None:
     """Return what to tell the user, or None for an unexpected error."""
     if isinstance(error, TacitError):
         return " ".join(str(error).split())
-    if isinstance(error, ModuleNotFoundError):
-        part = (error.name or "").partition(".")[0]
-        if part in _EXTRAS:
-            return f"this needs {part}, which is not installed: pip install 'tacit[{_EXTRAS[part]}]'."
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output, private_value, running, states
-from tacit.errors import SessionOver
+from tacit.errors import MissingExtra, SessionOver
 from tacit.report import near, up
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def command(
     If the session has keepers, you must trust one of them, by name and key: if all keepers collude with
     someone who has the messages, there is no protection at all.
     """
+    running.use_one_thread()
     from tacit.runtime.agent import Agent
     from tacit.runtime.session.file import read_addresses
     from tacit.runtime.session.trust import parse_trust, read_trust
@@ -185,7 +186,15 @@ def take_part(
 def public(result: AgentResult, session: Session) -> dict[str, Any]:
     """Return only the public part of a result: standard output often ends up in a log."""
     facts = {name: fact for name, fact in vars(result).items() if name not in ("value", "clamped")}
-    return facts | {"radius": session.promise().theory.radius}
+    return facts | {"radius": _radius(session)}
+
+
+def _radius(session: Session) -> float | None:
+    """Return what the session promised; None where that takes a package which agents need not have."""
+    try:
+        return session.promise().theory.radius
+    except MissingExtra:
+        return None
 
 
 def _report(result: AgentResult, session: Session) -> None:
@@ -193,10 +202,15 @@ def _report(result: AgentResult, session: Session) -> None:
     if result.feedback is not None:
         one = session.components == 1
         heard = f"{result.feedback:.6g}" if one else f"{session.components:,} numbers"
-    radius = up(session.promise().theory.radius)
+    radius = _radius(session)
+    if radius is None:
+        promised = ("radius", "not known", "on a graph this needs an extra: pip install 'tacit[theory]'")
+    else:
+        meaning = "promised if all took part in every round; tacit verify shows who did"
+        promised = ("radius", up(radius), meaning)
     rows: list[output.Line] = [
         ("feedback", heard, "the last, clamped to the range; public (--state-file for your own state)"),
-        ("radius", radius, "promised if all took part in every round; tacit verify shows who did"),
+        promised,
         ("rounds", str(result.rounds), "all" if result.finished else "ended early"),
         ("loss", up(result.loss), "of this session, for its adjacency"),
         (

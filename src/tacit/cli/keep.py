@@ -38,6 +38,7 @@ def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json
     Agents are protected as long as one keeper keeps its secrets. The keepers of a session and its
     coordinator should be run by different parties.
     """
+    running.use_one_thread()
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.keeper import Keeper, keeper_number
     from tacit.runtime.session.file import read_addresses, read_session

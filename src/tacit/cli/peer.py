@@ -38,6 +38,7 @@ def command(
 
     Like `tacit join`, it first prints the maximum loss of the session, and refuses above the cap.
     """
+    running.use_one_thread()
     from tacit.runtime.agent import Peer
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.participant import number_of

@@ -70,6 +70,11 @@ def common_options(command: F) -> F:
     return command
 
 
+def use_one_thread() -> None:
+    """Keep numpy from starting a thread for every core; a member multiplies no matrices. Call it before."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
     """The common options as they were given."""

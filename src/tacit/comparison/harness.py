@@ -19,6 +19,7 @@ from tacit.comparison.case import Case
 from tacit.comparison.comparison import Comparison, MethodResult
 from tacit.comparison.method import Method
 from tacit.errors import ParameterError, StateError
+from tacit.extras import explains_extras
 from tacit.graph import Graph
 from tacit.mechanism.topology import WeightsLike
 from tacit.noise.simulated import as_seed
@@ -47,6 +48,7 @@ _SHARE = 0.95  # of the runs in which agents must have agreed
 Progress = Callable[[int, int], object]
 
 
+@explains_extras
 def compare(
     graph: Graph,
     values: npt.ArrayLike,

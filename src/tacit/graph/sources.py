@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import GraphError
@@ -23,6 +22,7 @@ from tacit.graph.core import Graph
 
 if TYPE_CHECKING:
     import networkx as nx
+    import scipy.sparse as sp
 
 
 def from_edges(edges: Iterable[tuple[int, int]] | npt.ArrayLike, n: int | None = None) -> Graph:
@@ -202,6 +202,8 @@ def _weights_of(graph: nx.Graph[Any]) -> FloatArray:
 
 def from_sparse(matrix: Any) -> Graph:
     """Make a graph from a scipy sparse matrix (see `Graph.from_sparse`)."""
+    import scipy.sparse as sp
+
     sparse: bool = sp.issparse(matrix)
     if not sparse:
         raise GraphError(

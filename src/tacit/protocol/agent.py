@@ -43,7 +43,7 @@ from tacit.protocol.records import Evidence, Moved, Record
 from tacit.protocol.session import Session
 from tacit.protocol.table_agent import AGENT
 from tacit.protocol.tables import AgentPhase, On, Table
-from tacit.theory.accuracy import weights
+from tacit.theory.targets import weights
 
 
 class AgentMachine(PrivateMachine):

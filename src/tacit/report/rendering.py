@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,8 @@ def _columns(summary: Summary | Grid) -> tuple[list[str], list[list[str]]]:
 
 def html(summary: Summary | Grid) -> str:
     """Return a table with a caption, a header cell at the start of every row, and notes below."""
+    from html import escape
+
     columns, rows = _columns(summary)
     head = "".join(f'<th scope="col" {_LEFT}>{escape(column)}</th>' for column in columns)
     body = "".join(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tacit.arrays import as_states
 from tacit.errors import ParameterError
+from tacit.extras import explains_extras
 from tacit.mechanism import Distributed, Mechanism
 from tacit.noise.simulated import as_seed
 from tacit.simulation._layout import Layout, layout
@@ -34,6 +35,7 @@ Progress = Callable[[int, int], object]
 POLL_SECONDS = 0.1
 
 
+@explains_extras
 def simulate(
     mechanism: Mechanism,
     values: npt.ArrayLike,

@@ -99,7 +99,9 @@ def _require_format(name: str, attrs: Mapping[str, Any]) -> None:
 
 
 def _no_hdf5() -> FileError:
-    return FileError("result files need the package h5py, which is not installed. Run: pip install h5py.")
+    return FileError(
+        "result files need the package h5py, which is not installed: pip install 'tacit[simulation]'."
+    )
 
 
 def _prepare(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[Hashable, dict[str, Any]]]:

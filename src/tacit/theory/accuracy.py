@@ -13,28 +13,28 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Mechanism
 from tacit.theory.agent_classes import classes_of, noise_classes
 from tacit.theory.laplace_sum import LaplaceSum, require_probability
 from tacit.theory.rates import spread_back
+from tacit.theory.targets import target, weights
 from tacit.theory.vectors import per_component
 
+__all__ = [
+    "agent_deviation",
+    "chebyshev_radius",
+    "d_tilde",
+    "deviation",
+    "radius",
+    "reaches_average",
+    "target",
+    "variance",
+    "weights",
+]
+
 _MOST_TERMS = 20_000_000
-
-
-def weights(mechanism: Mechanism) -> FloatArray:
-    """Weight γ_i/Σγ of every agent's initial value in the target."""
-    gamma = mechanism.stationary / mechanism.law.sigma
-    return np.asarray(gamma / np.sum(gamma))
-
-
-def target(mechanism: Mechanism, values: npt.ArrayLike) -> FloatArray:
-    """Return the target Σγ_iθ_i(0)/Σγ_i, a number or a vector (0-d or 1-d)."""
-    return np.asarray(weights(mechanism) @ as_states(values, mechanism.n))
 
 
 def reaches_average(mechanism: Mechanism) -> bool:

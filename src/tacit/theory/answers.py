@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
 from tacit.report import Row, Shown, Summary, typed, up
 from tacit.rounding import shown_up
@@ -155,6 +156,7 @@ def _price(row: Trust) -> Row:
     return Row(trusted(row.keepers), up(row.loss), said)
 
 
+@explains_extras
 @asks(Question)
 def design(question: Question) -> Design:
     """Find parameters of least variance for a question, and the side that was left open.

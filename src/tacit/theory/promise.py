@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import LawError, ParameterError
+from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
 from tacit.report import Shown, Summary
 from tacit.rounding import shown_up
@@ -110,6 +111,7 @@ class Promise(Shown):
         return f"of every agent's state after {after}: {missed}"
 
 
+@explains_extras
 def analyze(
     mechanism: Mechanism,
     *,

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.arrays import FloatArray, frozen, per_agent_columns
 from tacit.errors import ParameterError
@@ -153,19 +154,31 @@ class Weights(ABC):
 
     def require_irreducible(self) -> None:
         """Refuse weights with which some agent's value never reaches another."""
-        from scipy.sparse.csgraph import connected_components
-
-        matrix = self.matrix.copy()
-        matrix.eliminate_zeros()
-        parts, label = connected_components(matrix, connection="strong")
-        if parts > 1:
-            other = int(np.argmax(label != label[0]))
-            graph = self.graph
+        graph, counts = self.graph, np.asarray(self.whole.heard) > 0
+        if counts.all():
+            return  # the graph is connected, and both ends of every edge hear each other
+        hears = _reached(graph, counts.tolist())
+        is_heard = _reached(graph, graph.turned(counts).tolist())
+        if not (hears & is_heard).all():
+            other = int(np.argmin(hears & is_heard))
             raise ParameterError(
                 f"every agent's message must reach every other agent through positive weights, but agents "
                 f"{graph.label(0)} and {graph.label(other)} do not reach each other both ways: values would "
                 "never agree. Give the missing directions a positive weight."
             )
+
+
+def _reached(graph: Graph, counts: list[bool]) -> npt.NDArray[np.bool_]:
+    """Return which agents can be reached from agent 0 along the entries that count."""
+    starts, ends, reached = graph.indptr.tolist(), graph.indices.tolist(), np.zeros(graph.n, dtype=bool)
+    reached[0], waiting = True, [0]
+    while waiting:
+        i = waiting.pop()
+        for k in range(starts[i], starts[i + 1]):
+            if counts[k] and not reached[ends[k]]:
+                reached[ends[k]] = True
+                waiting.append(ends[k])
+    return reached
 
 
 def per_row(values: FloatArray, x: FloatArray) -> FloatArray:

@@ -1,0 +1,20 @@
+"""What all agents agree on without noise, and how much each of them counts in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.arrays import FloatArray, as_states
+from tacit.mechanism import Mechanism
+
+
+def weights(mechanism: Mechanism) -> FloatArray:
+    """Weight γ_i/Σγ of every agent's initial value in the target."""
+    gamma = mechanism.stationary / mechanism.law.sigma
+    return np.asarray(gamma / np.sum(gamma))
+
+
+def target(mechanism: Mechanism, values: npt.ArrayLike) -> FloatArray:
+    """Return the target Σγ_iθ_i(0)/Σγ_i, a number or a vector (0-d or 1-d)."""
+    return np.asarray(weights(mechanism) @ as_states(values, mechanism.n))
