@@ -2,18 +2,27 @@
 
 import asyncio
 import dataclasses
+import ipaddress
 import json
+import ssl
 from datetime import UTC, datetime, timedelta
 
+import click
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from prometheus_client.parser import text_string_to_metric_families
 
 from tacit.cli.status import _rows
-from tacit.errors import ParameterError
+from tacit.cli.status_place import StatusAddress, StatusPlace
+from tacit.errors import FileError, InputError, ParameterError
 from tacit.protocol import effects
 from tacit.protocol.messages import COORDINATOR, Reason, Refusal
 from tacit.protocol.records import Began, Moved
-from tacit.runtime.status.server import StatusServer
+from tacit.runtime.status.server import StatusServer, tls_context
 from tacit.runtime.status.status import Status
 from tacit.runtime.transport.base import Network
 
@@ -202,3 +211,110 @@ def test_an_expired_certificate_is_shown_as_trouble(game):
     assert status.current.certificate_expires == now.timestamp()
     assert "expired on 2030-01-01 00:00 UTC: renew it" in status.current.trouble
     assert dict(_rows(json.loads(status.json())))["trouble"] == status.current.trouble
+
+
+def test_healthy_is_who_answers_and_ready_is_who_can_work(game):
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    status = Status(game.session, 1, clock=now.timestamp)
+    there = Network(connected=(COORDINATOR,), expires=now + timedelta(days=2))
+    gone = Network(trouble="wss://host:1: nobody listens there (yet).")
+
+    async def main():
+        async with StatusServer(status) as server:
+
+            async def asked(path):
+                head, _, body = (await ask(server.port, get(path))).partition("\r\n\r\n")
+                return int(head.split()[1]), body
+
+            async def ready(network):
+                status.watch_network(lambda: network)
+                code, body = await asked("/readyz")
+                assert samples(status)["tacit_ready", None] == (code == 200)
+                assert await asked("/healthz") == (200, "ok\n")
+                return code, body
+
+            assert await ready(there) == (200, "ready\n")
+            assert await ready(gone) == (503, f"no connection: {gone.trouble}\n")
+            code, body = await ready(Network(connected=(COORDINATOR,), expires=now))
+            assert (code, "expired on 2030-01-01" in body) == (503, True)
+            status.update(lost_history=True)
+            assert (await ready(there))[0] == 503
+            status.update(lost_history=False, phase="refused")
+            assert (await ready(there))[0] == 503
+            status.update(phase="finished")
+            assert (await ready(gone))[0] == 200
+
+    asyncio.run(main())
+
+
+def test_over_tls_others_may_read_it(status, tmp_path):
+    certificate, key = written_certificate(tmp_path)
+
+    async def main():
+        async with StatusServer(status, tls=tls_context(certificate, key), anywhere=True) as server:
+            assert server.url == f"https://127.0.0.1:{server.port}"
+            trusting = ssl.create_default_context(cafile=certificate)
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+            writer.write(get("/healthz", "status.example").encode())
+            assert (await reader.read()).endswith(b"ok\n")
+            writer.close()
+            assert not await ask(server.port, get("/status"))  # without TLS nothing is answered
+
+    asyncio.run(main())
+    key.chmod(0o644)
+    with pytest.raises(FileError, match=str(key)):
+        tls_context(certificate, key)
+    key.chmod(0o600)
+    with pytest.raises(ParameterError, match="PEM"):
+        tls_context(key, key)
+
+
+def written_certificate(folder):
+    """Write a certificate of this machine that signs itself, and its key."""
+    key, name = (
+        ec.generate_private_key(ec.SECP256R1()),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")]),
+    )
+    start = datetime.now(UTC) - timedelta(days=1)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, start, start + timedelta(days=9))
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    signed = made.add_extension(here, critical=False).sign(key, hashes.SHA256())
+    files = folder / "status.crt", folder / "status.key"
+    files[0].write_bytes(signed.public_bytes(Encoding.PEM))
+    files[1].touch(mode=0o600)
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("9464", ("127.0.0.1", 9464)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),
+        ("[::1]:0", ("::1", 0)),
+        ("node.example:9464", ("node.example", 9464)),
+    ],
+)
+def test_where_the_status_is_is_a_port_or_an_address(text, found):
+    assert StatusAddress().convert(text, None, None) == found
+
+
+@pytest.mark.parametrize("text", ["", "x", "host:", "1:70000", "-1", "²"])
+def test_anything_else_is_refused(text):
+    with pytest.raises(click.BadParameter, match="port"):
+        StatusAddress().convert(text, None, None)
+
+
+def test_an_open_address_needs_tls_or_a_word(status, tmp_path):
+    files = written_certificate(tmp_path)
+    with pytest.raises(ParameterError, match="--status-plain"):
+        StatusPlace(("0.0.0.0", 0), None, False).server(status)
+    assert StatusPlace(("0.0.0.0", 0), None, True).server(status).url.startswith("http:")
+    assert StatusPlace(("0.0.0.0", 0), files, False).server(status).url.startswith("https:")
+    for wrong in (
+        {"status": None, "status_tls": files, "status_plain": False},
+        {"status": None, "status_tls": None, "status_plain": True},
+        {"status": ("127.0.0.1", 0), "status_tls": files, "status_plain": True},
+    ):
+        with pytest.raises(InputError, match="--status"):
+            StatusPlace.taken(wrong)

@@ -19,8 +19,8 @@ EPILOG = """\b
 Example:
   tacit coordinate meters.toml --keys keys/coordinator --listen wss://0.0.0.0:7447 --ledger coordinator.ledger
 \b
-Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk failed,
-5 the session ended early, 130 stopped: run the same command again to resume.
+Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the ledger or its disk failed,
+5 the session ended early, 130 stopped with Ctrl-C. Whoever was stopped resumes with the same command.
 """
 
 
@@ -42,7 +42,7 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
     from tacit.runtime.session.file import read_addresses, read_session
 
     identity = Identity.load(keys)
-    session, options = read_session(session_file), running.Options(**given)
+    session, options = read_session(session_file), running.Options.taken(given)
     ends = listen or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
     with running.prepared(session, COORDINATOR, options, identity.sign) as run:
         member = Coordinator(

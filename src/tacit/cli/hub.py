@@ -11,6 +11,7 @@ import click
 
 from tacit.cli import options, output, running
 from tacit.cli.fleet_log import LineLog, line_log
+from tacit.cli.status_place import StatusPlace, status_options
 from tacit.report import near, up
 
 if TYPE_CHECKING:
@@ -96,25 +97,27 @@ or its disk failed. Started again, it goes on with sessions that were not over.
 @click.argument("home", type=HUB)
 @click.option("--listen", help="Listen here instead of where the hub was made for.")
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here.")
-@click.option("--status", type=click.IntRange(0, 65535), help="Show /status and /metrics at this port.")
+@status_options
 @click.option(
     "--transcripts",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Keep a transcript of each session in this directory, for `tacit verify`.",
 )
 def serve(
-    *, home: Path, listen: str | None, log: Path | None, status: int | None, transcripts: Path | None
+    *, home: Path, listen: str | None, log: Path | None, transcripts: Path | None, **given: Any
 ) -> None:
     """Be the hub: enrol, hand out sessions and coordinate them, in one process at one port."""
+    running.use_one_thread()
     from tacit.runtime.limits import leave_no_core
 
+    place = StatusPlace.taken(given)
     leave_no_core()
     with running.exits(stopped=0), line_log(log, member="hub") as told:
-        running.run(lambda: _serve(home, listen, told, status, transcripts))
+        running.run(lambda: _serve(home, listen, told, place, transcripts))
 
 
 async def _serve(
-    home: Path, listen: str | None, told: LineLog, port: int | None, transcripts: Path | None
+    home: Path, listen: str | None, told: LineLog, place: StatusPlace, transcripts: Path | None
 ) -> None:
     from contextlib import AsyncExitStack
 
@@ -122,11 +125,10 @@ async def _serve(
 
     hub = Hub(home, tell=told, transcripts=transcripts, listen=listen)
     async with AsyncExitStack() as stack:
-        if port is not None:
+        if place.at is not None:
             from tacit.runtime.fleet.fleet_status import HubPages
-            from tacit.runtime.status.server import StatusServer
 
-            server = await stack.enter_async_context(StatusServer(HubPages(hub), port))
+            server = await stack.enter_async_context(place.server(HubPages(hub)))
             told("status", f"status at {server.url}/status and {server.url}/metrics")
         await hub.run()
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tacit.runtime.agent import Agent, AgentResult, Peer
 
 CODES = """\b
-Exit codes: 0 finished, 2 the input cannot be used, 3 refused because of the cap, 4 the ledger or
-its disk failed, 5 the session ended early, 6 it was over before, 130 stopped: run the same command
-again to resume.
+Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 3 refused because of the
+cap, 4 the ledger or its disk failed, 5 the session ended early, 6 it was over before, 130 stopped
+with Ctrl-C. Whoever was stopped resumes with the same command.
 """
 EPILOG = f"""\b
 Example:
@@ -141,7 +141,7 @@ def take_part(
     from tacit.runtime.participant import number_of
     from tacit.runtime.session.file import read_session
 
-    session, common = read_session(session_file), running.Options(**given)
+    session, common = read_session(session_file), running.Options.taken(given)
     identity = Identity.load(keys)
     number = number_of(session, identity)
     value = private_value.read_value(value_file, value_stdin, value_env, session.components)

@@ -18,8 +18,8 @@ EPILOG = """\b
 Example:
   tacit keep meters.toml --keys keys/north --connect wss://host:7447 --ledger north.ledger
 \b
-Exit codes: 0 finished, 2 the input cannot be used, 4 the ledger or its disk failed,
-5 the session ended early, 130 stopped: run the same command again to resume.
+Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the ledger or its disk failed,
+5 the session ended early, 130 stopped with Ctrl-C. Whoever was stopped resumes with the same command.
 """
 
 
@@ -44,7 +44,7 @@ def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json
     from tacit.runtime.session.file import read_addresses, read_session
 
     identity = Identity.load(keys)
-    session, options = read_session(session_file), running.Options(**given)
+    session, options = read_session(session_file), running.Options.taken(given)
     ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
     with running.prepared(session, keeper_number(session, identity), options, identity.sign) as run:
         member = Keeper(

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, final
 import click
 
 from tacit.cli import options
+from tacit.cli.status_place import StatusPlace, status_options
 from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def common_options(command: F) -> F:
             help="Stop after this many seconds (exit code 5).  [default: when the session expires]",
         ),
         click.option("--pace", type=options.NUMBER, default=0.0, help="Minimum seconds per round."),
-        click.option(
-            "--status", type=click.IntRange(0, 65535), help="Serve /status and /metrics at this port."
-        ),
+        status_options,
         click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here."),
         click.option(
             "--transcript",
@@ -82,9 +81,14 @@ class Options:
     ledger: Path
     transcript: Path | None
     log: Path | None
-    status: int | None
+    place: StatusPlace
     pace: float
     timeout: float | None
+
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> Options:
+        """Take the common options as click has them."""
+        return cls(place=StatusPlace.taken(given), **given)
 
     def require_apart(self) -> None:
         """Refuse one file for two purposes: a log written over the ledger would destroy it."""
@@ -268,7 +272,7 @@ def prepared(session: Session, who: int, given: Options, sign: Sign | None = Non
             writer = TranscriptWriter(given.transcript, session, who, durable=False, sign=sign)
             takers.append(stack.enter_context(writer))
         status = Status(session, who)
-        if given.status is not None:
+        if given.place.at is not None:
             takers.append(status)
         yield Run(given, log, status, takers)
 
@@ -285,7 +289,7 @@ class Run:
 
     def watch(self, notice: Notice) -> None:
         """Show and log a notice."""
-        if self.given.status is not None:
+        if self.given.place.at is not None:
             self.status.notice(notice)
         self.log.notice(notice)
 
@@ -300,14 +304,12 @@ class Run:
     async def _driven(self, member: Any) -> Any:
         async with AsyncExitStack() as stack:
             self.status.watch_network(member.network)
-            if self.given.status is not None:
+            if self.given.place.at is not None:
                 # Imported early: once the process has run out of file descriptors, none can be opened.
                 import prometheus_client.core
                 import prometheus_client.registry  # noqa: F401
 
-                from tacit.runtime.status.server import StatusServer
-
-                server = await stack.enter_async_context(StatusServer(self.status, self.given.status))
+                server = await stack.enter_async_context(self.given.place.server(self.status))
                 self.log.say("status", f"status at {server.url}/status and {server.url}/metrics")
             await stack.enter_async_context(member)
             try:
@@ -334,8 +336,10 @@ def exits(stopped: int = STOPPED) -> Iterator[None]:
         leave(f"Error: {error}", UNUSABLE)
     except OutOfTime:
         leave("The session did not end in time; run the same command again to continue.", UNFINISHED)
-    except StoppedBySignal:
-        leave("Stopped; run the same command again to resume.", stopped)
+    except StoppedBySignal as signalled:
+        # SIGTERM is how a supervisor ends a service: nothing has failed.
+        code = FINISHED if signalled.number == signal.SIGTERM else stopped
+        leave("Stopped; run the same command again to resume.", code)
 
 
 def leave(sentence: str, code: int) -> NoReturn:
@@ -349,7 +353,11 @@ class OutOfTime(Exception):
 
 
 class StoppedBySignal(Exception):
-    """SIGTERM, SIGINT or SIGHUP was received."""
+    """SIGTERM, SIGINT or SIGHUP was received; `number` says which."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
@@ -357,20 +365,19 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
 
     async def guarded() -> T:
         task = asyncio.ensure_future(main())
-        loop, stopped = asyncio.get_running_loop(), False
+        loop, received = asyncio.get_running_loop(), list[int]()
 
-        def stop() -> None:
-            nonlocal stopped
-            stopped = True
+        def stop(number: int) -> None:
+            received.append(number)
             task.cancel()
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, stop)
+            loop.add_signal_handler(number, stop, number)
         try:
             return await task
         except asyncio.CancelledError:
-            if stopped:
-                raise StoppedBySignal from None
+            if received:
+                raise StoppedBySignal(received[0]) from None
             raise
 
     return asyncio.run(guarded())

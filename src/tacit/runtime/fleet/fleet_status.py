@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, final
 
 from tacit.runtime.fleet.messages import AGENT
@@ -48,6 +49,10 @@ class HubPages:
     def json(self) -> bytes:
         """Return the status as JSON."""
         return json.dumps(self.facts(), indent=2).encode() + b"\n"
+
+    def not_ready(self) -> str | None:
+        """Return why members cannot use the hub now. One that is paused or drains still serves them."""
+        return _expired(self._hub.gateway.expires)
 
     def metrics(self) -> bytes:
         """Return the metrics as Prometheus reads them."""
@@ -118,6 +123,13 @@ class AgentPages:
         """Return the status as JSON."""
         return json.dumps(self.facts(), indent=2).encode() + b"\n"
 
+    def not_ready(self) -> str | None:
+        """Return why the member cannot take part in sessions now, or None if it can."""
+        connection = self._agent.connection
+        if connection.connected:
+            return _expired(connection.expires)
+        return f"no connection: {connection.why}" if connection.why else "no connection"
+
     def metrics(self) -> bytes:
         """Return the metrics as Prometheus reads them."""
         facts = self.facts()
@@ -148,6 +160,12 @@ class AgentPages:
             "agent_refusals": ("Sessions not joined, by reason.", facts["refused"], "reason"),
         }
         return _written(gauges, counters)
+
+
+def _expired(expires: datetime | None) -> str | None:
+    if expires is None or time.time() < expires.timestamp():
+        return None
+    return f"the certificate expired on {expires:%Y-%m-%d %H:%M} UTC"
 
 
 def _flag(state: str) -> dict[str, float]:

@@ -1,10 +1,17 @@
-"""A tiny HTTP server for a member's status: two pages, read only, on this machine."""
+"""A tiny HTTP server for a member's status: read only, on this machine, or over TLS.
+
+``/status`` (JSON) and ``/metrics`` (Prometheus) show what is public about a member. ``/healthz`` answers 200
+while the process handles events: one that does not answer should be started again. ``/readyz`` answers 503
+and one sentence while the member cannot do its work.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import ssl
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol, Self, final
 
 from tacit.errors import ParameterError
@@ -26,10 +33,31 @@ class StatusPages(Protocol):
         """Return what `/metrics` shows."""
         ...
 
+    def not_ready(self) -> str | None:
+        """Return in one sentence why the work cannot be done now, or None if it can."""
+        ...
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return what HTTPS needs, from two PEM files; the key must be a file that only its owner can read."""
+    from tacit.files import read_private
+
+    read_private(key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key, password="")  # never ask on the terminal for one
+    except (OSError, ssl.SSLError):
+        raise ParameterError(
+            f"the status needs a certificate and its key without a password, as PEM files; {certificate} "
+            f"and {key} are not."
+        ) from None
+    return context
+
 
 @final
 class StatusServer:
-    """Answers ``/status`` and ``/metrics`` while its block lasts.
+    """Answers requests for the pages of a member while its block lasts.
 
     Parameters
     ----------
@@ -39,21 +67,29 @@ class StatusServer:
     host : str
         An address of this machine.
     anywhere : bool
-        Whether an address that others can reach is meant. There is no password and no encryption: what is
-        shown is public, but who may ask is then everyone.
+        Whether an address that others can reach is meant. There is no password: what is shown is public, but
+        who may ask is then everyone.
+    tls : ssl.SSLContext, optional
+        For HTTPS; see `tls_context`.
     """
 
     def __init__(
-        self, status: StatusPages, port: int = 0, host: str = "127.0.0.1", *, anywhere: bool = False
+        self,
+        status: StatusPages,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        *,
+        anywhere: bool = False,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         if not (anywhere or _is_loopback(host)):
             raise ParameterError(
-                f"the status must be shown at a loopback address, got {host}: others could read it. "
-                "Ask for that explicitly if it is meant."
+                f"the status must be at a loopback address, got {host}: others could read or change it on "
+                "its way. Use TLS (--status-tls), or say that it may be plain (--status-plain)."
             )
         if not 0 <= port <= 65535:
             raise ParameterError(f"the status port must be from 0 to 65535, got {port}.")
-        self._status, self._host, self._anywhere = status, host, anywhere
+        self._status, self._host, self._anywhere, self._tls = status, host, anywhere, tls
         self.port = port
         self._server: asyncio.Server | None = None
         self._open = 0
@@ -62,12 +98,18 @@ class StatusServer:
     def url(self) -> str:
         """Where it is."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self.port}"
+        return f"http{'' if self._tls is None else 's'}://{host}:{self.port}"
 
     async def __aenter__(self) -> Self:
         try:
             self._server = await asyncio.start_server(
-                self._answer, self._host, self.port, limit=_MOST_HEAD, reuse_address=True
+                self._answer,
+                self._host,
+                self.port,
+                limit=_MOST_HEAD,
+                reuse_address=True,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else _SECONDS,
             )
         except OSError as error:
             raise ParameterError(
@@ -111,11 +153,22 @@ class StatusServer:
             # A page in a browser could reach us under a name of its own choosing.
             return "403 Forbidden", _TEXT, b"ask for a loopback address\n", False
         path = rest.partition(" ")[0].partition("?")[0]
-        if path in ("/", "/status"):
-            return "200 OK", _JSON, self._status.json(), method == "HEAD"
-        if path == "/metrics":
-            return "200 OK", _METRICS, self._status.metrics(), method == "HEAD"
-        return "404 Not Found", _TEXT, b"/status or /metrics\n", False
+        return *self._found(path), method == "HEAD"
+
+    def _found(self, path: str) -> tuple[str, str, bytes]:
+        match path:
+            case "/" | "/status":
+                return "200 OK", _JSON, self._status.json()
+            case "/metrics":
+                return "200 OK", _METRICS, self._status.metrics()
+            case "/healthz":
+                return "200 OK", _TEXT, b"ok\n"
+            case "/readyz":
+                why = self._status.not_ready()
+                if why is None:
+                    return "200 OK", _TEXT, b"ready\n"
+                return "503 Service Unavailable", _TEXT, why.encode() + b"\n"
+        return "404 Not Found", _TEXT, b"/status, /metrics, /healthz or /readyz\n"
 
 
 def _is_loopback(host: str) -> bool:

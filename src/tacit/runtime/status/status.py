@@ -172,6 +172,20 @@ class Status:
             shown.phase = "disconnected"
         return shown
 
+    def not_ready(self) -> str | None:
+        """Return in one sentence why the member cannot do its work now, or None if it can."""
+        now = self.current
+        if now.certificate_expires is not None and self._clock() >= now.certificate_expires:
+            return now.trouble
+        if now.lost_history:
+            return "this ledger is not the newest: it was restored from a backup"
+        reasons = {
+            "disconnected": f"no connection: {now.trouble}" if now.trouble else "no connection",
+            "stopped": "the session was stopped",
+            "refused": "the cap does not allow this session",
+        }
+        return reasons.get(now.phase)
+
     def update(self, **fields: Any) -> None:
         """Set fields of the snapshot."""
         for name, value in fields.items():
@@ -270,20 +284,22 @@ class Status:
         from prometheus_client.registry import Collector, CollectorRegistry
 
         made, snapshot = CollectorRegistry(auto_describe=False), self.current
+        ready = self.not_ready() is None
 
         class Collected(Collector):
             def collect(self) -> Iterator[Metric]:
-                return _metrics(snapshot)
+                return _metrics(snapshot, ready)
 
         made.register(Collected())
         return made
 
 
-def _metrics(now: Snapshot) -> Iterator[Metric]:
+def _metrics(now: Snapshot, ready: bool) -> Iterator[Metric]:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     labels, who = ["session", "member"], [now.session, now.member]
     gauges: dict[str, tuple[str, float | None]] = {
+        "ready": ("1 if the member can do its work: what /readyz says.", int(ready)),
         "round": ("Rounds that are over, or updates made.", now.round),
         "rounds": ("Rounds of the whole session.", now.rounds),
         "agents": ("Agents on the roster.", now.agents),

@@ -1,0 +1,93 @@
+"""Where a running member serves its status: on this machine, over TLS, or openly if that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+import click
+
+from tacit.errors import InputError
+
+if TYPE_CHECKING:
+    from tacit.runtime.status.server import StatusPages, StatusServer
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class StatusAddress(click.ParamType["tuple[str, int]"]):
+    """A port of this machine, or an address and a port."""
+
+    name = "[host:]port"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Return host and port, or fail with what was given."""
+        if isinstance(value, tuple):
+            return value
+        host, _, port = str(value).rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+            self.fail(f"{value!r} is neither a port nor host:port.", param, ctx)
+        return host or "127.0.0.1", int(port)
+
+
+@final
+@dataclass(frozen=True)
+class StatusPlace:
+    """The status options as they were given; see `status_options`."""
+
+    at: tuple[str, int] | None
+    tls: tuple[Path, Path] | None
+    plain: bool
+
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> StatusPlace:
+        """Take the status options out of a command's options."""
+        place = cls(given.pop("status"), given.pop("status_tls"), given.pop("status_plain"))
+        if place.at is None and (place.tls is not None or place.plain):
+            raise InputError("--status-tls and --status-plain need --status, which says where.")
+        if place.tls is not None and place.plain:
+            raise InputError(
+                "give --status-tls or --status-plain, not both: one encrypts, the other does not."
+            )
+        return place
+
+    def server(self, pages: StatusPages) -> StatusServer:
+        """Return the server, to be entered; there must be an address."""
+        from tacit.runtime.status.server import StatusServer, tls_context
+
+        assert self.at is not None
+        host, port = self.at
+        context = None if self.tls is None else tls_context(*self.tls)
+        return StatusServer(pages, port, host, tls=context, anywhere=self.plain or context is not None)
+
+
+def status_options(command: F) -> F:
+    """Add --status, --status-tls and --status-plain to a long-running command."""
+    for option in (
+        click.option(
+            "--status-plain",
+            is_flag=True,
+            help="Serve the status without encryption at an address that others can reach.",
+        ),
+        click.option(
+            "--status-tls",
+            type=(_FILE, _FILE),
+            metavar="CERTIFICATE KEY",
+            help="Serve the status over HTTPS with these PEM files. An address that others can reach needs "
+            "this or --status-plain.",
+        ),
+        click.option(
+            "--status",
+            type=StatusAddress(),
+            help="Serve /status, /metrics, /healthz and /readyz here; a port alone is on this machine only.",
+        ),
+    ):
+        command = option(command)
+    return command
