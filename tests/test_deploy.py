@@ -2,7 +2,13 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
+
+import click
+import pytest
+
+from tacit.cli import main
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -19,3 +25,26 @@ def test_the_dashboard_shows_metrics_that_are_served():
     assert used <= told
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
     assert all(re.search(r'session=~"\$session", member=~"\$member"', one) for one in shown)
+
+
+def commands():
+    """Return every command line of tacit in deploy/, as words."""
+    for path in (*DEPLOY.glob("systemd/*"), *DEPLOY.glob("compose/*.sh")):
+        for line in path.read_text().splitlines():
+            found = re.match(r"^(?:ExecStart=/opt/tacit/bin/|\s*(?:exec )?)(tacit [^>|#]*)", line)
+            if found:
+                yield path.name, shlex.split(found[1])[1:]
+
+
+@pytest.mark.parametrize(("where", "words"), [pytest.param(*one, id=" ".join(one[1])) for one in commands()])
+def test_every_command_and_option_exists(where, words):
+    command = main
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
+        assert command is not None, where
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_there_are_commands_to_look_at():
+    assert len(list(commands())) >= 10
