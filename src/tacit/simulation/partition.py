@@ -32,7 +32,7 @@ from tacit.simulation import _kernels
 from tacit.simulation import partition_steps as steps
 from tacit.simulation._layout import WIDEST, cut
 from tacit.simulation.cluster import connected
-from tacit.simulation.partition_steps import Job, Shares
+from tacit.simulation.partition_steps import Job, PartWeights
 from tacit.simulation.record import Record
 from tacit.simulation.recorder import LONG_NAMES, attributes, labelled_parameters
 from tacit.simulation.rows import Rows, SlicedRows, rows_of
@@ -274,8 +274,8 @@ def _sent(rows: Graph | Rows, lo: int, hi: int) -> Rows:
     return SlicedRows.of(rows, lo, hi) if isinstance(rows, Graph) else rows
 
 
-def _shares(weights: Weights | None, lo: int, hi: int) -> Shares | None:
-    return None if weights is None else Shares.of(weights, lo, hi)
+def _shares(weights: Weights | None, lo: int, hi: int) -> PartWeights | None:
+    return None if weights is None else PartWeights.of(weights, lo, hi)
 
 
 def _finish(futures: list[Any]) -> None:

@@ -76,7 +76,7 @@ class Job:
         return np.atleast_1d(np.array(self.law.sigma))
 
 
-class Shares(NamedTuple):
+class PartWeights(NamedTuple):
     """Rows of weights of a stretch of agents, where messages count differently.
 
     `own` and `omega` (the left eigenvector) are per agent, `heard` is in the order of the neighbours.
@@ -87,7 +87,7 @@ class Shares(NamedTuple):
     omega: FloatArray
 
     @classmethod
-    def of(cls, rows: Weights, lo: int, hi: int) -> Shares:
+    def of(cls, rows: Weights, lo: int, hi: int) -> PartWeights:
         """Cut a stretch out of the weights of a whole graph."""
         first, last = rows.graph.indptr[lo], rows.graph.indptr[hi]
         return cls(*(np.array(a) for a in (rows.own[lo:hi], rows.heard[first:last], rows.stationary[lo:hi])))
@@ -106,7 +106,7 @@ class Part:
     indptr: IntArray
     indices: npt.NDArray[np.int32]
     halo: IntArray
-    shares: Shares | None
+    shares: PartWeights | None
 
     @property
     def n(self) -> int:
@@ -128,7 +128,7 @@ class PartState:
     x: FloatArray
 
 
-def cut_part(job: Job, rows: Rows, shares: Shares | None, lo: int, hi: int) -> Part:
+def cut_part(job: Job, rows: Rows, shares: PartWeights | None, lo: int, hi: int) -> Part:
     """Make one part, on the worker that will hold it."""
     indptr, far = rows.neighbours(lo, hi)
     outside = (far < lo) | (far >= hi)
