@@ -24,7 +24,7 @@ from tacit.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut,
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 from tacit.testing import Harness, ScriptedNoise, known_ephemeral, known_key, known_session
 
 FILE = Path(__file__).parent / "reference" / "wire-vectors.json"

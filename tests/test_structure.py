@@ -25,6 +25,11 @@ def test_a_module_and_a_function_in_it_never_share_a_name():
     assert [str(path) for path, tree in TREES.items() if path.stem in functions(tree)] == []
 
 
+def test_a_package_and_a_function_under_it_never_share_a_name():
+    for path, tree in TREES.items():
+        assert not functions(tree) & set(path.relative_to(SOURCE).parts[:-1]), path
+
+
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_public_name_of_a_package_is_no_module_of_it(name):
     """`import tacit.audit.beliefs` would put the module in the place of a function of that name."""

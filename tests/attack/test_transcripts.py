@@ -12,7 +12,7 @@ from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Reason
 from tacit.protocol.records import Ended
 from tacit.protocol.session import MOST_ROUNDS, Session
 from tacit.runtime.transcript import TranscriptWriter, header, line_of
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 
 def write(path, game, by=COORDINATOR, records=None, **how):
@@ -55,7 +55,7 @@ def lying_game(played, rounds):
 
 def test_a_lie_cannot_hide_behind_harmless_findings(played, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "tacit.runtime.verify.transcript_checker._MOST_FINDINGS", 5
+        "tacit.runtime.verification.transcript_checker._MOST_FINDINGS", 5
     )  # of a thousand, for speed
     verdict = verify(save(tmp_path / "t.jsonl", lying_game(played, 8)))
     assert len(verdict.findings) == 6
@@ -197,7 +197,7 @@ def test_nothing_is_not_sound(played, tmp_path):
 
 def test_few_lines_that_ask_for_long_accounts_are_judged_without_them(played, tmp_path, monkeypatch):
     """One message of round 99,999 costs what an account of a hundred thousand says: 7 s for 1.3 KB."""
-    from tacit.runtime.verify import verdict as judge
+    from tacit.runtime.verification import verdict as judge
 
     game = played(rounds=4)
     mixing = 1 / 4096

@@ -21,7 +21,7 @@ from tacit.history.file import encoded
 from tacit.protocol.codec import DOMAIN, combined
 from tacit.protocol.messages import COORDINATOR, Ask, Done, Feedback, Message, Present, Reason, Report, Stop
 from tacit.runtime.transcript import TranscriptWriter, header, line_of, merge
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_independently.py"
 PATH = ((0, 1), (1, 2), (2, 3))

@@ -11,7 +11,7 @@ from tacit.cli import main
 from tacit.runtime.status.server import StatusServer
 from tacit.runtime.status.status import Status
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 PATH = ((0, 1), (1, 2), (2, 3))
 

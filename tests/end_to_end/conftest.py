@@ -24,7 +24,7 @@ from tacit.runtime.identity.certificates import LOOPBACK
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.file import write_session
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 WAIT = 400.0  # generous: a busy machine is no failure
 

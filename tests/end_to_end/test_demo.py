@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tacit.runtime.session.file import read_session
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 WAIT = 800
 

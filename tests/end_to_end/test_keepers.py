@@ -10,7 +10,7 @@ import pytest
 from tacit.cli.demo.scenario import Scenario
 from tacit.protocol.records import Disclosed, Ended, Evidence, Spoke
 from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 WAIT = 600.0  # generous: a busy machine is no failure
 AT_ONCE = 15  # kills in one session

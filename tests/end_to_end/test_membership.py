@@ -7,7 +7,7 @@ import pytest
 
 from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 
 def happened(session, used):

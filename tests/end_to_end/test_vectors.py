@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.cli.demo.processes import COORDINATOR
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 RING = ((0, 1), (1, 2), (0, 2))
 

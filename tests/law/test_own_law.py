@@ -27,7 +27,7 @@ from tacit.runtime.identity.identity import provision
 from tacit.runtime.session.file import parse_session, read_session, session_text, write_session
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 from tacit.simulation import sample_average, sample_outcome, sweep
 from tacit.simulation.engine import simulate
 from tacit.simulation.oracle import reference

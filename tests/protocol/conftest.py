@@ -109,8 +109,10 @@ def equals_the_mechanism():
     def check(harness):
         expected, session = harness.expected, harness.session
         for i in range(session.n):
-            assert as_numbers(harness.speaker(i).private._state) == _numbers(expected.private.states[-1][i])
-            codec = harness.speaker(i).codec
+            assert as_numbers(harness.private_machine(i).private._state) == _numbers(
+                expected.private.states[-1][i]
+            )
+            codec = harness.private_machine(i).codec
             records = harness.ledgers[i].records()
             spoke = [codec.open(r.frame) for r in records if isinstance(r, Spoke)]
             assert [m.numbers for m in spoke] == [_numbers(x[i]) for x in expected.wholes.x]

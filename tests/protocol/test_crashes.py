@@ -114,13 +114,13 @@ def test_a_finished_node_starts_again_finished(play, state_of, name):
     harness.start()
     assert harness.run(Harness.finished)
     records = {n: len(harness.ledgers[n]) for n in harness.numbers}
-    states = {n: as_numbers(harness.speaker(n).private._state) for n in range(session.n)}
+    states = {n: as_numbers(harness.private_machine(n).private._state) for n in range(session.n)}
     for number in harness.numbers:
         harness.stop(number)
     harness.start()
     assert harness.run(Harness.finished)
     assert {n: len(harness.ledgers[n]) for n in harness.numbers} == records
-    assert {n: as_numbers(harness.speaker(n).private._state) for n in range(session.n)} == states
+    assert {n: as_numbers(harness.private_machine(n).private._state) for n in range(session.n)} == states
     assert all(
         sum(isinstance(r, Ended) for r in ledger.records()) == 1 for ledger in harness.ledgers.values()
     )

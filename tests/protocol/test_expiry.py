@@ -80,7 +80,7 @@ def test_a_coordinator_ends_the_session_for_all_and_stays_so():
     assert play.machine(COORDINATOR).phase.value == "stopped"
     play.run(lambda _: all(play.machine(i).phase.value == "stopped" for i in range(3)))
     for i in range(3):
-        assert play.ledgers[i].records()[-1] == Ended(play.speaker(i).update, Reason.EXPIRED)
+        assert play.ledgers[i].records()[-1] == Ended(play.private_machine(i).update, Reason.EXPIRED)
 
 
 def test_a_session_that_was_complete_is_finished_and_not_expired():
@@ -103,6 +103,6 @@ def test_a_session_that_was_complete_is_finished_and_not_expired():
 def test_a_neighbour_whose_time_is_up_is_not_waited_for():
     play = harness("graph")
     play.start()
-    play.run(lambda _: play.speaker(0).update == 1)
+    play.run(lambda _: play.private_machine(0).update == 1)
     play.process(0, Expired())
-    assert play.run(lambda _: all(play.speaker(i).update == 5 for i in (1, 2)))
+    assert play.run(lambda _: all(play.private_machine(i).update == 5 for i in (1, 2)))

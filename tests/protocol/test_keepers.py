@@ -86,7 +86,7 @@ def test_a_session_computes_what_the_mechanism_does(play, script, more):
     harness.start()
     assert harness.run(Harness.finished)
     states, feedback = reference(about, values, draws, [range(about.n)] * about.exchanges)
-    assert [as_numbers(harness.speaker(i).private._state) for i in range(about.n)] == states
+    assert [as_numbers(harness.private_machine(i).private._state) for i in range(about.n)] == states
     closed = [harness.machine(COORDINATOR).codec.open(r.frame).numbers for r in of(harness, -1, Closed)]
     assert closed == feedback
     assert not harness.ephemeral  # all private keys are gone
@@ -107,7 +107,7 @@ def test_an_agent_that_is_away_is_not_in_the_sum(play, script):
     assert used[:2] == [(0, 1), (0, 1)]
     assert 2 in used[2]
     states, _ = reference(about, values, draws, used)
-    assert [as_numbers(harness.speaker(i).private._state) for i in range(3)] == states
+    assert [as_numbers(harness.private_machine(i).private._state) for i in range(3)] == states
 
 
 def test_an_agent_without_a_share_follows_a_one_shot_session(play, script):
@@ -120,7 +120,7 @@ def test_an_agent_without_a_share_follows_a_one_shot_session(play, script):
     assert harness.run(Harness.finished)
     assert of(harness, 2, Spoke) == []
     states, _ = reference(about, values, draws, [(0, 1)])
-    assert [as_numbers(harness.speaker(i).private._state) for i in range(3)] == states
+    assert [as_numbers(harness.private_machine(i).private._state) for i in range(3)] == states
 
 
 # ---- one answer for each update, ever -------------------------------------------------------------------

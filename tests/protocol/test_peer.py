@@ -530,9 +530,9 @@ def test_a_partition_heals(play, noise_kind):
     session = known_session(graph="ring:6", rounds=8, noise_kind=noise_kind, deadlines=deadlines)
     harness = play(session)
     harness.start()
-    harness.run(lambda h: h.speaker(0).update == 2)
+    harness.run(lambda h: h.private_machine(0).update == 2)
     harness.network.partition({0, 1, 2}, {3, 4, 5})
-    harness.run(lambda h: min(h.speaker(i).update for i in range(6)) == 5)
+    harness.run(lambda h: min(h.private_machine(i).update for i in range(6)) == 5)
     assert harness.clock.now >= 5
     harness.network.heal()
     assert harness.run(Harness.finished)
@@ -544,12 +544,12 @@ def test_a_peer_that_was_away_catches_up_and_the_others_go_on(play):
     session = known_session(graph="ring:5", rounds=10, deadlines=deadlines)
     harness = play(session)
     harness.start()
-    harness.run(lambda h: h.speaker(0).update == 2)
+    harness.run(lambda h: h.private_machine(0).update == 2)
     harness.stop(0)
-    harness.run(lambda h: min(h.speaker(i).update for i in range(1, 5)) >= 7)
+    harness.run(lambda h: min(h.private_machine(i).update for i in range(1, 5)) >= 7)
     harness.start(0)
     assert harness.run(Harness.finished)
     harness.watch.check()
     spoke = [r.update for r in harness.ledgers[0].records() if isinstance(r, Spoke)]
     assert len(spoke) < 10  # it did not speak where nobody could hear it any more
-    assert harness.speaker(0).update == 10
+    assert harness.private_machine(0).update == 10

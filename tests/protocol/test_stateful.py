@@ -139,7 +139,7 @@ class Faulty(RuleBasedStateMachine):
         assert harness.run(Harness.finished, most=20_000), harness.machines
         harness.watch.check()
         for i in range(self.session.n):
-            assert harness.speaker(i).update == self.session.rounds
+            assert harness.private_machine(i).update == self.session.rounds
             assert sum(isinstance(r, Spoke) for r in harness.ledgers[i].records()) <= self.session.rounds
         said = Kind.MASKED if self.session.keepers else Kind.REPORT
         assert {read_kind(f) for _, _, f in harness.network.tap} >= {said, Kind.DONE}

@@ -23,7 +23,7 @@ from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.transport.base import Network
 from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 300

@@ -12,7 +12,7 @@ import pytest
 from tacit.protocol.messages import COORDINATOR
 from tacit.protocol.session import Deadlines
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 from tacit.testing import Faults, Harness, ScriptedNoise, known_key, known_session
 
 VALUES = [0.1, 0.9, 0.4, 0.75, 0.2, 0.6]
@@ -81,7 +81,7 @@ def test_weights_are_those_of_what_happened(tmp_path, graph, noise_kind, seed):
     assert verdict.rounds == 8
     for i in range(6):
         accuracy = verify(paths, agent=f"agent-{i}").accuracy
-        state = float(np.asarray(harness.speaker(i).private.value()))
+        state = float(np.asarray(harness.private_machine(i).private.value()))
         assert state == pytest.approx(float(accuracy.weights @ VALUES), abs=1e-9)
     if graph is None:
         assert verdict.result[0] == pytest.approx(float(verdict.accuracy.weights @ VALUES), abs=1e-9)

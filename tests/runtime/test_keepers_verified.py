@@ -13,7 +13,7 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.messages import COORDINATOR, Closing, Key, Opening
 from tacit.protocol.records import Evidence
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.verdict import verify
 from tacit.testing import Harness, ScriptedNoise, known_key, known_session
 from tacit.theory import influence
 

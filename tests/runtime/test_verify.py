@@ -16,8 +16,8 @@ from tacit.protocol.codec import as_array, combined, digest
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Report, Stop
 from tacit.protocol.records import Closed, Ended, Evidence
 from tacit.runtime.transcript import Reading, TranscriptWriter, merge
-from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding
-from tacit.runtime.verify.verdict import verify
+from tacit.runtime.verification.findings import GAPS, NOTES, WRONG, Finding
+from tacit.runtime.verification.verdict import verify
 from tacit.theory import influence, selection
 
 PATH = ((0, 1), (1, 2), (2, 3))

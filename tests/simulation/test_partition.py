@@ -28,7 +28,9 @@ def one_after_the_other(parameters, graph, values, rounds, *, bounds, seed, tile
     wants = [steps.wanted(part, bounds) for part in parts]
     states = [steps.begin(part, *tile) for part in parts]
     for t in range(rounds):
-        heard = [[steps.border(states[q], want, q, tile[1]) for q in steps.speakers(want)] for want in wants]
+        heard = [
+            [steps.border(states[q], want, q, tile[1]) for q in steps.heard_parts(want)] for want in wants
+        ]
         states = [steps.step(*each, t, tile, said) for *each, said in zip(parts, states, heard, strict=True)]
     return np.concatenate([state.theta for state in states])
 
@@ -156,8 +158,8 @@ def test_values_are_the_same_in_parts(cuts):
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"parameters": Fading(0.5, 1, np.full(3600, 0.8))}, ParameterError, "decay must be one number"),
-        ({"parameters": Fading(np.full(5, 0.5), 1, 0.8)}, ParameterError, "one value for each of the 3600"),
+        ({"law": Fading(0.5, 1, np.full(3600, 0.8))}, ParameterError, "decay must be one number"),
+        ({"law": Fading(np.full(5, 0.5), 1, 0.8)}, ParameterError, "one value for each of the 3600"),
         ({"values": "gaussian"}, ParameterError, "values must be zeros"),
         ({"rounds": -1}, ParameterError, "rounds must be"),
         ({"runs": 0}, ParameterError, "runs must be"),
@@ -171,7 +173,7 @@ def test_values_are_the_same_in_parts(cuts):
 )
 def test_mistakes_are_one_sentence(cluster, change, error, says):
     call = {
-        "parameters": Fading(0.5, 1, 0.8), "graph": TORUS, "values": "zeros", "rounds": 2, "cluster": cluster
+        "law": Fading(0.5, 1, 0.8), "graph": TORUS, "values": "zeros", "rounds": 2, "cluster": cluster
     } | change  # fmt: skip
     with pytest.raises(error, match=says):
         simulate_partitioned(**call)

@@ -70,9 +70,9 @@ class AuditPlan:
         )
 
 
-def own_epsilon(parameters: Law, messages: int | None, agent: int) -> float:
+def own_epsilon(law: Law, messages: int | None, agent: int) -> float:
     """ε of one agent after a number of messages."""
-    each = epsilons(parameters, messages)
+    each = epsilons(law, messages)
     return float(each[agent] if each.ndim else each)
 
 
@@ -81,33 +81,32 @@ def weakest(mechanism: Mechanism) -> int:
     return int(np.argmax(epsilons(mechanism.law, default_rounds(mechanism.law, 0))))
 
 
-def default_rounds(parameters: Law, agent: int) -> int:
+def default_rounds(law: Law, agent: int) -> int:
     """Rounds that cover almost all of the loss of an endless run, up to a limit."""
-    if parameters.shadowed:
+    if law.shadowed:
         return _ONE_SHOT_ROUNDS
     try:
-        aim = _ALMOST_ALL * own_epsilon(parameters, None, agent)
+        aim = _ALMOST_ALL * own_epsilon(law, None, agent)
     except ParameterError:
         return _UNBOUNDED_ROUNDS
-    return next((t for t in range(1, _MOST_ROUNDS) if own_epsilon(parameters, t, agent) >= aim), _MOST_ROUNDS)
+    return next((t for t in range(1, _MOST_ROUNDS) if own_epsilon(law, t, agent) >= aim), _MOST_ROUNDS)
 
 
-def best_distance(
-    parameters: Law, rounds: int, agent: int, transcripts: int, failure_probability: float
-) -> float:
+def best_distance(law: Law, rounds: int, agent: int, transcripts: int, failure_probability: float) -> float:
     """Return the distance at which the optimal tester can prove the largest share of the loss.
 
     One of √5/2 times the powers of two: starts that far apart differ modulo every grid.
     """
-    per_unit = own_epsilon(parameters, rounds, agent)
+    per_unit = own_epsilon(law, rounds, agent)
     lowest, highest = (math.frexp(loss / per_unit)[1] for loss in (0.25, _LARGEST_LOSS))
     best, most = 0.0, 0.0
     for exponent in range(lowest - 1, highest):
         distance = math.ldexp(_OFF_GRID, exponent)
-        law = loss_law(parameters, rounds, distance, agent=agent, points=2**12)
-        rule = rule_from_law(law, transcripts, failure_probability)
-        right, wrong = float(law.tail(rule.high)[0]), float(law.other_tail(rule.high)[1])
-        share = loss_bound(transcripts * right, transcripts * (right + wrong), failure_probability) / law.most
+        losses = loss_law(law, rounds, distance, agent=agent, points=2**12)
+        rule = rule_from_law(losses, transcripts, failure_probability)
+        right, wrong = float(losses.tail(rule.high)[0]), float(losses.other_tail(rule.high)[1])
+        proved = loss_bound(transcripts * right, transcripts * (right + wrong), failure_probability)
+        share = proved / losses.most
         if round(share, DECIMALS) > round(most, DECIMALS):
             best, most = distance, share
     return best or math.ldexp(_OFF_GRID, math.frexp(1 / per_unit)[1])
@@ -134,8 +133,8 @@ def promises(transcripts: History, agent: int, distance: float) -> tuple[float, 
         own = LatticeAgent(transcripts.wholes.lattice, view.law)
         spent = account(own, spoken[-1], adjacency=distance, components=transcripts.components or 1).spent
         return tuple(float(spent[m - 1]) for m in spoken)
-    parameters = transcripts.mechanism.law
-    return tuple(product_up(own_epsilon(parameters, m, agent), distance) for m in spoken)
+    law = transcripts.mechanism.law
+    return tuple(product_up(own_epsilon(law, m, agent), distance) for m in spoken)
 
 
 def messages(transcripts: History, agent: int) -> list[int]:

@@ -70,9 +70,7 @@ class LossLaw:
         return np.mean(self.other_tail(threshold), axis=0), np.mean(self.tail(threshold), axis=0)
 
 
-def loss_law(
-    parameters: Law, rounds: int, distance: float, *, agent: int = 0, points: int = 2**15
-) -> LossLaw:
+def loss_law(law: Law, rounds: int, distance: float, *, agent: int = 0, points: int = 2**15) -> LossLaw:
     """Return the law for one agent whose two starts are `distance` apart, after some rounds.
 
     Vectors: for starts that differ in one component, which is the worst case.
@@ -80,12 +78,12 @@ def loss_law(
     require_adjacency(distance)
     if rounds < 1:
         raise ParameterError(f"rounds must be at least 1, got {rounds}: nothing has been said.")
-    return sum_law(message_costs(parameters, rounds, distance, agent=agent), points=points)
+    return sum_law(message_costs(law, rounds, distance, agent=agent), points=points)
 
 
-def message_costs(parameters: Law, rounds: int, distance: float, *, agent: int = 0) -> FloatArray:
+def message_costs(law: Law, rounds: int, distance: float, *, agent: int = 0) -> FloatArray:
     """a_t = d·(1−σ)^t/s_t: the most that message t can add to the ratio (Lemma 1)."""
-    return parameters.of_agent(agent).costs(rounds, distance)
+    return law.of_agent(agent).costs(rounds, distance)
 
 
 def sum_law(costs: FloatArray, *, points: int = 2**15) -> LossLaw:

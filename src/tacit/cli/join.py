@@ -28,7 +28,7 @@ Example:
 {CODES}"""
 
 
-def speaker_options(command: running.F) -> running.F:
+def member_options(command: running.F) -> running.F:
     """Add the options of agents and peers: the private value, its label, and a cap."""
     for option in (
         click.option(
@@ -89,7 +89,7 @@ def speaker_options(command: running.F) -> running.F:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file with lines of NAME=KEY: keepers that you trust.",
 )
-@speaker_options
+@member_options
 def command(
     *,
     session_file: Path,

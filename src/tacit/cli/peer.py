@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tacit.cli import running
-from tacit.cli.join import CODES, speaker_options, take_part
+from tacit.cli.join import CODES, member_options, take_part
 
 EPILOG = f"""\b
 Example:
@@ -30,7 +30,7 @@ Example:
     multiple=True,
     help="A neighbour, wss://host:port; one end of each edge connects.  [default: the session's addresses]",
 )
-@speaker_options
+@member_options
 def command(
     *, session_file: Path, listen: tuple[str, ...], connect: tuple[str, ...], keys: Path, **given: Any
 ) -> None:

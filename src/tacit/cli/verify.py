@@ -62,7 +62,7 @@ def command(
     input cannot be read, 7 unchecked.
     """
     from tacit.runtime.session.file import read_session
-    from tacit.runtime.verify.verdict import verify
+    from tacit.runtime.verification.verdict import verify
 
     if merge is not None:
         output.require_writable(merge, force)

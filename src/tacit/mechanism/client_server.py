@@ -28,7 +28,7 @@ class ClientServer(Mechanism):
 
     Parameters
     ----------
-    parameters : Law
+    law : Law
         With keepers, noise and decay are the session's: one number each. Mixing may be one per agent unless
         noise is drawn once.
     agents : int

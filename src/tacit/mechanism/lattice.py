@@ -80,7 +80,7 @@ class Lattice:
     @classmethod
     def fitting(
         cls,
-        parameters: Law,
+        law: Law,
         rounds: int,
         low: float,
         high: float,
@@ -92,11 +92,11 @@ class Lattice:
         The state step is 2^−(bits+16)·σ of the last noise, or less: rounded states then add less than
         2^−(bits+14) per component to the loss of all messages.
         """
-        kinds = parameters.kinds()
+        kinds = law.kinds()
         last = min(kind.least_scale(rounds) for kind in kinds)
         if last == 0:
             raise ParameterError(f"noise must not vanish: after {rounds} rounds it is below 2^-1000.")
-        finest = last * float(np.min(parameters.sigma))
+        finest = last * float(np.min(law.sigma))
         exponent = math.frexp(finest)[1] - 1 - bits - 16
         most = max(kind.largest_scale(rounds) for kind in kinds)
         room = max(abs(low), abs(high)) + _NOISE_ROOM * most
@@ -123,11 +123,11 @@ class Lattice:
         """Bits, with the sign, that hold any state, message or feedback."""
         return self.limit.bit_length() + 1
 
-    def agent(self, parameters: Law, i: int = 0) -> LatticeAgent:
+    def agent(self, law: Law, i: int = 0) -> LatticeAgent:
         """Return what agent i of these parameters does on this lattice."""
-        if i < 0 or (parameters.agents is not None and i >= parameters.agents):
+        if i < 0 or (law.agents is not None and i >= law.agents):
             raise ParameterError(f"there must be an agent of number {i}; numbers start at 0.")
-        return LatticeAgent(self, parameters.of_agent(i))
+        return LatticeAgent(self, law.of_agent(i))
 
     def start(self, value: Any) -> Whole:
         """Return a value, or a vector, as whole numbers of the state step.

@@ -43,9 +43,9 @@ class SimulatedNoise:
     --------
     >>> from tacit import ClientServer, Fading
     >>> from tacit.noise import SimulatedNoise
-    >>> parameters = Fading(sigma=0.8, c=10, q=0.6)
-    >>> noise = SimulatedNoise(seed=1).draw(parameters, rounds=20, n=3)
-    >>> ClientServer(parameters, agents=3).execute([1, 2, 3], noise)
+    >>> law = Fading(sigma=0.8, c=10, q=0.6)
+    >>> noise = SimulatedNoise(seed=1).draw(law, rounds=20, n=3)
+    >>> ClientServer(law, agents=3).execute([1, 2, 3], noise)
     <History client-server, 3 agents, 20 rounds>
     """
 
@@ -62,7 +62,7 @@ class SimulatedNoise:
         Parameters
         ----------
         scales : Law or array_like
-            The scale of every round is ``parameters.scales(rounds)``; or scales themselves: one
+            The scale of every round is ``law.scales(rounds)``; or scales themselves: one
             number, one per round (rounds,), or one per round and agent (rounds, n).
         rounds, n : int
         components : int, optional

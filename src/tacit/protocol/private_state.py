@@ -302,11 +302,11 @@ class PrivateMachine(Machine):
     ) -> Self:
         """Rebuild it from its records. `budget.spent` is what was spent before this session."""
         private, kept = resumed_state(Codec(session), number, sign, budget, records)
-        speaker = cls.__new__(cls)
-        speaker._set_up(session, number, sign, private)
+        machine = cls.__new__(cls)
+        machine._set_up(session, number, sign, private)
         for record in kept:
-            speaker._replay(record)
-        return speaker
+            machine._replay(record)
+        return machine
 
     def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
         super().__init__(session, number, sign)

@@ -328,19 +328,19 @@ class Session:
     @cached_property
     def mechanism(self) -> Mechanism:
         """What the paper calls it: client-server or distributed, with its parameters."""
-        law = named(self.noise_kind)
-        parameters = law.from_words({word: _plain(value) for word, value in self.parameters.items()})
+        given = {word: _plain(value) for word, value in self.parameters.items()}
+        law = named(self.noise_kind).from_words(given)
         if self.edges is None:
-            return ClientServer(parameters, agents=self.n, keepers=len(self.keepers))
+            return ClientServer(law, agents=self.n, keepers=len(self.keepers))
         rows = read_weights(self.graph, self.weights)
         if written_weights(rows) != self.weights:
             raise ParameterError("weights must be written in their one form: leave out what is usual.")
-        return Distributed(parameters, self.graph, rows)
+        return Distributed(law, self.graph, rows)
 
     @cached_property
     def _agents(self) -> tuple[LatticeAgent, ...]:
-        parameters = self.mechanism.law
-        return tuple(self.lattice.agent(parameters, i) for i in range(parameters.agents or 1))
+        law = self.mechanism.law
+        return tuple(self.lattice.agent(law, i) for i in range(law.agents or 1))
 
     def lattice_agent(self, i: int) -> LatticeAgent:
         """Return what agent i computes; nothing private is in it."""

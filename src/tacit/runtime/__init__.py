@@ -4,7 +4,7 @@
 - `transport`: frames between members. `status`, `transcript`: what a running member shows and leaves behind.
 - `ledger`: what an agent said, and what that cost; durable before anything is sent.
 - `identity`: keys, certificates, rosters. `session`: the public file that every member has.
-- `verify`: judge a session from its transcripts.
+- `verification`: judge a session from its transcripts.
 
 The names below load their module when first used.
 """

@@ -129,11 +129,11 @@ def mean_line(session: Session, agent: int, t: int, y: tuple[int, ...], used: It
     return {"round": t, "agent": agent, "y": numbers, "used": list(used)}
 
 
-def _speaker(line: Content) -> int:
+def _sender(line: Content) -> int:
     """Return who has said what stands in a line of a round, other than feedback."""
-    speaker = line.get("agent", line.get("keeper", COORDINATOR))
-    assert isinstance(speaker, int)
-    return speaker
+    sender = line.get("agent", line.get("keeper", COORDINATOR))
+    assert isinstance(sender, int)
+    return sender
 
 
 @final
@@ -198,7 +198,7 @@ class TranscriptWriter:
         elif "y" in content:
             self.rounds, self._open_round = self.rounds + 1, set()
         else:
-            self._open_round.add(_speaker(content))
+            self._open_round.add(_sender(content))
 
     def take(self, records: Iterable[Record], messages: Iterable[Send] = ()) -> None:
         """Write what of these became public; what is written already is not written again.
@@ -258,8 +258,8 @@ class TranscriptWriter:
         if t < self.rounds:
             return []
         lines = [line_of(self.session, self._read(frame)) for frame in frames]
-        lines = [line for line in lines if _speaker(line) not in self._open_round]
-        self._open_round.update(map(_speaker, lines))
+        lines = [line for line in lines if _sender(line) not in self._open_round]
+        self._open_round.update(map(_sender, lines))
         return lines
 
     def _with_keepers(self, record: Record) -> list[Content]:

@@ -44,7 +44,7 @@ AHEAD = 8  # rounds that are submitted to the scheduler in advance
 
 
 def simulate_partitioned(
-    parameters: Law,
+    law: Law,
     graph: Graph | Rows | str,
     values: npt.ArrayLike | str,
     rounds: int,
@@ -61,7 +61,7 @@ def simulate_partitioned(
 
     Parameters
     ----------
-    parameters : Law
+    law : Law
         Every parameter except mixing and noise must be one number for all agents.
     graph : Graph, Rows or str
         A whole graph is split here and sent. Rows (`tacit.simulation.rows`), and the names ``ring:…`` and
@@ -107,8 +107,8 @@ def simulate_partitioned(
     if isinstance(rows, Graph):
         rows.require_connected()
     given = _weights(rows, weights)
-    parameters = parameters.for_agents(rows.n)
-    job = Job.of(parameters, rows.n, values, rounds=rounds, runs=runs, seed=as_seed(seed))
+    law = law.for_agents(rows.n)
+    job = Job.of(law, rows.n, values, rounds=rounds, runs=runs, seed=as_seed(seed))
     with connected(cluster) as client, client.as_current(), warnings.catch_warnings():
         # the graph of tasks is large because it contains the graph of agents
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
@@ -157,7 +157,7 @@ class _Run:
             for lo, hi in pairwise(bounds.tolist())
         ]
         self._wants = [self._do(steps.wanted, part, bounds) for part in self._parts]
-        self._speakers = client.gather([self._do(steps.speakers, wants) for wants in self._wants])
+        self._heard_parts = client.gather([self._do(steps.heard_parts, wants) for wants in self._wants])
         self._states = {
             tile: [self._do(steps.begin, part, *tile) for part in self._parts] for tile in self._tiles
         }
@@ -198,7 +198,7 @@ class _Run:
 
     def _heard(self, p: int, states: list[Any], width: int) -> list[Any]:
         """Messages that part p receives from others, in the order of their agents."""
-        return [self._do(steps.border, states[q], self._wants[p], q, width) for q in self._speakers[p]]
+        return [self._do(steps.border, states[q], self._wants[p], q, width) for q in self._heard_parts[p]]
 
     def _columns(self) -> Any:
         """θ of all agents now, as a Dask array (column, agent) of futures."""

@@ -37,14 +37,12 @@ class Job:
     seed: int
 
     @classmethod
-    def of(
-        cls, parameters: Law, n: int, values: npt.ArrayLike | str, *, rounds: int, runs: int, seed: int
-    ) -> Job:
+    def of(cls, law: Law, n: int, values: npt.ArrayLike | str, *, rounds: int, runs: int, seed: int) -> Job:
         """Check the arguments and return what the workers need."""
         for name, given, least in (("rounds", rounds, 0), ("runs", runs, 1)):
             if given < least:
                 raise ParameterError(f"{name} must be a whole number of at least {least}, got {given}.")
-        for word, value in list(parameters.worded().items())[2:]:
+        for word, value in list(law.worded().items())[2:]:
             if np.ndim(value):
                 raise ParameterError(f"{word} must be one number for all agents of a partitioned simulation.")
         states = values if isinstance(values, str) else as_states(values, n)
@@ -52,7 +50,7 @@ class Job:
             values_between(states, 0, 0)  # refuses an unknown name
         vectors = not isinstance(states, str) and states.ndim == 2
         return cls(
-            law=parameters,
+            law=law,
             values=states,
             components=int(np.shape(states)[1]) if vectors else 1,
             vectors=vectors,
@@ -144,7 +142,7 @@ def wanted(part: Part, bounds: IntArray) -> list[IntArray]:
     return [part.halo[a:b] - lo for a, b, lo in zip(ends, ends[1:], bounds, strict=False)]
 
 
-def speakers(wants: list[IntArray]) -> list[int]:
+def heard_parts(wants: list[IntArray]) -> list[int]:
     """The parts that a part receives messages from."""
     return [q for q, places in enumerate(wants) if len(places)]
 
@@ -162,9 +160,9 @@ def begin(part: Part, first: int, width: int) -> PartState:
     return PartState(theta, x)
 
 
-def border(state: PartState, wants: list[IntArray], speaker: int, width: int) -> FloatArray:
-    """Messages of one part, the speaker, that another part needs."""
-    return np.take(state.x.reshape(-1, width), wants[speaker], axis=0)
+def border(state: PartState, wants: list[IntArray], source: int, width: int) -> FloatArray:
+    """Messages of one part, the source, that another part needs."""
+    return np.take(state.x.reshape(-1, width), wants[source], axis=0)
 
 
 def step(part: Part, state: PartState, t: int, tile: Tile, heard: list[FloatArray]) -> PartState:

@@ -149,7 +149,7 @@ def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None
     return eta, y
 
 
-def labelled_parameters(parameters: Law, agents: IntArray | None = None) -> dict[str, Any]:
+def labelled_parameters(law: Law, agents: IntArray | None = None) -> dict[str, Any]:
     """Mixing, noise and decay as variables, of all agents or some."""
     return {
         name: (
@@ -159,7 +159,7 @@ def labelled_parameters(parameters: Law, agents: IntArray | None = None) -> dict
         )
         if isinstance(value, np.ndarray)
         else ((), value, {"long_name": LONG_NAMES.get(name, name)})
-        for name, value in parameters.worded().items()
+        for name, value in law.worded().items()
     }
 
 

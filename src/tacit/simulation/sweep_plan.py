@@ -122,11 +122,11 @@ class SweepPlan:
     def mechanism(self, cell: int) -> Mechanism:
         """Build the mechanism of a cell."""
         settings = self.settings(cell)
-        parameters = _parameters(settings)
+        law = _law_of(settings)
         if "graph" in settings:
-            return Distributed(parameters, _graph(str(settings["graph"])), settings.get("weights"))
+            return Distributed(law, _graph(str(settings["graph"])), settings.get("weights"))
         keepers = int(settings.get("keepers", 0))
-        return ClientServer(parameters, agents=int(settings["agents"]), keepers=keepers)
+        return ClientServer(law, agents=int(settings["agents"]), keepers=keepers)
 
     def initial_values(self, n: int) -> FloatArray:
         """θ(0) of n agents."""
@@ -155,7 +155,7 @@ class SweepPlan:
     def _require_parameters(self) -> None:
         names = [name for name in self.grid if name not in ("agents", "graph", "keepers", "weights")]
         for row in itertools.product(*(self.grid[name] for name in names)):
-            _parameters(dict(zip(names, row, strict=True)))
+            _law_of(dict(zip(names, row, strict=True)))
 
 
 def derived_seed(seed: int, number: int) -> int:
@@ -164,7 +164,7 @@ def derived_seed(seed: int, number: int) -> int:
     return int(low) | (int(high) >> 1) << 32
 
 
-def _parameters(settings: Mapping[str, Setting]) -> Law:
+def _law_of(settings: Mapping[str, Setting]) -> Law:
     law = named(str(settings["noise_kind"]))
     if "epsilon" in settings:
         # the least variance for this mixing and epsilon (docs/proofs/best-noise.md)

@@ -166,7 +166,7 @@ class Harness:
             raise StateError(f"node {number} is down.")
         return machine
 
-    def speaker(self, number: int) -> PrivateMachine:
+    def private_machine(self, number: int) -> PrivateMachine:
         """Return a running agent or peer."""
         machine = self.machine(number)
         assert isinstance(machine, PrivateMachine)

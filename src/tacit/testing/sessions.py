@@ -42,11 +42,11 @@ def known_session(
     """Return a session with known keys: with a server, or on a graph (a `Graph` or the name of one)."""
     on = Graph.from_name(graph) if isinstance(graph, str) else graph
     n = agents if on is None else on.n
-    law = named(noise_kind)
+    kind = named(noise_kind)
     given = {"mixing": mixing, "noise": noise, "decay": decay, **dict(more.get("further", ()))}
-    parameters = law.from_words({word: np.array(value)[()] for word, value in given.items()})
+    law = kind.from_words({word: np.array(value)[()] for word, value in given.items()})
     more.setdefault("expires", LAST_EXPIRY)
-    more.setdefault("lattice", Lattice.fitting(parameters, rounds, low, high))
+    more.setdefault("lattice", Lattice.fitting(law, rounds, low, high))
     return Session(
         name="known",
         roster=tuple(Member(f"agent-{i}", _public(i)) for i in range(n)),
@@ -56,7 +56,7 @@ def known_session(
         noise_kind=noise_kind,
         mixing=mixing,
         noise=noise,
-        decay=decay if "decay" in law.words() else None,
+        decay=decay if "decay" in kind.words() else None,
         rounds=rounds,
         **more,
     )

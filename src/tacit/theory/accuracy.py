@@ -134,10 +134,10 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
     """
     if not 0 <= agent < mechanism.n:
         raise ParameterError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
-    parameters = mechanism.law
-    if isinstance(mechanism, ClientServer) and not isinstance(parameters.sigma, np.ndarray):
+    law = mechanism.law
+    if isinstance(mechanism, ClientServer) and not isinstance(law.sigma, np.ndarray):
         # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)); noise drawn once enters the average alike
-        return deviation(mechanism, rounds), (1 - parameters.sigma) ** rounds * (1 - 1 / mechanism.n)
+        return deviation(mechanism, rounds), (1 - law.sigma) ** rounds * (1 - 1 / mechanism.n)
     if mechanism.n * (1 if mechanism.shadowed else rounds) > _MOST_TERMS:
         raise RecordTooLarge(
             f"one agent's own radius needs agents × rounds of at most {_MOST_TERMS:,}, got {mechanism.n:,} × "
@@ -148,8 +148,8 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
 
 def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum, float]:
     """Trace one agent's state back to the initial values and the noise in it, in O(T(N+E))."""
-    parameters, n = mechanism.law, mechanism.n
-    sigma = np.broadcast_to(np.asarray(parameters.sigma), (n,))
+    law, n = mechanism.law, mechanism.n
+    sigma = np.broadcast_to(np.asarray(law.sigma), (n,))
     row = np.zeros(n)
     row[agent] = 1.0  # θ_agent(t + s) = row·θ(t) + noise, after s steps back
     coefficients = []
@@ -159,12 +159,12 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
         row = (1 - sigma) * row + heard
     bias = 0.5 * float(np.sum(np.abs(row - weights(mechanism))))
     if not mechanism.shadowed:
-        faded = parameters.scales(rounds)
+        faded = law.scales(rounds)
         faded = faded if faded.ndim > 1 else faded[:, None]
         scale = np.array(coefficients[::-1]).reshape(rounds, n) * faded
     else:
         row[agent] -= (1 - sigma[agent]) ** rounds  # an agent's state starts without its shadow's noise
-        scale = np.abs(row) * parameters.c
+        scale = np.abs(row) * law.c
     if mechanism.keepers:  # every agent's message has the same weight in a state, and so has a keeper's noise
         scale = np.repeat(scale[:, :1], mechanism.keepers, axis=1)
     scale, count = np.unique(scale[scale > 0], return_counts=True)

@@ -106,7 +106,7 @@ class Value:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Happened:
+class RunInfluence:
     """Which messages a run used; make one with `of`, or with `server`, `graph` or `everyone`.
 
     Examples
@@ -207,7 +207,7 @@ class Happened:
 class _Back:
     """Traces a value back: the weight of each state, shadow and draw in it."""
 
-    def __init__(self, run: Happened, before: int) -> None:
+    def __init__(self, run: RunInfluence, before: int) -> None:
         self.run = run
         mechanism = run.mechanism
         self.level = np.zeros(mechanism.n, dtype=np.int64)
@@ -283,7 +283,7 @@ class _Back:
         return (steps + (coarse + rounds + 1) * lattice.state_step) * (1 + 1e-9)
 
 
-def of(history: History) -> Happened:
+def of(history: History) -> RunInfluence:
     """Return which messages one run used, from its public history.
 
     No message shows who moved by the last feedback: everyone who received it is assumed to have.
@@ -317,7 +317,7 @@ def server(
     moved: Sequence[npt.ArrayLike] | None = None,
     updates: Sequence[npt.ArrayLike] | None = None,
     lattice: Lattice | None = None,
-) -> Happened:
+) -> RunInfluence:
     """Return a run with a server.
 
     Parameters
@@ -348,7 +348,7 @@ def server(
                 f"messages used in round {t} must all be of update {t}: keepers open one update at a time."
             )
         level[movers] += 1
-    return Happened(mechanism, tuple(layers), lattice)
+    return RunInfluence(mechanism, tuple(layers), lattice)
 
 
 def graph(
@@ -357,7 +357,7 @@ def graph(
     *,
     updates: Sequence[npt.ArrayLike] | None = None,
     lattice: Lattice | None = None,
-) -> Happened:
+) -> RunInfluence:
     """Return a run on a graph.
 
     Parameters
@@ -383,10 +383,10 @@ def graph(
         movers = np.unique(into)
         layers.append(Layer(said, update, into, movers, movers))
         level[movers] += 1
-    return Happened(mechanism, tuple(layers), lattice)
+    return RunInfluence(mechanism, tuple(layers), lattice)
 
 
-def everyone(mechanism: Mechanism, rounds: int, lattice: Lattice | None = None) -> Happened:
+def everyone(mechanism: Mechanism, rounds: int, lattice: Lattice | None = None) -> RunInfluence:
     """Return a run in which nobody was ever late or missing."""
     if not isinstance(mechanism, Distributed):
         return server(mechanism, [np.arange(mechanism.n)] * rounds, lattice=lattice)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Distributed, Mechanism
-from tacit.theory.influence import Happened, Value
+from tacit.theory.influence import RunInfluence, Value
 from tacit.theory.laplace_sum import require_probability
 from tacit.theory.one_dimension import lowest_point
 
@@ -36,7 +36,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def radius(
-    run: Happened,
+    run: RunInfluence,
     value: Value,
     failure_probability: float,
     *,
@@ -98,7 +98,7 @@ def radius(
     return found
 
 
-def _choices(run: Happened) -> tuple[IntArray, IntArray]:
+def _choices(run: RunInfluence) -> tuple[IntArray, IntArray]:
     """Return, for each possible mean, how many messages could be in it and how many were."""
     n, level = run.mechanism.n, np.zeros(run.mechanism.n, dtype=np.int64)
     served = not isinstance(run.mechanism, Distributed)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.arrays import FloatArray
     from tacit.graph import Graph
     from tacit.history import History
-    from tacit.runtime.verify.verdict import Verdict
+    from tacit.runtime.verification.verdict import Verdict
     from tacit.theory.promise import Promise
 
 _BACK_AFTER = 0.5  # seconds a killed process stays dead
@@ -236,7 +236,7 @@ class Scenario:
     @cached_property
     def verdict(self) -> Verdict:
         """What the transcripts prove."""
-        from tacit.runtime.verify.verdict import verify
+        from tacit.runtime.verification.verdict import verify
 
         return verify(self._transcripts(), failure_probability=self.promise.failure_probability)
 

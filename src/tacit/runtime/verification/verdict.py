@@ -32,11 +32,11 @@ from tacit.protocol.session import Session
 from tacit.report import Shown, Summary
 from tacit.rounding import fraction_up
 from tacit.runtime.transcript import Reading
-from tacit.runtime.verify.findings import Finding
-from tacit.runtime.verify.transcript_checker import Checker
-from tacit.runtime.verify.verdict_rows import verdict_dict, verdict_summary
+from tacit.runtime.verification.findings import Finding
+from tacit.runtime.verification.transcript_checker import Checker
+from tacit.runtime.verification.verdict_rows import verdict_dict, verdict_summary
 from tacit.theory import influence, selection
-from tacit.theory.influence import Happened, Value
+from tacit.theory.influence import RunInfluence, Value
 
 _FREE, _PER_LINE = 1000, 4
 """So many messages are accounted for, and so many more for every line. Each takes some 50 µs, and the account
@@ -355,7 +355,7 @@ def _accuracy(
     return _judged(run, value, what, session, failure_probability)
 
 
-def _judged(run: Happened, value: Value, what: str, session: Session, b: float) -> Accuracy:
+def _judged(run: RunInfluence, value: Value, what: str, session: Session, b: float) -> Accuracy:
     """Return all radii, for one component and for all."""
     spread = session.lattice.high - session.lattice.low
     least, rounds = session.least_quorum, session.rounds

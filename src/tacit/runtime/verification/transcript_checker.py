@@ -35,7 +35,7 @@ from tacit.protocol.messages import (
 )
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import Reading, header, line_of, mean_line
-from tacit.runtime.verify.findings import GAPS, NOTES, WRONG, Finding, refusal_name
+from tacit.runtime.verification.findings import GAPS, NOTES, WRONG, Finding, refusal_name
 
 _MOST_FINDINGS = 1000
 _MOST_NAMES = 5

@@ -9,7 +9,7 @@ from tacit.report import Row, Summary, component_rows, each, near, result_row, u
 from tacit.theory.advice import SELECTION
 
 if TYPE_CHECKING:
-    from tacit.runtime.verify.verdict import Accuracy, Verdict
+    from tacit.runtime.verification.verdict import Accuracy, Verdict
 
 _SHOWN = 20  # findings for people
 
