@@ -1,9 +1,9 @@
 """An agent of the client-server mechanism (section 3 of the paper).
 
-It speaks when the coordinator has opened the round it is at, and moves by the feedback of every
-round in turn: its updates are the session's rounds. One that was away asks for the feedback it
-missed and moves through it without speaking, which costs nothing. Whatever the coordinator does,
-the agent's loss is the account of the messages it made, and stays within the cap.
+It sends its message when the coordinator has opened its round, and moves by the feedback of every round
+in turn: its updates are the session's rounds. An agent that was away requests the feedback it missed and
+catches up without sending, which costs nothing. No matter what the coordinator does, the agent's loss is
+that of the messages it made, and stays within the cap.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class AgentMachine(PrivateMachine):
         self._learn(body.round + 1)
 
     def _opened(self, t: int) -> None:
-        if t == self.private.update:  # asked for the own round: whatever was said before, speak
+        if t == self.private.update:  # asked for the own round: send, even if something was sent before
             self._open = t
         else:
             self._learn(t)
@@ -194,7 +194,7 @@ class AgentMachine(PrivateMachine):
             self._notices.append(Behind(self.private.update, t))
 
     def _ask_for_missed(self) -> bool:
-        """Ask from the own round on, unless what was asked for may still be on its way."""
+        """Request feedback from the own round on, unless an earlier request may still be answered."""
         u = self.private.update
         if not u < self._open or u in self._kept or u < self._asked + BATCH:
             return False
@@ -214,7 +214,7 @@ class AgentMachine(PrivateMachine):
             self._say_again(None)
 
     def _say_again(self, _: Any, *, fresh: bool = True) -> None:
-        """Repeat the very same bytes, or where there are none say where this agent is."""
+        """Send the same bytes again, or, if there are none, tell which round this agent is in."""
         private = self.private
         if private.said is not None:
             self._messages.append(Send(COORDINATOR, private.said))

@@ -1,7 +1,7 @@
 """Frames: the only way in and out. Strict, bounded, one encoding for one message.
 
 A frame is refused by the cheapest reason first: size, form, version, session, sender, kind, then the
-signature, and only what is signed is read further. What is accepted encodes to the very same bytes.
+signature, and only what is signed is read further. An accepted message encodes to the same bytes again.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from tacit.protocol.signatures import SIGNATURE_BYTES, is_signed
 DOMAIN = b"tacit message v1\0"
 """Signed before every head, so that no signature made for something else fits a message."""
 _REPORTS_DOMAIN = b"tacit reports v1\0"
-_SHORT, _RECENT = 4096, 2048  # frames of at most so many bytes are remembered, and so many of them
+_SHORT, _RECENT = 4096, 2048  # size limit of cached frames in bytes, and number of cached frames
 MOST_REMEMBERED = _RECENT // 2
-"""So many frames can be opened beforehand, and are still remembered when they are opened again."""
+"""Maximum number of frames to open in advance: all of them are still cached when opened again."""
 
 Sign: TypeAlias = Callable[[bytes], bytes]
 """Ed25519 signing with the owner's key: `Identity.sign`."""
@@ -178,13 +178,13 @@ class Codec:
     def open(self, frame: bytes) -> Message | Refused:
         """Check a frame in every way that needs no memory of others, and read it.
 
-        What comes of it follows from the session and the frame alone. So agents of one process that hear the
-        same frame check it once: the signature costs more than all the rest.
+        The result depends only on the session and the frame. So it is cached, and agents of one process that
+        receive the same frame check it once: the signature costs more than all the rest.
         """
         return _opened(self, frame) if len(frame) <= _SHORT else self.read(frame)
 
     def read(self, frame: bytes, *, own: bool = False) -> Message | Refused:
-        """As `open`, each time anew. One's `own` signature is not checked."""
+        """As `open`, without the cache. With `own` the signature is not checked."""
         head = self._read_head(frame)
         if isinstance(head, Refusal):
             return Refused(head)
@@ -237,7 +237,7 @@ class Codec:
         return head if head.kind in BODIES else Refusal.UNKNOWN_KIND
 
     def _wrong(self, sender: int, body: Body) -> Refusal | None:
-        """Return what is wrong with a message's content except its numbers, whatever was said before."""
+        """Return what is wrong with a message's content, except its numbers, ignoring earlier ones."""
         match body:
             case Key() | Masked() | Closing() | Opening():
                 return self._wrong_with_keepers(sender, body)

@@ -1,8 +1,8 @@
-"""The coordinator of the client-server mechanism: gathers, averages, and says what it averaged.
+"""The coordinator of the client-server mechanism: collects messages, averages them, and names those it used.
 
-It is trusted with nothing private: agents check what they can of it and keep what it signed. Each
-round's feedback, the names of the messages used and their reports are recorded before it is sent, so a
-restarted coordinator repeats its very bytes.
+It gets nothing private: agents check what they can, and keep what it signed. Each round's feedback, the names
+of the messages used and their reports are recorded before it is sent, so a restarted coordinator repeats the
+same bytes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CoordinatorMachine(Machine):
         self._before = NOTHING_HEARD  # the digest of the last of them
         self._stop: bytes | None = None
         self._opened = False
-        self._hasty = False  # at the end, and nobody has asked for anything since the restart
+        self._hasty = False  # at the end, and no request has arrived since the restart
         self._expired = False  # the deadline of this round, or of the start, or of the end
 
     @classmethod
@@ -137,7 +137,7 @@ class CoordinatorMachine(Machine):
         return On.EXPIRED
 
     def _sorted_own(self, message: Message) -> tuple[On, Any]:
-        """Go no further where this key has signed feedback that the ledger does not have."""
+        """Stop if this key has signed feedback that the ledger does not have."""
         body = message.body
         if not isinstance(body, Feedback):
             return super()._sorted_own(message)
@@ -295,7 +295,7 @@ class CoordinatorMachine(Machine):
             self._hasty = False
             self._timers.set("deadline", self.session.deadlines.start)
         if u == self.round:
-            if who in self._reports:  # whoever does not know this message uses another's key
+            if who in self._reports:  # a sender that does not know this message uses another's key
                 self._messages.append(Send(who, self._reports[who].frame))
             elif u < self.session.exchanges:
                 self._say(who, Ask(u))
@@ -306,7 +306,7 @@ class CoordinatorMachine(Machine):
             self._messages.append(Send(who, frame))
 
     def _nudge(self, who: int) -> None:
-        """Tell one whom the network has just seen where the session is."""
+        """Tell a member that has just connected which round the session is in."""
         if not self._may_answer(who):
             return
         if self._feedback:
@@ -375,7 +375,7 @@ class CoordinatorMachine(Machine):
             self._serve(None)
 
     def _serve(self, _: Any) -> None:
-        """All rounds are made: stay until everyone has heard."""
+        """All rounds are finished: stay until everyone has the last feedback."""
         self._reports, self._awaited = {}, set()
         self._expired = False
         self._timers.off("missing")
@@ -405,7 +405,7 @@ class CoordinatorMachine(Machine):
             self._tell_missing(TELL_IN_ROUND)
 
     def _waiting(self) -> Waiting | None:
-        """Return who is missing: those expected, or where there are too few of them everyone else."""
+        """Return who is missing: those expected, or everyone else if there are too few of them."""
         if self.phase is CoordinatorPhase.GATHERING:
             missing = [i for i in range(self.session.n) if i not in self.present]
             return Waiting(self.round, tuple(missing), max(0, self.session.least_start - len(self.present)))

@@ -1,13 +1,13 @@
 """What goes into a state machine and what comes out of it.
 
-Events go in; one `Step` comes out of each. Whoever drives a machine must
+Events go in; one `Step` comes out of each. The driver of a machine must
 
 1. save all `records` of a step durably, in order, all or none;
 2. then, and only then, send its `messages`, in order;
 3. then show its `notices`.
 
-If saving fails the machine must be thrown away: it is ahead of what is durable. A new one made with
-`resume` from the saved records stands exactly where the saved one stood, and repeats its very bytes.
+If saving fails the machine must be discarded: its state is ahead of what is durable. A new machine made with
+`resume` from the saved records is in exactly the saved state, and repeats the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Start:
 @final
 @dataclass(frozen=True)
 class Heard:
-    """Bytes came in. `hint` is who the network says sent them; only the signature is believed."""
+    """Bytes arrived. `hint` is the sender according to the network; only the signature is trusted."""
 
     frame: bytes = field(repr=False)
     hint: int | None = None
@@ -76,7 +76,7 @@ class NoiseReady:
 @final
 @dataclass(frozen=True)
 class Halt:
-    """Whoever runs this machine wants to end the session for good (coordinator), or leave it (agents)."""
+    """The owner wants to end the session for good (coordinator), or to leave it (agents)."""
 
 
 @final
@@ -84,9 +84,9 @@ class Halt:
 class Expired:
     """The session's `expires` has passed, by the wall clock of this machine.
 
-    Whoever drives a machine must look at the clock before every other event, and at the start give this
-    event instead of `Start`, unless the machine has `ended`. A machine that took it never speaks again,
-    whatever the clock says later: that is recorded.
+    The driver must check the clock before every other event, and at the start pass this event instead of
+    `Start`, unless the machine has `ended`. A machine that has handled it never sends a message again, even
+    if the clock is set back: that is recorded.
     """
 
 
@@ -110,7 +110,7 @@ class Send:
 @final
 @dataclass(frozen=True)
 class Refused:
-    """Something heard was refused. `sender` is None where no signature says who it was."""
+    """A frame was refused. `sender` is None if no signature says who sent it."""
 
     reason: Refusal
     sender: int | None = None
@@ -119,7 +119,7 @@ class Refused:
 @final
 @dataclass(frozen=True)
 class Cost:
-    """What the whole session will cost at most, what was spent before, and the owner's cap."""
+    """The maximum loss of the session, the loss spent before, and the owner's cap."""
 
     planned: float
     spent: float
@@ -129,7 +129,7 @@ class Cost:
 @final
 @dataclass(frozen=True)
 class OverCap:
-    """The session would pass the owner's cap: nothing was sent and nothing will be."""
+    """The session would exceed the owner's cap: nothing was sent and nothing will be."""
 
     planned: float
     spent: float
@@ -139,7 +139,7 @@ class OverCap:
 @final
 @dataclass(frozen=True)
 class FellSilent:
-    """Message `update` would pass the cap: it is not sent, nor any later one. Listening goes on."""
+    """Message `update` would exceed the cap: neither it nor any later one is sent. Listening continues."""
 
     update: int
     spent: float
@@ -193,7 +193,7 @@ class RoundOpened:
 @final
 @dataclass(frozen=True)
 class RoundClosed:
-    """A round is over: whose messages were used, and whom it went without though they may still speak."""
+    """A round is over: whose messages were used, and who was missing but may still send."""
 
     round: int
     used: tuple[int, ...]

@@ -2,11 +2,11 @@
 
 It never gets the agents' messages. In a closing the coordinator names the agents whose messages it adds up.
 The keeper answers with the sum of its masks of these agents, plus noise: an opening. Together with the
-messages that opens their sum and nothing else. A second answer to the same update would open the difference
-of two sums, so there is none. One closing is answered for each update, whatever it says, and asked again the
-keeper repeats the very same bytes.
+messages that opens their sum and nothing else. A second, different answer to the same update would open the
+difference of two sums. So only one closing is answered per update, and a repeated request gets the same bytes
+again.
 
-The noise is in the answer alone, and nowhere else: whoever finds it can undo this keeper's protection.
+The noise exists only inside the answer: anyone who learns it could undo this keeper's protection.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class KeeperMachine(Machine):
         return On.START
 
     def _sorted_own(self, message: Message) -> tuple[On, Any]:
-        """Go no further where this key has opened what the ledger does not have."""
+        """Stop if this key has opened something that the ledger does not have."""
         body = message.body
         if isinstance(body, Opening) and not self._has_said(body.round, message.digest):
             raise self._opened_elsewhere(body.round)

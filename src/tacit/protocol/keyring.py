@@ -1,7 +1,7 @@
 """The ephemeral keys of one session as one member knows them: the first of each, ever.
 
-A second key of the same member is refused. It would cost that member its place in the sum, because its masks
-would not cancel, and nobody's privacy.
+A second key of the same member is refused: its masks would not cancel, so the member would drop out of the
+sum. Privacy does not depend on this.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Keyring:
     def unlock(self, private: bytes | None, sign: Sign) -> Keyed | None:
         """Take the own private key. For a new member returns the record of its public key.
 
-        A key that is missing though it is still needed is refused. One made anew would not fit what others
-        have masked, and would hide that the old one was lost.
+        A missing key that is still needed is an error. A new key would not fit the masks of the others, and
+        would hide that the old one was lost.
         """
         if self.erased:
             return None

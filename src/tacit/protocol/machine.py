@@ -34,18 +34,18 @@ from tacit.protocol.tables import On, Phase, Table
 from tacit.protocol.timers import MOST_BACKOFF, Timers
 
 BATCH = 16
-"""A request is answered with at most this many rounds, and the newest one."""
+"""Maximum number of rounds in one answer, besides the newest round."""
 AHEAD = 16
-"""Of each sender at most this many rounds from the own one on are kept."""
+"""Maximum number of rounds ahead of the own one that are kept per sender."""
 REMEMBERED = 64
-"""For so many rounds back contradictions are noticed here; older ones by whoever reads the transcript."""
+"""Contradictions are detected this many rounds back; older ones show up in `tacit verify`."""
 ANSWERS_PER_TICK, ANSWERS_EVERY = 8, 0.1
-"""So many requests of one sender are answered between two ticks that are so many seconds apart: ticks come
-as often as messages do, and one answer can be a thousand times as long as its request."""
+"""At most 8 answers per sender per 0.1 s. Without a limit a sender could amplify traffic: an answer can be a
+thousand times as long as its request."""
 TELL_FIRST, TELL_IN_ROUND, TELL_RARELY = 2.0, 10.0, 60.0
-"""Who is missing is said so many seconds after the start, or after a round began, and at least this often."""
+"""Seconds until missing members are reported: after the start, after a round began, and the longest pause."""
 MOST_EVIDENCE = 16
-"""So many contradictions are recorded; more are counted."""
+"""Maximum number of contradictions that are recorded; further ones are only counted."""
 
 
 _KINDS: dict[type[Event], On] = {Tick: On.TICK, NoiseReady: On.NOISE, Halt: On.HALT}
@@ -215,7 +215,7 @@ class Machine(ABC):
         return min(deadlines.start, (MOST_BACKOFF + 2) * deadlines.repeat)
 
     def _tell_missing(self, seconds: float) -> None:
-        """Say after so many seconds who is waited for, and then again and again, ever more rarely."""
+        """Report after this many seconds who is missing, then repeat with exponential backoff."""
         self._telling = seconds
         self._timers.set("missing", seconds)
 

@@ -187,7 +187,7 @@ class MaskedAgentMachine(AgentMachine):
     # ---- the end of the key ---------------------------------------------------------------------------
 
     def _erase(self) -> None:
-        """Say that the private key is not needed any more, once; whoever drives this machine removes it."""
+        """Tell the driver, once, that the private key is no longer needed; the driver deletes it."""
         if not self.keyring.erased:
             self.keyring.erase()
             self._records.append(Erasing(self.private.update))

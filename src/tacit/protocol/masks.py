@@ -1,17 +1,18 @@
-"""Masks: what an agent adds to its number and a keeper takes away again.
+"""Masks: an agent adds them to its number, and a keeper subtracts them again.
 
-An agent and a keeper agree on a secret without ever talking to each other: each has an ephemeral X25519 key,
-made for one session and signed with its Ed25519 identity. From the secret both compute the same stream of
-bytes for every update. Whoever lacks it cannot tell a masked number from a random one.
+An agent and a keeper agree on a secret without exchanging messages: each has an ephemeral X25519 key, made
+for one session and signed with its Ed25519 identity. From the secret both compute the same stream of bytes
+for every update. Without the secret a masked number cannot be told from a random one.
 
     k_ij  = HKDF-SHA256(X25519(i, j), salt = session id, info = domain, roles, names, identities, X25519 keys)
     mask  = SHAKE-256(domain, k_ij, direction, u, heard), one number of w bytes after the other
 
 Names and keys are in `info`, so that an agent that copies another's public key gets another mask. `heard` is
-in the mask, so that an agent that was put back and fed another history masks its message anew. All inputs
-of SHAKE-256 have fixed lengths: two different inputs are never the same bytes.
+in the mask, so that an agent that was rolled back and shown another history uses another mask: one mask for
+two messages would reveal their difference. All inputs of SHAKE-256 have fixed lengths, so different inputs
+are different bytes.
 
-Nothing here draws: whoever calls brings the private keys.
+Nothing here draws randomness: the caller passes the private keys.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ORDER_8 = (
 )
 _SMALL_ORDER = {0, 1, _P - 1, *_ORDER_8}
 _FEW = 4
-"""Up to so many components Python's own whole numbers are faster than arrays."""
+"""Up to this many components, Python integers are faster than arrays."""
 
 
 @final

@@ -70,7 +70,7 @@ class Reason(IntEnum):
     """Why someone stops."""
 
     OPERATOR = 0
-    """Whoever runs it said so."""
+    """Its owner stopped it."""
     CAP = 1
     """The next message would pass the owner's cap on the loss; the agent goes on listening."""
     EXPIRED = 2
@@ -87,7 +87,7 @@ class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 @final
 class Present(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """I am here, and have made so many updates."""
+    """The sender is present, and has made this many updates."""
 
     update: Count
 

@@ -1,9 +1,9 @@
 """An agent of the distributed mechanism (section 4 of the paper): no server, only neighbours.
 
-It speaks to its neighbours, and moves when every live one's message of the round is in, or at the
-deadline with the quorum: towards the mean of its own message and theirs. What it missed it asks its
-neighbours for. Where all of them are already past a round its own message would be used by nobody, so
-it does not speak there and moves towards the mean of theirs: that costs nothing.
+It sends its message to its neighbours. When the messages of all live neighbours have arrived, or at the
+deadline with the quorum, it moves towards the mean of its own message and theirs. It requests missed messages
+from its neighbours. If all of them are past a round, nobody would use its own message there, so it sends none
+and moves towards the mean of theirs: that costs nothing.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ class PeerMachine(PrivateMachine):
         self._follow(None)
 
     def _say_again(self, _: Any) -> None:
-        """Send the very same bytes to all neighbours, and start to wait for theirs."""
+        """Send the same bytes to all neighbours, and start to wait for theirs."""
         assert self.private.said is not None
         self._messages.append(Send(None, self.private.said))
         self._follow(None)

@@ -168,7 +168,7 @@ class PrivateState:
         return self._shadowed and self._shadow is None and not self.silent
 
     def speak(self, heard: bytes, cover: Cover | None = None) -> Spoke:
-        """Make message `update`. Once: whoever needs it again has `said`. `cover` puts masks on it."""
+        """Make message `update`, once; `said` keeps it for repetitions. `cover` masks it."""
         if self.said is not None or self.silent or not self.affords_next:
             raise StateError("one message is made for each update, and none beyond the cap.")
         u = self.update
@@ -388,7 +388,7 @@ class PrivateMachine(Machine):
         self.private.draws[event.update] = draw
 
     def _speak(self, _: Any) -> None:
-        """Make message `update`, once, and send it; whoever needs it again is sent the very same bytes."""
+        """Make message `update`, once, and send it; repeated requests get the same bytes."""
         spoke = self.private.speak(self._heard, *self._covers)
         self._records.append(spoke)
         self._messages.append(Send(self._audience, spoke.frame))
@@ -415,7 +415,7 @@ class PrivateMachine(Machine):
         self._rest()
 
     def _expire(self, _: Any) -> None:
-        """Say nothing more in this session, and tell nobody: what was not said is not lost.
+        """Send nothing more in this session, and notify nobody: messages not sent cost nothing.
 
         One that has not begun has nothing to record: it never speaks, because it is over.
         """

@@ -102,7 +102,7 @@ class Erasing(_Record, frozen=True, tag="erasing"):
 class Disclosed(_Record, frozen=True, tag="disclosed"):
     """A keeper's opening of one update, its very bytes, and the closing it answers. One per update, ever.
 
-    The noise in it is nowhere else: whoever finds it could take it away again.
+    The noise is stored nowhere else: anyone who learns it could subtract it.
     """
 
     update: int

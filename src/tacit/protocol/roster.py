@@ -51,7 +51,7 @@ def require_name(name: object, what: str) -> None:
 
 
 def require_key(key: object, what: str) -> None:
-    """Refuse what is no Ed25519 public key, or one that nobody alone can hold."""
+    """Refuse an invalid Ed25519 public key, or one of small order, for which anyone could sign."""
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ParameterError(f"{what} must be the {KEY_BYTES} bytes of an Ed25519 public key.")
     if int.from_bytes(key, "little") & ((1 << 255) - 1) in _SMALL_ORDER:

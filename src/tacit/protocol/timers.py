@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 
 MOST_BACKOFF = 8
-"""Something said again and again is said at most this many times more rarely than at first."""
+"""Maximum backoff factor of a repeated message."""
 
 
 class Timers:
-    """Named deadlines, each set anew or off.
+    """Named deadlines that can be restarted or switched off.
 
-    A machine hears of time by ticks only, and may act between two of them. So a timer that is set runs
-    from the next tick: never from a time that is past already.
+    A machine learns the time only from ticks, and may act between two of them. So a timer starts at the next
+    tick: starting it at the last tick could make it expire too early.
     """
 
     def __init__(self) -> None:

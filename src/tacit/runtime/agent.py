@@ -234,7 +234,7 @@ class _Owned(Participant):
         return float(found[0]) if session.components == 1 else found
 
     async def result(self) -> AgentResult:
-        """Wait for the end and return what came of it; raises what stopped it.
+        """Wait for the end and return the result; raises the error that stopped it.
 
         A session that was over before this member was started raises `SessionOver`, with what came of it
         then: that is not about a value that was given now.

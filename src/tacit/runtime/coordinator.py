@@ -67,7 +67,7 @@ class Coordinator(Participant):
     takers : sequence
         Told of records once they are saved: a `TranscriptWriter`, a `Status`.
     pace : float
-        Rounds are at least so many seconds apart.
+        Minimum seconds between rounds.
     trouble : callable, optional
         Told in one sentence who was not let in, and why.
     """
@@ -133,7 +133,7 @@ class Coordinator(Participant):
         self.halt()
 
     async def result(self) -> CoordinatorResult:
-        """Wait for the end and return what came of it; raises what stopped it."""
+        """Wait for the end and return the result; raises the error that stopped it."""
         await self.ended()
         assert self._ledger is not None
         records = self._ledger.records(self.session.id)

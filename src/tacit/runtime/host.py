@@ -5,8 +5,8 @@ by one flush for all of them. Only then do their messages leave. If saving fails
 messages leave and it is never used again: the next run starts from what its ledger has.
 
 There is no task per machine. The network calls `stir`, and one callback of the event loop then handles all
-machines that were stirred meanwhile. A process with one machine has the fewest steps between hearing and
-speaking: a callback, a thread that waits for the disk, a callback.
+machines that were stirred meanwhile. A process with one machine has the fewest steps between receiving and
+sending: a callback, a thread that waits for the disk, a callback.
 
 What arrives while the disk is waited for is handled at once and saved by the next flush. The messages of a
 machine never overtake each other, nor any of its records.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _CHECK_TOGETHER = 8
-"""From so many frames on, signatures are checked by two threads."""
+"""From this many frames on, signatures are checked by two threads."""
 
 
 class Hosted(Saver, Protocol):

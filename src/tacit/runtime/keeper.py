@@ -111,7 +111,7 @@ class Keeper(Participant):
         )
 
     async def result(self) -> KeeperResult:
-        """Wait for the end and return what came of it; raises what stopped it."""
+        """Wait for the end and return the result; raises the error that stopped it."""
         await self.ended()
         refused = {reason.name.lower(): count for reason, count in self.refused.items()}
         done = self.machine.phase is KeeperPhase.FINISHED

@@ -32,7 +32,7 @@ def leave_no_core() -> None:
 
 
 def require_files(count: int, what: str) -> None:
-    """Allow this process so many open files and some spare ones, or say in one sentence that it may not."""
+    """Raise this process's limit of open files to this many and some spare ones, or fail."""
     needed = count + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:

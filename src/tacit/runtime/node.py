@@ -90,9 +90,9 @@ class Node:
     watch : callable, optional
         Told of each notice, after what it is about is saved and sent.
     pace : float
-        Rounds are at least so many seconds apart: who moves on sooner waits.
+        Minimum seconds between rounds; a faster machine waits.
     linger : float
-        So many seconds a machine that is over goes on answering, for others whose last word was lost.
+        Seconds that a finished machine keeps answering, for members that lost its last message.
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class Node:
             self._host.stir(self)
 
     def _set_alarm(self, wake: float) -> None:
-        """Wake no later than `wake`; an alarm that rings too early does no harm, so it is left as it is."""
+        """Wake no later than `wake`; spurious wake-ups are harmless."""
         if self._alarm is not None and not self._alarm.done():
             if self._alarm_at <= wake:
                 return

@@ -1,8 +1,8 @@
 """Noise for a machine, drawn before it is needed and off the path from hearing to speaking.
 
-A machine that was away skips updates: then draws are begun anew (`DrawnAhead.begin`), and handed out on a
-coarse grid of time, so that when it speaks says nothing of how long they took. Draws that were skipped were
-never used, so nothing is drawn twice. Who waits for draws and when they are made is the host's business
+A machine that was away skips updates. Then the pool starts over (`DrawnAhead.begin`), and draws are released
+at coarse time steps, so that the time of a message does not reveal how long sampling took. Skipped draws were
+never used, so nothing is drawn twice. The host decides when draws are made and waited for
 (`tacit.runtime.host`).
 """
 

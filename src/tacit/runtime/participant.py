@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tacit.runtime.transport.base import Network, Transport
 
 _NOTICES = 10_000
-"""So many notices are kept for whoever iterates; the oldest go first."""
+"""Maximum number of notices queued for an iterator; the oldest are dropped first."""
 
 
 class Participant(ABC):

@@ -20,12 +20,12 @@ def pool() -> ThreadPoolExecutor:
 
 
 async def in_worker(work: Callable[[], T]) -> T:
-    """Run on another thread. Once begun it is waited for, even if whoever asked is stopped."""
+    """Run on another thread. Once started it is waited for, even if the caller is cancelled."""
     return await finished(asyncio.get_running_loop().run_in_executor(pool(), work))
 
 
 async def finished(future: asyncio.Future[T]) -> T:
-    """Wait for something to be over, even if whoever asked is stopped meanwhile."""
+    """Wait until something is finished, even if the caller is cancelled meanwhile."""
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:

@@ -1,8 +1,8 @@
-"""What was lost, and what may still be: exact sums over all sessions on one value.
+"""The loss spent and reserved for one value: exact sums over all sessions.
 
-A value has a label that its owner chooses. The ledger never knows the value by it, nor a hash of it, which
-for a value with few possibilities would be as good as the value. Whoever uses one value under two labels,
-or two ledgers, has two caps: nobody else can see that.
+A value has a label that its owner chooses. The ledger stores neither the value nor a hash of it, which would
+reveal a value with few possibilities. An owner who uses one value under two labels, or in two ledgers, has
+two caps; nobody else can detect that.
 
 A cap is about any two values, whatever the session says: the session's adjacency δ' and noise are its
 maker's choice. Values are clamped to the session's range, so two of them are at most its diameter D apart
@@ -30,7 +30,7 @@ from tacit.rounding import fraction_up, shown_up
 from tacit.runtime.ledger.schema import Capped, Reserved
 
 _MOST_NAMED = 3
-"""A refusal names at most so many sessions."""
+"""Maximum number of sessions named in a refusal."""
 
 
 @final
@@ -307,7 +307,7 @@ class Purse:
 
 
 def steps(distance: float, adjacency: float) -> int:
-    """⌈distance/adjacency⌉: so many steps of the adjacency join two values that far apart."""
+    """⌈distance/adjacency⌉: the number of adjacency steps between two values that far apart."""
     return math.ceil(Fraction(distance) / Fraction(adjacency))
 
 

@@ -1,8 +1,8 @@
-"""Many ledgers of one process wait for the disk together.
+"""Group commit: all ledgers of one process wait for the disk together.
 
-Whoever hosts several agents has as many ledgers, and each would wait for a flush of its own. Here all that is
-to be saved is written first, then brought to the disk by one flush of the file system, and only then is
-anyone told. A ledger alone flushes its own file.
+A process with several agents has as many ledgers, and each would wait for its own flush. Here everything is
+written first, then flushed by one call for the file system, and only then reported as saved. A single ledger
+flushes only its own file.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Kept: TypeAlias = tuple[bytes, str, int, float | None, bytes | None]
 """A row as it is read: no data where that was forgotten."""
 
 _SYNC_EVERY = 32
-"""The mark is written at each append, and on the disk for sure after so many rows."""
+"""The rollback mark is written at each append, and flushed to the disk every this many rows."""
 _SETTINGS = (
     "PRAGMA locking_mode = EXCLUSIVE",  # and with it no -shm file
     "PRAGMA synchronous = FULL",
@@ -68,7 +68,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, learn: Callable[[Kept], None], *, create: bool, copied: bool) -> Store:
-        """Open and check a file, or make it; `learn` is told every row in order."""
+        """Open and check a file, or make it; `learn` is called with every row in order."""
         path = path.resolve()  # another name for one file must not be another lock
         try:
             mark = _take_mark(path, create=create, copied=copied)

@@ -70,7 +70,7 @@ class Explanation(Shown):
 
     @property
     def longest(self) -> float:
-        """After so many seconds all rounds are over, if the quorum always speaks in time."""
+        """Upper bound on the duration of all rounds in seconds, if the quorum always sends in time."""
         return _longest(self.session)
 
     def summary(self, heading: str = "") -> Summary:

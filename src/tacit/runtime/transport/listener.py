@@ -36,7 +36,7 @@ class Listener:
     seconds : float
         A connection that is not let in by then is closed.
     most, most_per_address : int
-        So many connections may wait to be let in.
+        Maximum number of connections that wait to be admitted.
     """
 
     def __init__(

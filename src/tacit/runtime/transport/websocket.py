@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tacit.runtime.identity.identity import TlsFiles
 
 PATIENCE = 3.0
-"""Seconds without a connection before someone is told that nobody listens (yet)."""
+"""Seconds without a connection before the owner is told that nobody is listening (yet)."""
 _ROOM = 4096  # bytes of a frame beside its numbers and the bits of who was used
 _TICK = 1.0  # seconds between two looks at the connections
 _FIRST_WAIT, _SETTLED = 0.1, 5.0  # seconds before the first retry; after a connection of this length again
@@ -146,7 +146,7 @@ class WebsocketTransport:
             task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Let whoever listens know of a bug here, instead of waiting for a connection for ever."""
+        """Report a bug in this task to the owner, instead of waiting for a connection for ever."""
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception) and self._inbox is not None:
             self._inbox.fail(error)

@@ -39,11 +39,11 @@ from tacit.theory import influence, selection
 from tacit.theory.influence import RunInfluence, Value
 
 _FREE, _PER_LINE = 1000, 4
-"""So many messages are accounted for, and so many more for every line. Each takes some 50 µs, and the account
-of a message needs those of all before it: a file of three lines could ask for a hundred thousand."""
+"""Maximum number of messages whose loss is computed: this many, plus some per line of the file. Each takes
+about 50 µs and needs those of all updates before it: a file of three lines could demand 100,000."""
 
 _MOST_NUMBERS = 20_000_000
-"""A history is made of at most so many numbers: a file of few lines could declare very many agents."""
+"""Maximum size of a history in numbers: a file of few lines could declare very many agents."""
 
 
 @final
@@ -64,7 +64,7 @@ class Accuracy:
     radius_met : float
         Around the target that was really met, Σ weights·values; with the same assumption.
     radius_any_selection : float
-        Around the declared target, whoever chose who was used, and when the session ended.
+        Around the declared target, for any choice of the messages used and of when the session ended.
     shift : float
         How far the two targets can be apart.
     weights : array
@@ -155,7 +155,7 @@ class Verdict(Shown):
 
     @property
     def equivocators(self) -> tuple[str, ...]:
-        """Who is proved to have said two things at once."""
+        """Members that signed two different messages for one round."""
         names = {f.sender for f in self.findings if f.name == "equivocation" and f.sender is not None}
         return tuple(sorted(names))
 
@@ -191,7 +191,7 @@ def verify(
         average of all states.
     session : Session, optional
         What was agreed on. Without it a transcript is judged by the session and keys that it declares itself:
-        then compare its id, or whoever made up everything else made up the keys too.
+        then compare its id: an attacker could have made up everything, including the keys.
 
     Raises
     ------

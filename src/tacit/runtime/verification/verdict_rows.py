@@ -129,7 +129,7 @@ def _accuracy_rows(verdict: Verdict) -> list[Row]:
             accuracy.radius_any_selection,
             accuracy.radius_any_selection_all_components,
             k,
-            "the radius without that assumption: whoever chose which messages are used",
+            "the radius without that assumption, for any choice of messages",
         ),
         *component_rows(
             "around what was met",
