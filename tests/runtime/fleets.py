@@ -17,7 +17,7 @@ from tacit.runtime.fleet.policy import policy_text
 from tacit.runtime.fleet.store import HubStore
 from tacit.runtime.identity.identity import load_authority
 
-WAIT = 20
+WAIT = 300
 ONE_SHOT = {"loss": 1.0, "low": 0.0, "high": 10.0, "law": "one-shot", "rounds": 2, "mixing": 0.99}
 
 

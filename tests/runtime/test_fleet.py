@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.runtime.fleets import ONE_SHOT, Fleet, following
+from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, following
 
 import tacit
 from tacit.errors import InputError, LedgerError
@@ -58,7 +58,7 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
             [(state, result)] = await fleet.run(least=3)
             assert state == "finished"
             assert (result["agents"], result["used"], result["missing"]) == (3, [3, 3], [])
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(WAIT):
                 mean = await anext(aiter(agents[0]))
             assert mean.value == result["mean"]
             assert (mean.session, mean.loss, mean.spent) == ("run", 1.0, 1.0)
@@ -201,12 +201,15 @@ def test_an_agent_that_refuses_is_left_out_for_a_while(tmp_path):
     async def main():
         fleet = await fleet_of(tmp_path, *NAMES)
         fleet.policy("carol", cap=0.5)
-        async with fleet.serving(), following(fleet, *NAMES):
-            found = await fleet.run(every=0.1, times=4, least=2, start_deadline=0.3)
-            sizes = [result["agents"] for _, result in found]
-            assert [state for state, _ in found] == ["finished"] * 4
-            assert sizes[0] == 3
-            assert 2 in sizes
+        async with fleet.serving() as hub, following(fleet, *NAMES):
+            asked = asyncio.ensure_future(fleet.run(every=3600.0, times=3, least=2, start_deadline=0.3))
+            for count in (1, 2, 3):
+                await fleet.until(lambda count=count: len(hub.store.sessions("run")) == count)
+                await fleet.until(lambda count=count: sum(hub.refusals.values()) == (1 if count < 3 else 2))
+                hub.store.set_task("run", next=0.0)
+            found = await asked
+            assert [state for state, _ in found] == ["finished"] * 3
+            assert [result["agents"] for _, result in found] == [3, 2, 3]
 
     asyncio.run(main())
 
@@ -286,7 +289,7 @@ def test_a_ledger_that_fails_stops_the_agent(tmp_path, monkeypatch):
 
             monkeypatch.setattr(alice.ledger, "reserve", full)
             with pytest.raises(LedgerError, match="full"):
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(WAIT):
                     await alice.run()
             asked.cancel()
 
