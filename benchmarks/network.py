@@ -45,7 +45,7 @@ PROCESSES = 2
 DEGREE = 4
 TURNS = 40  # at most: then the session would be over
 PATIENCE = 12.0  # seconds for one question
-GOAL, FLOWER_GOAL = 0.3, 20.0  # times the bare transport and Flower, at 100 agents
+GOAL, FLOWER_GOAL = 0.3, 15.0  # times the bare transport and Flower, at 100 agents
 SIZES = {10: (400, 60), 100: (60, 20), 1000: (6, 3)}
 """Number of agents: how many rounds websockets and tacit do in one turn."""
 

@@ -1,5 +1,6 @@
 """SimulatedNoise: a pure function of (seed, run, round, agent, component), Laplace to the last bits."""
 
+import functools
 import math
 import os
 import subprocess
@@ -75,11 +76,42 @@ def test_every_draw_is_what_plain_arithmetic_says(seed, run, agents, rounds, k):
     st.one_of(words, st.integers(0, 62).map(lambda b: MASK >> b), st.integers(0, 63).map(lambda b: 1 << b))
 )
 def test_the_word_to_laplace_map_at_every_magnitude(word):
-    from tacit.noise import _kernels
+    got = drawn_from(word)
+    assert len(set(got)) == 1  # every lane does the same
+    assert got[0] == pytest.approx(laplace(word), rel=2e-15, abs=2**-52)
+    assert math.copysign(1, got[0]) == (-1 if word >> 63 else 1)
 
-    got = _kernels.laplace(np.uint64(word))
-    assert got == pytest.approx(laplace(word), rel=2e-15, abs=2**-52)
-    assert math.copysign(1, got) == (-1 if word >> 63 else 1)
+
+def unmix64(word: int) -> int:
+    """Return the counter that mix64 turns into `word`: the test chooses words, the kernel takes counters."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        unshifted = word
+        for _ in range(64 // shift):
+            unshifted = word ^ (unshifted >> shift)
+        word = (unshifted * pow(factor, -1, 1 << 64)) & MASK
+    return word
+
+
+@functools.cache
+def one_vector():
+    import numba
+
+    from tacit.noise._kernels import next_draws
+    from tacit.noise._lanes import LANES
+
+    @numba.njit
+    def draws(counter, step):
+        counters, steps, out = np.full(LANES, counter), np.full(LANES, step), np.empty(LANES)
+        next_draws(counters, steps, 0, out, 0)
+        return counters, out
+
+    return draws
+
+
+def drawn_from(word: int) -> list[float]:
+    counters, out = one_vector()(np.uint64(unmix64(word)), np.uint64(3))
+    assert {int(counter) for counter in counters} == {(unmix64(word) + 3) & MASK}
+    return out.tolist()
 
 
 # ---------------------------------------------------------------- purity

@@ -11,10 +11,10 @@ So numbers do not depend on threads, batches, or other computations. Every strea
 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), so two streams can
 share single words but never a sequence of them.
 
-The code has no branches and no calls, so that loops over it vectorise. It uses only IEEE operations and
-explicit fused ones, so every machine gives the same bits.
+`next_draws` makes LANES draws at once, in explicit vectors (see `tacit.noise._lanes`). It uses only IEEE
+operations and explicit fused ones, so every machine gives the same bits.
 
-numba keeps compiled code until the file that *calls* it changes: after a change here or in
+numba keeps compiled code until the file that *calls* it changes: after a change here, in _lanes.py or in
 simulation/_simd.py, touch the files in simulation/ whose names end in kernels.py.
 """
 
@@ -33,6 +33,7 @@ from numba.core import types
 from numba.extending import intrinsic as _intrinsic
 
 from tacit.arrays import FloatArray
+from tacit.noise._lanes import DOUBLE, LANES, WORD, Lanes
 
 Words = npt.NDArray[np.uint64]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,43 +48,6 @@ def compiled(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile as a part of its callers, so that their loops can run on vector units."""
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
-
-
-@intrinsic
-def _as_float(_: Any, word: Any) -> Any:
-    return types.float64(types.uint64), lambda _, builder, __, args: builder.bitcast(args[0], ir.DoubleType())
-
-
-@intrinsic
-def _as_word(_: Any, number: Any) -> Any:
-    return types.uint64(types.float64), lambda _, builder, __, args: builder.bitcast(args[0], ir.IntType(64))
-
-
-@intrinsic
-def _from_whole(_: Any, word: Any) -> Any:
-    """Convert a word below 2^63 to the nearest double.
-
-    AVX-512 has an instruction for it. Without one the loop would not vectorise, so the halves are put into
-    the fractions of 2^84 and 2^52. All steps except the last addition are exact, and that one rounds once,
-    so both ways give the same bits.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        word, double, whole = args[0], ir.DoubleType(), ir.IntType(64)
-        if "+avx512dq" in context.codegen().magic_tuple()[2]:
-            return builder.sitofp(word, double)
-        upper = builder.or_(builder.lshr(word, whole(32)), whole(0x4530000000000000))  # 2^84 + high·2^32
-        lower = builder.or_(builder.and_(word, whole(0xFFFFFFFF)), whole(0x4330000000000000))  # 2^52 + low
-        high = builder.fsub(builder.bitcast(upper, double), double(2.0**84 + 2.0**52))
-        return builder.fadd(high, builder.bitcast(lower, double))
-
-    return types.float64(types.uint64), codegen
-
-
-@intrinsic
-def _fma(_: Any, a: Any, b: Any, c: Any) -> Any:
-    signature = types.float64(types.float64, types.float64, types.float64)
-    return signature, lambda _, builder, __, args: builder.fma(*args)
 
 
 @intrinsic
@@ -154,34 +118,69 @@ def stream(key: Any, round_: Any) -> Any:
     return start, gamma
 
 
-_SIGN, _REST = np.uint64(1 << 63), np.uint64((1 << 63) - 1)
-_FRACTION, _FRACTION_BITS = np.uint64((1 << 52) - 1), np.uint64(52)
-_UNIT_2_52 = np.uint64(0x4330000000000000)  # a double of 2^52: its last fraction bit counts 1
-_ROOT_HALF = np.float64(0.5**0.5).view(np.uint64)
+_SIGN, _REST = 1 << 63, (1 << 63) - 1
+_FRACTION, _FRACTION_BITS = (1 << 52) - 1, 52
+_UNIT_2_52 = 0x4330000000000000  # a double of 2^52: its last fraction bit counts 1
+_ROOT_HALF = int(np.float64(0.5**0.5).view(np.uint64))
 _LN2 = 0.6931471805599453
 _SIXTY_THREE = 63.0 + 2.0**52
 # 2·artanh(s)/s = Σ 2 s^{2k}/(2k+1); ten terms leave 3e-17 where |s| ≤ 3 − 2√2.
-_T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7, _T8, _T9 = (2 / (2 * k + 1) for k in range(10))
+_TERMS = [2 / (2 * k + 1) for k in range(10)]
 
 
-@inlined
-def laplace(word: Any) -> Any:
-    """Map a uniform word to a standard Laplace variable.
+def _laplace(word: Lanes, *, directly: bool) -> Lanes:
+    """Map uniform words to standard Laplace variables.
 
     The top bit is the sign. The others, as m = 2j + 1, make U = m/2^63 and the magnitude
     −log U: exact inversion, up to the last bits of a double. The resolution is 2^−53 near 0, and
     the tail ends at 63·log 2 ≈ 43.7, which true noise exceeds once in 2^63 draws.
     """
-    bits = _as_word(_from_whole((word & _REST) | _ONE)) - _ROOT_HALF
-    exponent = _as_float((bits >> _FRACTION_BITS) | _UNIT_2_52)  # the exponent plus 2^52
+    bits = ((word & _REST) | 1).to_doubles(directly=directly).as_words() - _ROOT_HALF
+    exponent = ((bits >> _FRACTION_BITS) | _UNIT_2_52).as_doubles()  # the exponent plus 2^52
     # m = f·2^exponent with f in [√½, √2): near U = 1 the logarithm keeps its leading digits
-    f = _as_float((bits & _FRACTION) + _ROOT_HALF) - 1.0
+    f = ((bits & _FRACTION) + _ROOT_HALF).as_doubles() - 1.0
     s = f / (f + 2.0)
     z = s * s
-    p = _fma(_fma(_fma(_fma(_T9, z, _T8), z, _T7), z, _T6), z, _T5)
-    p = _fma(_fma(_fma(_fma(_fma(p, z, _T4), z, _T3), z, _T2), z, _T1), z, _T0)
-    magnitude = _fma(_SIXTY_THREE - exponent, _LN2, -s * p)
-    return _as_float(_as_word(magnitude) | (word & _SIGN))
+    p = z.times_plus(_TERMS[9], _TERMS[8])
+    for term in _TERMS[7::-1]:
+        p = p.times_plus(z, term)
+    magnitude = (_SIXTY_THREE - exponent).times_plus(_LN2, -s * p)
+    return (magnitude.as_words() | (word & _SIGN)).as_doubles()
+
+
+@intrinsic
+def next_draws(_: Any, counters: Any, steps: Any, at: Any, out: Any, to: Any) -> Any:
+    """out[to + l] = draw of counters[at + l], which moves on by steps[at + l], for 0 ≤ l < LANES."""
+    whole = types.int64
+    signature = types.void(counters, steps, whole, out, whole)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def place(array: int, first: Any, kind: Any) -> Any:
+            data = context.make_array(signature.args[array])(context, builder, args[array]).data
+            return builder.bitcast(builder.gep(data, [first]), ir.VectorType(kind, LANES).as_pointer())
+
+        def load(pointer: Any) -> Lanes:
+            loaded = builder.load(pointer)
+            loaded.align = 8
+            return Lanes(builder, loaded)
+
+        here = place(0, args[2], WORD)
+        counter = load(here)
+        directly = "+avx512dq" in context.codegen().magic_tuple()[2]
+        drawn = _laplace(mix64.py_func(counter), directly=directly)  # type: ignore[attr-defined]
+        builder.store(drawn.value, place(3, args[4], DOUBLE)).align = 8
+        builder.store((counter + load(place(1, args[2], WORD))).value, here).align = 8
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@inlined
+def open_stream(start: Any, gamma: Any, first: Any, counters: Any, steps: Any) -> None:
+    """Set LANES counters to those of the agents from `first` on, and steps to LANES agents."""
+    for i in range(LANES):
+        counters[i] = start + np.uint64(first + i + 1) * gamma
+        steps[i] = np.uint64(LANES) * gamma
 
 
 @compiled
@@ -189,10 +188,16 @@ def fill(seed: np.uint64, run: np.uint64, out: FloatArray) -> None:
     """Fill out[component, round, agent] with standard Laplace draws."""
     prefer_wide()
     components, rounds, n = out.shape
+    counters, steps, last = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64), np.empty(LANES)
+    whole = n // LANES * LANES
     for component in range(components):
         key = column_key(seed, run, np.uint64(component))
         for t in range(rounds):
             start, gamma = stream(key, np.uint64(t))
+            open_stream(start, gamma, 0, counters, steps)
             row = out[component, t]
-            for i in range(n):
-                row[i] = laplace(mix64(start + np.uint64(i + 1) * gamma))
+            for i in range(0, whole, LANES):
+                next_draws(counters, steps, 0, row, i)
+            if whole < n:
+                next_draws(counters, steps, 0, last, 0)
+                row[whole:] = last[: n - whole]

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.noise._kernels import Words, compiled, inlined, laplace, mix64, prefer_wide, stream
+from tacit.noise._kernels import Words, compiled, inlined, next_draws, prefer_wide, stream
+from tacit.noise._lanes import LANES
 from tacit.simulation._kernels import AGENTS, DRAWS, sum_of_blocks
 from tacit.simulation._simd import closed_sum, combine, weighted_closed_sum, weighted_sum
 
@@ -32,11 +33,9 @@ def _open_counters(keys: Any, t: Any, lo: Any, counters: Any, steps: Any) -> Non
 
 
 @inlined
-def _next_draws(counters: Any, steps: Any, eta: Any, count: Any) -> None:
-    for p in range(count):
-        counter = counters[p]
-        eta[p] = laplace(mix64(counter))
-        counters[p] = counter + steps[p]
+def _draw(counters: Any, steps: Any, eta: Any, count: Any) -> None:
+    for p in range(0, count, LANES):
+        next_draws(counters, steps, p, eta, p)
 
 
 @inlined
@@ -69,7 +68,7 @@ def begin(
     _open_counters(keys, 0, before + lo, counters, steps)
     for b in range(lo, hi, block):
         end = min(b + block, hi)
-        _next_draws(counters, steps, eta, (end - b) * width)
+        _draw(counters, steps, eta, (end - b) * width)
         for i in range(b, end):
             for c in range(width):
                 theta[i * width + c] = values[i, component[c]]
@@ -127,7 +126,7 @@ def move(
     for b in range(lo, hi, block):
         end = min(b + block, hi)
         if noisy:
-            _next_draws(counters, steps, eta, (end - b) * width)
+            _draw(counters, steps, eta, (end - b) * width)
         for i in range(b, end):
             first, last = indptr[i], indptr[i + 1]
             keep = 1.0 - sigma[i * _stride(sigma)]

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.noise._kernels import Words, compiled, inlined, laplace, mix64, prefer_wide, stream
+from tacit.noise._kernels import Words, compiled, inlined, next_draws, open_stream, prefer_wide, stream
+from tacit.noise._lanes import LANES
 from tacit.simulation._kernels import AGENTS, sum_of_blocks
 
 
@@ -30,16 +31,20 @@ def _towards(values: Any, sigma: Any, y: Any, first: Any) -> None:
 
 
 @inlined
-def _noisy(values: Any, scale: Any, start: Any, gamma: Any, first: Any, out: Any) -> None:
-    """out_i ← θ_i + η_i for a block of agents from `first` on."""
-    counter = start + np.uint64(first + 1) * gamma
+def _noisy(
+    values: Any, scale: Any, start: Any, gamma: Any, first: Any, out: Any, counters: Any, steps: Any
+) -> None:
+    """out_i ← θ_i + η_i for a block of agents from `first` on; `out` has room for whole vectors."""
+    open_stream(start, gamma, first, counters, steps)
+    for p in range(0, len(values), LANES):
+        next_draws(counters, steps, 0, out, p)
     if len(scale) == 1:
         for p in range(len(values)):
-            out[p] = values[p] + scale[0] * laplace(mix64(counter + np.uint64(p) * gamma))
+            out[p] = values[p] + scale[0] * out[p]
     else:
         own = scale[first : first + len(values)]
         for p in range(len(values)):
-            out[p] = values[p] + own[p] * laplace(mix64(counter + np.uint64(p) * gamma))
+            out[p] = values[p] + own[p] * out[p]
 
 
 @inlined
@@ -60,7 +65,7 @@ def _folded(values: Any, count: Any) -> Any:
 @compiled
 def _report(
     theta: Any, x: Any, sigma: Any, scale: Any, start: Any, gamma: Any, y: Any, pending: Any, noisy: Any,
-    at: Any, n: Any, parts: Any, lo: Any, hi: Any, buffer: Any,
+    at: Any, n: Any, parts: Any, lo: Any, hi: Any, buffer: Any, counters: Any, steps: Any,
 ) -> None:  # fmt: skip
     prefer_wide()
     for b in range(lo, hi):
@@ -70,7 +75,7 @@ def _report(
         if pending:
             _towards(block, sigma, y, first)
         if noisy:
-            _noisy(block, scale, start, gamma, first, buffer)
+            _noisy(block, scale, start, gamma, first, buffer, counters, steps)
             if len(x):
                 x[at + first : at + first + count] = buffer[:count]
         else:
@@ -103,8 +108,9 @@ def report(
     shadow, and moves too.
     """
     prefer_wide()
-    buffer = np.empty(AGENTS)
-    _report(theta, x, sigma, scale, start, gamma, y, pending, noisy, at, n, parts, lo, hi, buffer)
+    buffer, counters, steps = np.empty(AGENTS), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    _report(theta, x, sigma, scale, start, gamma, y, pending, noisy, at, n, parts, lo, hi, buffer, counters,
+            steps)  # fmt: skip
 
 
 @compiled
@@ -196,13 +202,14 @@ def serve_on(
     prefer_wide()
     blocks = (n + AGENTS - 1) // AGENTS
     parts, result, buffer = np.empty(blocks), np.empty(1), np.empty(AGENTS)
+    counters, steps = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     for c in range(len(keys)):
         at, pending = c * n, False
         for t in range(first, last):
             start, gamma = stream(keys[c], np.uint64(t))
             noisy = t == 0 or not shadowed
             _report(theta, x, sigma, scales[t - first], start, gamma, y[c], pending, noisy, at, n, parts, 0,
-                    blocks, buffer)  # fmt: skip
+                    blocks, buffer, counters, steps)  # fmt: skip
             sum_of_blocks(parts, np.float64(n), result)
             y[c], pending = result[0], True
             if slots[t - first] >= 0:
