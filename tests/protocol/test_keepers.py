@@ -12,7 +12,17 @@ from tacit.protocol.effects import Equivocated, Halt, Heard, Nonsense, Start, St
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.masks import centred, mask, packed, total
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Key, Kind, Opening, Reason, Refusal
+from tacit.protocol.messages import (
+    COORDINATOR,
+    NOTHING_HEARD,
+    Closing,
+    Feedback,
+    Key,
+    Kind,
+    Opening,
+    Reason,
+    Refusal,
+)
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import (
     Closed,
@@ -522,3 +532,29 @@ def test_what_agents_send_is_masked(play):
     numbers = [Codec(harness.session).open(r.frame).body.numbers for r in of(harness, 0, Spoke)]
     assert all(abs(v) > max(harness.session.sum_limits) for n in numbers for v in centred(n, 12))
     assert of(harness, 0, Keyed)[0].member == 0
+
+
+# ---- the end of a keeper ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_keeper_that_missed_the_last_feedback_comes_to_its_end(leaves, play):
+    """It asks for it; or, where the coordinator has left for good, it waits for as long as for a start."""
+    harness = play(session(rounds=2))
+    codec, send, lost = Codec(harness.session), harness.network.send, []
+
+    def lossy(source, to, frame):
+        body = codec.open(frame).body
+        if to == 3 and isinstance(body, Feedback) and body.round == 1 and not lost:
+            lost.append(frame)
+        else:
+            send(source, to, frame)
+
+    harness.network.send = lossy
+    harness.start()
+    assert harness.run(lambda h: h.machine(COORDINATOR).phase is CoordinatorPhase.FINISHED)
+    assert (len(lost), harness.machine(3).phase) == (1, KeeperPhase.SERVING)
+    if leaves:
+        harness.stop(COORDINATOR)
+    assert harness.run(lambda h: h.machine(3).phase is KeeperPhase.FINISHED, most=2000)
+    assert harness.clock.now <= (10 if leaves else 2)

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Kind
+from tacit.protocol.codec import Codec
+from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Kind, Message
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Spoke
 from tacit.protocol.session import Deadlines
+from tacit.protocol.tables import CoordinatorPhase
 from tacit.testing import Harness, known_key, known_session
+from tacit.testing.harness import FINISHED
 
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
 
@@ -25,8 +28,15 @@ class Faulty(RuleBasedStateMachine):
     session = known_session(3, 4, deadlines=DEADLINES)
     watched = None  # the fixture's maker of harnesses, set by the test
 
-    @initialize(seed=st.integers(0, 5), liveliness=st.booleans(), capped=st.booleans(), started=st.booleans())
-    def begin(self, seed, liveliness, capped, started):
+    @initialize(
+        seed=st.integers(0, 5),
+        liveliness=st.booleans(),
+        capped=st.booleans(),
+        started=st.booleans(),
+        last=st.sampled_from(["stays", "loses", "leaves"]),
+    )
+    def begin(self, seed, liveliness, capped, started, last):
+        self.last = last  # what the coordinator does once it has finished, if others can tell
         spent = self.session.account(0).spent
         middle = float(np.nextafter(spent[1], 1e9))
         budgets = {i: Budget(1e9) for i in range(self.session.n)}
@@ -136,6 +146,9 @@ class Faulty(RuleBasedStateMachine):
         self.crash_in.clear()
         harness.network.heal()
         harness.start(*(n for n in harness.numbers if harness.machines[n] is None))
+        if self.session.coordinator is not None:
+            assert harness.run(self.coordinator_has_finished, most=20_000), harness.machines
+            self.end()
         assert harness.run(Harness.finished, most=20_000), harness.machines
         harness.watch.check()
         for i in range(self.session.n):
@@ -144,6 +157,38 @@ class Faulty(RuleBasedStateMachine):
         said = Kind.MASKED if self.session.keepers else Kind.REPORT
         assert {read_kind(f) for _, _, f in harness.network.tap} >= {said, Kind.DONE}
         assert not harness.ephemeral
+
+    def is_feedback(self, frame):
+        message = Codec(self.session).open(frame)
+        return isinstance(message, Message) and isinstance(message.body, Feedback)
+
+    def coordinator_has_finished(self, harness):
+        """Look, and lose every feedback to a keeper until then."""
+        flying = harness.network.flying
+        for k in reversed(range(len(flying) if self.last != "stays" else 0)):
+            packet = flying[k]
+            if packet.to in self.session.keeper_numbers and self.is_feedback(packet.frame):
+                harness.network.take(k)
+        return harness.machine(COORDINATOR).phase is CoordinatorPhase.FINISHED
+
+    def end(self):
+        """Lose all that is on its way when the coordinator has finished; it may leave for good, too."""
+        harness = self.harness
+        if self.last == "stays":
+            return
+        while harness.network.flying:
+            harness.network.take(0)
+        if self.last == "leaves" and harness.liveliness:
+            harness.stop(COORDINATOR)
+            harness.network.partition({COORDINATOR}, set(harness.numbers) - {COORDINATOR})
+            # Agents that lack feedback wait for it. Keepers lack nothing, and do not wait for ever.
+            assert harness.run(keepers_have_finished, most=20_000), harness.machines
+            harness.network.heal()
+            harness.start(COORDINATOR)
+
+
+def keepers_have_finished(harness):
+    return all(harness.machine(j).phase in FINISHED for j in harness.session.keeper_numbers)
 
 
 def read_kind(frame):

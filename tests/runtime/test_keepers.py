@@ -19,6 +19,7 @@ from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.keeper import Keeper
+from tacit.runtime.ledger import schema
 from tacit.runtime.ledger.ephemeral_key import EphemeralKey
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.check import explain
@@ -261,6 +262,26 @@ def test_a_keepers_ledger_that_was_put_back_is_refused(about, keys, tmp_path):
         path.write_bytes(data)
     with pytest.raises(LedgerError):
         asyncio.run(live.run("north"))
+
+
+@pytest.mark.parametrize("name", ["coordinator", "a0", "north"])
+def test_a_ledger_from_before_there_were_keepers_is_refused(about, keys, tmp_path, monkeypatch, name):
+    """In one sentence, before anything is reserved, recorded or sent."""
+    before = schema.TABLES
+    for kind in ("keyed", "erasing", "disclosed", "shut", "unopened"):
+        before = (
+            before.replace(f", '{kind}'", "").replace(f"'{kind}', ", "").replace(f"'{kind}'", "'settled'")
+        )
+    monkeypatch.setattr(schema, "TABLES", before)
+    live = Live(about, keys, tmp_path)
+    Ledger(live.ledger(name)).close()
+    monkeypatch.undo()
+    with pytest.raises(LedgerError, match=r"knew no keepers.*give another --ledger"):
+        asyncio.run(live.run(name))
+    with Ledger(live.ledger(name)) as ledger:
+        assert ledger.records(about.id) == []
+        assert not ledger._store.rows("", ())
+    assert live.keys_on_disk() == []
 
 
 def test_a_half_written_copy_of_the_key_goes_with_it(tmp_path):

@@ -304,9 +304,11 @@ def test_four_sides():
 def test_refusals():
     with pytest.raises(ParameterError, match="keepers need a server"):
         design(graph=Graph.from_edges([(0, 1)]), radius=0.2, keepers=1)
-    for law in (Fading(0.5, [1.0, 2.0], 0.9), Fading(0.5, 1, [0.8, 0.9]), OneShot([0.5, 0.6], 1)):
+    for law in (Fading(0.5, [1.0, 2.0], 0.9), Fading(0.5, 1, [0.8, 0.9])):
         with pytest.raises(ParameterError, match="must be one number if keepers add the noise"):
             ClientServer(law, agents=2, keepers=1)
+    with pytest.raises(ParameterError, match="mixing must be one number if keepers add noise once"):
+        ClientServer(OneShot([0.5, 0.6], 1), agents=2, keepers=1)
     for keepers in (-1, 1.5, True, 101, "2"):
         with pytest.raises(ParameterError, match="keepers must be a whole number from 0 to 100"):
             ClientServer(Fading(0.5, 1, 0.9), agents=2, keepers=keepers)

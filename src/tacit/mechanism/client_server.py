@@ -66,7 +66,15 @@ class ClientServer(Mechanism):
         """Refuse per-agent noise with keepers: a keeper draws once for all agents."""
         law = self.law
         for word, (name, value) in zip(law.words(), law.values().items(), strict=True):
-            if isinstance(value, np.ndarray) and (name != "sigma" or law.by_mixing or law.shadowed):
+            if not isinstance(value, np.ndarray):
+                continue
+            if name == "sigma" and law.shadowed:
+                raise ParameterError(
+                    f"{word} must be one number if keepers add noise once, got one per agent: what agents "
+                    "agree on is then worked out for equal agents only. Give one number, fading noise, or no "
+                    "keepers."
+                )
+            if name != "sigma" or law.by_mixing:
                 raise ParameterError(
                     f"{word} must be one number if keepers add the noise, got one per agent: a keeper "
                     "draws once for all of them. Give one number, or no keepers."

@@ -296,7 +296,9 @@ class KeeperMachine(Machine):
             self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
             self._again(fresh=False)
         elif self.phase is KeeperPhase.SERVING:
+            # The coordinator may lack the answer, or this keeper the last feedback: it comes for a key.
             self._messages.append(Send(COORDINATOR, self._answers[-1].frame))
+            self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
             self._again(fresh=False)
 
     def _waiting(self) -> Waiting | None:
@@ -321,6 +323,10 @@ class KeeperMachine(Machine):
         self._tell_missing(TELL_FIRST)
         # After a restart the session may be over for all others: nobody would ever say so.
         self._timers.set("deadline", self.return_time)
+
+    def _wait_for_return(self, _: Any) -> None:
+        """The coordinator is gone, perhaps for good: it may need the last answer, so give it some time."""
+        self._timers.set("deadline", self.session.deadlines.start)
 
     def _deadline_is_due(self) -> None:
         self._waited = True

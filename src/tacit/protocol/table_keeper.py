@@ -72,6 +72,7 @@ def _keeper() -> Table:
             },
             P.SERVING: over(P.SERVING)
             | {
+                (On.LEFT,): Transition("wait_for_return", P.SERVING),
                 (On.PAST,): Transition("repeat", P.SERVING),
                 (On.CLOSING, On.LACKING, On.LOST): Transition("impossible", P.SERVING),
                 (On.FEEDBACK,): Transition("finish", P.FINISHED),

@@ -59,6 +59,8 @@ class Participant(ABC):
         at = self._ledger_at
         self._ledger = at if isinstance(at, Ledger) else await _opened(self._ledger_path(Path(at)))
         try:
+            if self.session.keepers:
+                self._ledger.require_keepers()
             self._node = self._made(self._ledger)
         except BaseException:
             self._close_ledger()

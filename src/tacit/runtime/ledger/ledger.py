@@ -109,6 +109,16 @@ class Ledger:
         """Whether there was no ledger before."""
         return self._store.created
 
+    def require_keepers(self) -> None:
+        """Refuse a ledger that cannot hold what is recorded in sessions with keepers."""
+        with self._using():
+            known = self._store.takes("disclosed")
+        if not known:
+            raise LedgerError(
+                f"{self.path} was made by a version of tacit that knew no keepers, and cannot take part in a "
+                "session with keepers: give another --ledger for this session, and keep this one for others."
+            )
+
     # ---- what is said and heard ------------------------------------------------------------------
 
     def append(self, session: bytes, records: Sequence[Record], *, flush: bool = True) -> None:

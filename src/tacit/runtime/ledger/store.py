@@ -357,6 +357,11 @@ class Store:
             f"SELECT {columns} FROM record {where} ORDER BY sequence", arguments
         )
 
+    def takes(self, kind: str) -> bool:
+        """Whether the file's own rules allow records of this kind: they are those of its making."""
+        rules = self._ask("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'record'")
+        return f"'{kind}'" in str(rules)
+
     def _ask(self, question: str) -> Any:
         answer = self._database.execute(question).fetchone()
         return None if answer is None else answer[0]
