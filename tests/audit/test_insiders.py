@@ -1,4 +1,4 @@
-"""What insiders believe who hear no wire but their own."""
+"""What insiders believe who see only their own connections."""
 
 import math
 from dataclasses import replace

@@ -159,7 +159,7 @@ def test_a_design_is_taken_along_to_the_other_pages(visit):
     page.go_back()
     see(page, "Privacy loss 4.66")
     page.get_by_role("link", name="Watch a session with these numbers").click()
-    see(page, "So many agents cannot be told apart")
+    see(page, "There are too many agents to draw")
 
 
 def test_a_session_is_watched(visit):
@@ -177,7 +177,7 @@ def test_a_session_is_watched(visit):
     see(page, "Round 5 of 6")
     page.get_by_role("combobox", name="adversary").click()
     page.get_by_role("option", name="compromised agents alone").click()
-    see(page, "They hear no wire but their own")
+    see(page, "They see only their own connections")
     page.get_by_role("textbox", name="about agent number").fill("7")
     see(page, "After round 5 its best guess")
     page.get_by_role("textbox", name="about agent number").fill("3")

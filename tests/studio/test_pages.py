@@ -163,7 +163,7 @@ async def test_an_adversary_thinks_about_an_agent(user):
     await user.open("/watch")
     await see(user, "After round 0 its best guess is 5\u00a0kW")
     put(user, "adversary", "insiders")
-    await see(user, "They hear no wire but their own")
+    await see(user, "They see only their own connections")
     user.find(marker="round").trigger("update:modelValue", 9)
     await see(user, "After round 9 its best guess")
     truth = chart(user, "believed now")["series"][1]["markLine"]["data"]

@@ -35,7 +35,7 @@ _SAID = {
     "server": "It receives every message, and made the feedback.",
     "compromised": "They tell an eavesdropper all they know. Their own numbers say nothing about the value "
     "of another, so they learn no more than it.",
-    "insiders": "They hear no wire but their own: the feedback, and their own messages.",
+    "insiders": "They see only their own connections: the feedback, and their own messages.",
     "conspirators": "Everybody but this agent and one honest keeper puts all together. This is the most that "
     "anyone can learn, and what the loss is about.",
 }
@@ -109,7 +109,7 @@ class WatchPage:
         with ui.element("div").classes("halves"):
             with card("Who talks to whom"):
                 self._network = chart({"series": []}, "The agents, coloured by their states")
-                self._crowd = paragraph("So many agents cannot be told apart in a drawing.", "hint")
+                self._crowd = paragraph("There are too many agents to draw each of them.", "hint")
             with card("Privacy loss so far"):
                 self._spent = chart(charts.frame("round", "loss so far"), "Loss after every round")
 

@@ -11,7 +11,7 @@ STEP = 5  # by which an arrow key moves
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers from `low` to `high`, evenly or in equal ratios, shown with so many digits."""
+    """Numbers from `low` to `high`, evenly or in equal ratios, shown with `digits` digits."""
 
     low: float
     high: float
