@@ -3,6 +3,7 @@
 import pytest
 
 from tacit.runtime.fleet.invitation import Invitation
+from tacit.runtime.fleet.store import HubStore
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def test_a_hub_is_made_once(run, answer, hub):
         "exists already" in run("hub", "new", "hub", "--address", "wss://hub.example.org:7447", code=2).output
     )
     found = answer("hub", "show", hub)
-    assert (found["address"], found["state"]) == ("wss://hub.example.org:7447", "serving")
+    assert (found["address"], found["state"]) == ("wss://hub.example.org:7447", "not running")
     assert len(found["authority"]) == 64
     assert answer("keys", "show", "hub/authority")["key_fingerprint"] == found["authority"]
 
@@ -79,10 +80,18 @@ def test_orders_wait_for_the_hub(run, answer, hub):
     assert "nothing called" in run("hub", "cancel", hub, "other", code=2).output
 
 
-def test_pause_resume_drain_are_settings(run, answer, hub):
+def test_a_session_is_not_waited_for_where_no_hub_serves(run, answer, hub):
+    asked = ("--loss", 1, "--low", 0, "--high", 10)
+    assert "no hub serves" in run("hub", "run", hub, *asked, code=2).output
+    assert answer("hub", "show", hub)["tasks"] == []
+
+
+def test_pause_resume_drain_are_settings(run, hub, tmp_path):
     for verb, state in (("pause", "paused"), ("resume", "serving"), ("drain", "draining")):
         run("hub", verb, hub)
-        assert answer("hub", "show", hub)["state"] == state
+        store = HubStore(tmp_path / hub)
+        assert store.setting("state") == state
+        store.close()
 
 
 def test_no_hub_and_no_policy(run, tmp_path):

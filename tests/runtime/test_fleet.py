@@ -62,6 +62,7 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
                 mean = await anext(aiter(agents[0]))
             assert mean.value == result["mean"]
             assert (mean.session, mean.loss, mean.spent) == ("run", 1.0, 1.0)
+            assert hub_module.is_served(tmp_path / "hub")
             page = json.loads(HubPages(hub).json())
             assert page["outcomes"] == {"finished": 1}
             assert page["members"] == dict.fromkeys(NAMES, "agent")
@@ -70,6 +71,7 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
             own = AgentPages(agents[0])
             assert json.loads(own.json())["loss"] == {"spent": 1.0, "cap": 100.0}
             assert 'tacit_agent_loss{what="spent"} 1.0' in own.metrics().decode()
+        assert not hub_module.is_served(tmp_path / "hub")
 
     asyncio.run(main())
 

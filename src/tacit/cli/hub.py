@@ -210,6 +210,7 @@ def run_session(
     from tacit.errors import InputError
     from tacit.protocol.roster import require_name
     from tacit.protocol.session import Deadlines
+    from tacit.runtime.fleet.hub import is_served
     from tacit.runtime.fleet.orders import SessionOrder
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.fleet.store import HubStore
@@ -232,6 +233,8 @@ def run_session(
     kept = () if keepers is None else tuple(one.strip() for one in keepers.split(","))
     order = SessionOrder(fields, agents, kept, least, wait, round_deadline, start_deadline)
     store = HubStore(home)
+    if period is None and not detach and not is_served(home):
+        raise InputError(f"no hub serves {home}: start it (`tacit hub serve {home}`), or use --detach.")
     store.add_task(title, msgspec.to_builtins(order), period, times)
     if period is not None or detach:
         _say_asked(title, period, as_json)
@@ -291,7 +294,7 @@ def _tell_result(title: str, facts: dict[str, Any], as_json: bool) -> None:
 @options.json_option
 def show(*, home: Path, last: int, as_json: bool) -> None:
     """Show members, what is scheduled, and the last sessions with their means."""
-    from tacit.runtime.fleet.hub import AUTHORITY, SERVING
+    from tacit.runtime.fleet.hub import AUTHORITY, SERVING, is_served
     from tacit.runtime.fleet.store import HubStore, as_facts
     from tacit.runtime.identity.identity import load_authority
 
@@ -299,7 +302,7 @@ def show(*, home: Path, last: int, as_json: bool) -> None:
     about = {
         "address": store.setting("address"),
         "authority": fingerprint,
-        "state": store.setting("state", SERVING),
+        "state": store.setting("state", SERVING) if is_served(home) else "not running",
         "open_invitations": store.open_invitations(time.time()),
     }
     members, tasks, sessions = store.members(), store.tasks(), store.sessions(most=last)

@@ -11,6 +11,8 @@ their privacy is in their own policies.
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import re
 import time
 from collections import Counter
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from tacit.errors import InputError, TacitError
-from tacit.files import private_directory, read_public
+from tacit.files import PRIVATE, private_directory, read_public
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Session
 from tacit.runtime.coordinator import Coordinator, CoordinatorResult
@@ -69,7 +71,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 
-LEDGER, KEYS, AUTHORITY = "hub.ledger", "coordinator", "authority"
+LEDGER, KEYS, AUTHORITY, LOCK = "hub.ledger", "coordinator", "authority", "serving"
 SERVING, PAUSED, DRAINING = "serving", "paused", "draining"
 _LOOK = 0.1  # seconds between two looks at what is to be done
 _HOUSEKEEPING = 30.0
@@ -99,6 +101,21 @@ def new_hub(
     store.set_setting("listen", at)
     store.close()
     return authority.certificate.key_fingerprint
+
+
+def is_served(home: Path) -> bool:
+    """Whether a hub runs with this directory now."""
+    try:
+        descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _plain(name: str) -> str:
@@ -180,6 +197,8 @@ class Hub:
         if self.state == DRAINING:
             self.store.set_setting("state", SERVING)
         self._ledger = await in_worker(lambda: Ledger(self.home / LEDGER))
+        serving = os.open(self.home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        fcntl.flock(serving, fcntl.LOCK_EX)  # commands see by it that a hub serves; the ledger allows one
         try:
             self._keep_house()
             await self.gateway.open()
@@ -188,6 +207,7 @@ class Hub:
                 self._start(Session.decode(row["data"]), row["task"])
             await self._serve()
         finally:
+            os.close(serving)
             await self._stop()
 
     async def _serve(self) -> None:
