@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from tacit.cli import main
 
@@ -29,9 +30,10 @@ def test_the_dashboard_shows_metrics_that_are_served():
 
 def commands():
     """Return every command line of tacit in deploy/, as words."""
-    for path in (*DEPLOY.glob("systemd/*"), *DEPLOY.glob("compose/*.sh")):
+    for path in (*DEPLOY.glob("systemd/*"), *DEPLOY.glob("compose/*.sh"), *DEPLOY.glob("*.yaml")):
         for line in path.read_text().splitlines():
-            found = re.match(r"^(?:ExecStart=/opt/tacit/bin/|\s*(?:exec )?)(tacit [^>|#]*)", line)
+            before = r"ExecStart=/opt/tacit/bin/|\s*(?:exec )?|#.* exec \S+ (?:-- )?|.*\|\| "
+            found = re.match(rf"^(?:{before})(tacit [^>|#]*)", line)
             if found:
                 yield path.name, shlex.split(found[1])[1:]
 
@@ -47,4 +49,17 @@ def test_every_command_and_option_exists(where, words):
 
 
 def test_there_are_commands_to_look_at():
-    assert len(list(commands())) >= 10
+    assert len(list(commands())) >= 16
+    assert {"compose.yaml", "kubernetes.yaml"} <= {where for where, _ in commands()}
+
+
+def test_the_pods_are_closed():
+    parts = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+    pods = [part["spec"]["template"]["spec"] for part in parts if part["kind"] == "StatefulSet"]
+    assert len(pods) == 2
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+        (container,) = pod["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
