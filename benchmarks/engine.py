@@ -8,12 +8,15 @@ Contestants:
 - JAX: the same, compiled, in an environment of its own (`benchmarks.peers`);
 - limit: the engine's own sum over closed neighbourhoods alone, on all cores, without any noise;
 - tacit: `tacit.simulation.simulate`.
+
+The first question is asked again in a process whose compiled code has no more than AVX2.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -42,6 +45,10 @@ ROUNDS = 30
 PEAK_GOAL = 4 * 1024**3
 TEXTBOOK = f"NumPy {version('numpy')}, SciPy {version('scipy')}"
 LIMIT = "noise-free gather-sum, the limit"
+AVX2 = {
+    "NUMBA_CPU_NAME": "haswell",
+    "NUMBA_CPU_FEATURES": "+avx2,+fma,+bmi,+bmi2,+sse4.2,+popcnt,+lzcnt",
+}
 
 
 # ---------------------------------------------------------------- contestants
@@ -196,6 +203,20 @@ def memory(n: int) -> dict[str, int]:
     return measured
 
 
+def on_avx2(*, quick: bool) -> Answer:
+    """Ask the first question in a process that compiles for AVX2 alone."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, "-m", "benchmarks.engine", "--only", "1", "--skip-memory"]
+        subprocess.run(
+            [*command, "--json", file.name, *["--quick"] * quick],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | AVX2,
+        )
+        (found,) = json.loads(Path(file.name).read_text())["answers"]
+    return Answer(**{**found, "title": f"{found['title']}, AVX2 alone"})
+
+
 def main() -> None:
     """Ask every question and report."""
     parser = argparse.ArgumentParser(description="How fast is the engine?")
@@ -208,11 +229,12 @@ def main() -> None:
     if options.peak:
         peak(options.peak)
         return
+    limited = os.environ.items() >= AVX2.items()  # this is the process that `on_avx2` started
     console = Console()
     large, repetitions = (100_000, 5) if options.quick else (1_000_000, 11)
     graph = regular(large)
     answers: list[Answer] = []
-    with in_jax(graph) if peers.available() else nullcontext() as jax:
+    with in_jax(graph) if peers.available() and not limited else nullcontext() as jax:
         questions = [
             on_a_large_graph(graph, 1, *([jax] if jax else [])),
             on_a_large_graph(graph, 16),
@@ -222,6 +244,9 @@ def main() -> None:
         for question in questions if options.only is None else [questions[options.only - 1]]:
             answers.append(race(question, repetitions))
             show(answers[-1], console)
+    if options.only in (None, 1) and not limited:
+        answers.insert(1, on_avx2(quick=options.quick))
+        show(answers[1], console)
     facts: dict[str, object] = {}
     if not options.skip_memory:
         facts["memory"] = measured = memory(large * 10)

@@ -143,7 +143,7 @@ def show(answer: Answer, console: Console) -> None:
             name,
             *(f"{_milliseconds(times[name], answer):.4g}" for times in (answer.seconds, answer.core_seconds)),
             "" if name == ours else f"{middle:.2f} ({low:.2f}…{high:.2f})",
-            "" if goal is None else f"{goal['ratio']} {'met' if goal['met'] else 'MISSED'}",
+            "" if goal is None else f"{goal['ratio']:.3g} {'met' if goal['met'] else 'MISSED'}",
         )
     console.print(table)
     counted = [answer.others[i] for i in answer.counted]

@@ -61,7 +61,7 @@ class Row:
         """The goal, and whether it was reached."""
         if self.goal is None:
             return ""
-        return f"{self.goal:g}: {'reached' if self.ratio[1] >= self.goal else 'MISSED'}"
+        return f"{self.goal:.3g}: {'reached' if self.ratio[1] >= self.goal else 'MISSED'}"
 
 
 def rows(measured: dict[str, Any]) -> Iterator[Row]:
