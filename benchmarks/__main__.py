@@ -1,7 +1,7 @@
 """Run every benchmark: ``python -m benchmarks [--quick] [SCRIPT …]`` (``make bench``).
 
-Prints one table of ratios, and keeps what was measured in docs/benchmarks.json, from which the page, the
-pictures and the README's table are written. With --quick, or for some scripts only, nothing is kept.
+Prints one table of ratios, and keeps what was measured in docs/benchmarks.json, from which the page and
+the pictures are written. With --quick, or for some scripts only, nothing is kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One table of ratios from what was measured, and the page, pictures and README that show it.
+"""One table of ratios from what was measured, and the page and pictures that show it.
 
 ``python -m benchmarks.report`` writes them anew from docs/benchmarks.json, without measuring.
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-README = DOCS.parent / "README.md"
 KEPT, PAGE = DOCS / "benchmarks.json", DOCS / "benchmarks.md"
-BLOCK = re.compile(
-    r"(?<=<!-- benchmarks: written by make bench -->\n).*?(?=<!-- end of benchmarks -->)", re.DOTALL
-)
 
 HEAD = """# Benchmarks
 
@@ -48,7 +43,6 @@ class Row:
     unit: str
     ratio: tuple[float, float, float]
     goal: float | None
-    first: bool
 
     @property
     def spread(self) -> str:
@@ -71,7 +65,7 @@ def rows(measured: dict[str, Any]) -> Iterator[Row]:
             answer = Answer(**document)
             *others, ours = answer.seconds
             goals = {goal["against"]: float(str(goal["ratio"])) for goal in answer.goals}
-            for i, peer in enumerate(others):
+            for peer in others:
                 low, middle, high = np.percentile(answer.ratios(ours, peer), [25, 50, 75])
                 theirs, mine = (1e3 * float(np.median(answer.seconds[name])) for name in (peer, ours))
                 yield Row(
@@ -82,7 +76,6 @@ def rows(measured: dict[str, Any]) -> Iterator[Row]:
                     answer.unit,
                     (float(low), float(middle), float(high)),
                     goals.get(peer),
-                    i == 0,
                 )
 
 
@@ -96,28 +89,14 @@ def print_table(measured: dict[str, Any], console: Console) -> None:
     console.print(table)
 
 
-def markdown(chosen: list[Row], *, times: bool) -> str:
-    """Return rows as a Markdown table; `times` adds milliseconds."""
-    head = [
-        "measured",
-        "against",
-        *(["theirs, ms", "tacit, ms", "per"] if times else []),
-        "tacit is … times as fast",
-        "goal",
-    ]
+def markdown(found: list[Row]) -> str:
+    """Return rows as a Markdown table."""
+    head = ["measured", "against", "theirs, ms", "tacit, ms", "per", "tacit is … times as fast", "goal"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for row in chosen:
-        middle = [*(f"{number:.3g}" for number in row.milliseconds), row.unit] if times else []
+    for row in found:
+        middle = [*(f"{number:.3g}" for number in row.milliseconds), row.unit]
         lines.append(f"| {' | '.join([row.question, row.peer, *middle, row.spread, row.verdict])} |")
     return "\n".join(lines) + "\n"
-
-
-def for_readme(measured: dict[str, Any]) -> str:
-    """Return the README's table: of each question what has a goal, or else the first peer."""
-    found = list(rows(measured))
-    goals = {row.question for row in found if row.goal is not None}
-    chosen = [row for row in found if row.goal is not None or (row.first and row.question not in goals)]
-    return "\n" + markdown(chosen, times=False) + "\n"
 
 
 def page(measured: dict[str, Any]) -> str:
@@ -126,7 +105,7 @@ def page(measured: dict[str, Any]) -> str:
     machine = f"{any_script['cores']} cores, {any_script['machine']}, Python {any_script['python']}"
     memory = measured.get("engine", {}).get("memory")
     parts = [HEAD, f"Measured on: {machine}.\n", "![Ratios](pictures/benchmarks.svg)\n"]
-    parts.append(markdown(list(rows(measured)), times=True))
+    parts.append(markdown(list(rows(measured))))
     if memory:
         parts.append(
             f"Simulating {memory['agents']:,} agents of degree 8 takes "
@@ -162,13 +141,12 @@ def keep(measured: dict[str, Any]) -> None:
 
 
 def write(measured: dict[str, Any]) -> None:
-    """Write the page, the pictures and the README's table."""
+    """Write the page and the pictures."""
     from tacit.plots.style import save
 
     PAGE.write_text(page(measured))
     save(ratios_figure(list(rows(measured))), DOCS / "pictures" / "benchmarks.svg")
     save(growth_figure(measured["growth"]["growth"]), DOCS / "pictures" / "growth.svg")
-    README.write_text(BLOCK.sub(lambda _: for_readme(measured), README.read_text()))
 
 
 def ratios_figure(found: list[Row]) -> Figure:
