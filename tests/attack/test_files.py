@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.cli import running
+from tacit.cli.status_place import StatusPlace
 from tacit.errors import FileError, InputError, LedgerError
 from tacit.protocol.messages import COORDINATOR
 from tacit.runtime.ledger.ledger import Ledger
@@ -77,7 +78,7 @@ def test_log_ledger_and_transcript_are_different_files(tmp_path):
     def options(**paths):
         return Options(**{"ledger": tmp_path / "l", "transcript": None, "log": None, **paths}, **rest)
 
-    rest = {"status": None, "pace": 0.0, "timeout": None}
+    rest = {"place": StatusPlace(), "pace": 0.0, "timeout": None}
     options(log=tmp_path / "log", transcript=tmp_path / "t").require_apart()
     (tmp_path / "other").symlink_to(tmp_path / "l")
     for paths in ({"log": tmp_path / "l"}, {"transcript": tmp_path / "other"}, {"log": tmp_path / "l.mark"}):

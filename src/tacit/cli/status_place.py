@@ -42,9 +42,9 @@ class StatusAddress(click.ParamType["tuple[str, int]"]):
 class StatusPlace:
     """The status options as they were given; see `status_options`."""
 
-    at: tuple[str, int] | None
-    tls: tuple[Path, Path] | None
-    plain: bool
+    at: tuple[str, int] | None = None
+    tls: tuple[Path, Path] | None = None
+    plain: bool = False
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> StatusPlace:
