@@ -247,7 +247,7 @@ def undescribed(site):
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="").data
     described = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
     described |= {name.rpartition(".")[2] for name in described if name.startswith("tacit.")}
-    inside = {"cli", "studio", "arrays", "extras", "files", "lazy", "memory", "rounding"}
+    inside = {"cli", "studio", "arguments", "arrays", "extras", "files", "lazy", "memory", "rounding"}
     packages = {name for name in api.public_modules("tacit") if name.removeprefix("tacit.") not in inside}
     pages = (ROOT / "docs/reference/api").glob("*.md")
     told = dict(mark for page in pages for mark in api.marks(page.read_text()))

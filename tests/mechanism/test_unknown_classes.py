@@ -39,7 +39,7 @@ def test_an_unknown_mechanism_is_refused():
 
 
 def test_what_is_no_law_is_refused():
-    with pytest.raises(ParameterError, match="must be a noise law, got dict"):
+    with pytest.raises(ParameterError, match="must be a noise law, got an object of type dict"):
         ClientServer({"sigma": 0.5}, agents=3)
 
 

@@ -7,7 +7,7 @@ ones, the attacks on low bits and the goodness of the noise, and within each by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import function, inside_unit, positive, shown, whole
 from tacit.arrays import FloatArray, as_states
 from tacit.audit.attacks import ATTACKS, Decision, coarser, decide
 from tacit.audit.audit_plan import (
@@ -43,6 +44,8 @@ from tacit.errors import ParameterError
 from tacit.extras import explains_extras
 from tacit.history import History
 from tacit.mechanism import Mechanism
+from tacit.mechanism.base import require_mechanism
+from tacit.noise.simulated import as_seed
 from tacit.theory.privacy import require_adjacency
 
 Progress: TypeAlias = Callable[[float, str], None]
@@ -126,11 +129,14 @@ def examine(
     >>> "missing noise" in [finding.test for finding in report.alarms]
     True
     """
-    require_adjacency(adjacency)
-    if transcripts < 200:
+    adjacency = require_adjacency(adjacency)
+    seed, rounds = as_seed(seed), None if rounds is None else whole("rounds", rounds, 1)
+    distance = None if distance is None else positive("distance", distance)
+    seeds = None if seeds is None else _as_seeds(seeds)
+    function("progress", progress)
+    if whole("transcripts", transcripts, 1) < 200:
         raise ParameterError(f"transcripts must be at least 200 for any test to work, got {transcripts}.")
-    if not 0 < failure_probability < 1:
-        raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
+    failure_probability = inside_unit("a failure probability", failure_probability)
     if isinstance(subject, Mechanism) and subject.keepers:
         from tacit.audit.conspiracy import examine_keepers
 
@@ -143,9 +149,9 @@ def examine(
             failure_probability=failure_probability, seed=seed, progress=progress,
         )  # fmt: skip
     tell = progress or (lambda _share, _what: None)
-    declared = subject if isinstance(subject, Mechanism) else subject.mechanism
-    whose = weakest(declared) if agent is None else agent
-    if not 0 <= whose < declared.n:
+    declared = require_mechanism(getattr(subject, "mechanism", subject))
+    whose = weakest(declared) if agent is None else whole("agent", agent, 0)
+    if whose >= declared.n:
         raise ParameterError(f"agent must be a number from 0 to {declared.n - 1}, got {whose}.")
     start = None if values is None else as_states(values, declared.n)
     mechanism, members = stand_in(declared, whose) if isinstance(subject, Mechanism) else (declared, None)
@@ -163,6 +169,12 @@ def examine(
     return judge_evidence(
         _run(running, made, start, seed, tell), seeds=seeds, progress=tell, subject=running.name
     )
+
+
+def _as_seeds(seeds: object) -> list[int]:
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        raise ParameterError(f"seeds must be a list of whole numbers, got {shown(seeds)}.")
+    return [as_seed(seed) for seed in seeds]
 
 
 def _deployed(made: AuditPlan, start: FloatArray) -> Subject:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
+from tacit.arguments import inside_unit, positive, whole
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.mechanism.topology import Weights, WeightsLike, resolve_weights
@@ -56,20 +56,18 @@ class Case:
     weights: WeightsLike = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "graph", Graph.of(self.graph))
         if self.graph.n < 2:
             raise ParameterError("a comparison needs at least 2 agents: one has nobody to agree with.")
         self.graph.require_connected()
         require_adjacency(self.adjacency)
-        for name, given in (("epsilon", self.epsilon), ("tolerance", self.within)):
-            if not 0 < given < math.inf:
-                raise ParameterError(f"{name} must be a positive number, got {given}.")
-        for name, given in (("mixing", self.mixing), ("delta", self.delta)):
-            if not 0 < given < 1:
-                raise ParameterError(f"{name} must be in (0, 1), got {given}.")
-        if self.keepers < 1:
-            raise ParameterError(f"keepers must be a whole number of at least 1, got {self.keepers}.")
-        if self.rounds < 1:
-            raise ParameterError(f"rounds must be a whole number of at least 1, got {self.rounds}.")
+        positive("epsilon", self.epsilon)
+        positive("tolerance", self.within)
+        inside_unit("mixing", self.mixing)
+        inside_unit("delta", self.delta)
+        whole("keepers", self.keepers, 1)
+        whole("rounds", self.rounds, 1)
+        self.rows  # noqa: B018 - refuses weights that cannot be used
 
     @property
     def within(self) -> float:

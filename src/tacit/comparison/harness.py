@@ -14,6 +14,7 @@ from importlib import import_module
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import function, shown, whole
 from tacit.arrays import FloatArray, IntArray, as_states
 from tacit.comparison.case import Case
 from tacit.comparison.comparison import Comparison, MethodResult
@@ -21,6 +22,7 @@ from tacit.comparison.method import Method
 from tacit.errors import ParameterError, StateError
 from tacit.extras import explains_extras
 from tacit.graph import Graph
+from tacit.graph.core import GraphLike
 from tacit.mechanism.topology import WeightsLike
 from tacit.noise.simulated import as_seed
 from tacit.theory.laplace_sum import require_probability
@@ -50,7 +52,7 @@ Progress = Callable[[int, int], object]
 
 @explains_extras
 def compare(
-    graph: Graph,
+    graph: GraphLike,
     values: npt.ArrayLike,
     *,
     epsilon: float,
@@ -72,7 +74,7 @@ def compare(
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or anything that `Graph.of` takes
         Connected; methods with a server use only its number of agents.
     values : array_like, shape (n,)
         θ(0), one number per agent.
@@ -91,19 +93,19 @@ def compare(
 
     Examples
     --------
-    >>> from tacit import Graph
-    >>> found = compare(Graph.from_name("ring:10"), range(10), epsilon=1.0, runs=20, methods=["one-shot"])
+    >>> found = compare("ring:10", range(10), epsilon=1.0, runs=20, methods=["one-shot"])
     >>> found.row("one-shot").privacy
     'ε = 1'
     """
-    if np.ndim(values) != 1 and np.size(values):
-        raise StateError(f"values must be one number per agent to be compared, got shape {np.shape(values)}.")
+    graph = Graph.of(graph)
     case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights)
-    theta = as_states(values, graph.n)
+    theta = as_states(values, case.graph.n)
+    if theta.ndim != 1:
+        raise StateError(f"values must be one number per agent to be compared, got shape {theta.shape}.")
     require_probability(failure_probability)
-    if runs < 1:
-        raise ParameterError(f"runs must be a whole number of at least 1, got {runs}.")
-    if not 0 <= agent < graph.n:
+    runs = whole("runs", runs, 1)
+    function("progress", progress)
+    if whole("agent", agent, 0) >= graph.n:
         raise ParameterError(f"agent must be a number from 0 to {graph.n - 1}, got {agent}.")
     seed, chosen = as_seed(seed), [method.tuned(case) for method in _chosen(methods)]
     done, total = 0, runs * sum(method.rounds for method in chosen)
@@ -120,12 +122,18 @@ def compare(
 
 def _chosen(methods: Iterable[str | type[Method]] | None) -> list[type[Method]]:
     """The chosen methods, in the order of the table; then the caller's own."""
+    if isinstance(methods, str) or not (methods is None or isinstance(methods, Iterable)):
+        raise ParameterError(f"methods must be a list of names or classes, got {shown(methods)}.")
     asked = list(METHODS if methods is None else methods)
     own = [method for method in asked if isinstance(method, type) and issubclass(method, Method)]
-    unknown = [method for method in asked if method not in METHODS and method not in own]
+    unknown = [
+        method
+        for method in asked
+        if method not in own and not (isinstance(method, str) and method in METHODS)
+    ]
     names = [method.name for method in own]
     if unknown or not asked:
-        given = repr(unknown[0]) if unknown else "none"
+        given = shown(unknown[0]) if unknown else "none"
         raise ParameterError(
             f"methods must be some of {', '.join(METHODS)}, or subclasses of Method, got {given}."
         )

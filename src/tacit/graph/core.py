@@ -6,11 +6,12 @@ import os
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import path_text
 from tacit.arrays import FloatArray, IntArray, frozen
 from tacit.errors import GraphError
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     import scipy.sparse as sp  # loaded when first used: an agent of a server never does
 
 IndexArray = npt.NDArray[np.int32]
+GraphLike: TypeAlias = (
+    "Graph | str | os.PathLike[str] | nx.Graph[Any] | sp.sparray | sp.spmatrix | npt.NDArray[np.integer[Any]]"
+    " | Iterable[tuple[int, int]]"
+)
+"""Anything that `Graph.of` makes a graph from."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,6 +162,24 @@ class Graph:
             )
 
     @classmethod
+    def of(cls, given: GraphLike) -> Graph:
+        """Make a graph from anything that describes one; every function that takes a graph does this.
+
+        Parameters
+        ----------
+        given : Graph, str, path, networkx graph, scipy sparse matrix, or pairs of agent numbers
+            A text is a name like ``ring:100``, or a file if there is one of that name.
+
+        Examples
+        --------
+        >>> Graph.of("ring:4"), Graph.of([(0, 1), (1, 2)])
+        (<Graph 4 agents, 4 edges>, <Graph 3 agents, 2 edges>)
+        """
+        from tacit.graph.sources import graph_of
+
+        return graph_of(given)
+
+    @classmethod
     def from_edges(cls, edges: Iterable[tuple[int, int]] | npt.ArrayLike, n: int | None = None) -> Graph:
         """Make a graph from pairs of agent numbers, or an array of shape (edges, 2).
 
@@ -204,6 +228,7 @@ class Graph:
     @classmethod
     def load(cls, name_or_file: str | os.PathLike[str]) -> Graph:
         """Make a graph from a name (``ring:100``) or, if there is such a file, from the file."""
+        path_text("the name or file of a graph", name_or_file, GraphError)
         is_file = os.path.exists(name_or_file) and not os.path.isdir(name_or_file)
         if is_file or not isinstance(name_or_file, str):
             return cls.from_file(name_or_file)

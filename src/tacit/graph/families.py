@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from tacit.arguments import shown
 from tacit.errors import GraphError
 from tacit.graph.barabasi import barabasi_graph
 from tacit.graph.core import Graph
@@ -82,6 +83,9 @@ def from_name(name: str) -> Graph:
 
     The same name, seed included, is the same graph; the seed is 0 unless given.
     """
+    if not isinstance(name, str):
+        given: object = name
+        raise GraphError(f"the name of a graph must be text, like 'ring:100', got {shown(given)}.")
     kind, *fields = name.strip().split(":")
     family = FAMILIES.get(kind.lower())
     if family is None:

@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tacit.arguments import path_text
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import FileError, GraphError
 from tacit.graph.build import from_keys, pack
@@ -48,7 +49,7 @@ _HEADERS = {
 
 def from_file(path: str | os.PathLike[str]) -> Graph:
     """Make a graph from an edge list, or from GraphML if the file is called so."""
-    path = os.fspath(path)
+    path = path_text("a graph's file", path, FileError)
     read = _graphml if path.lower().removesuffix(".gz").endswith(".graphml") else _edge_list
     try:
         return read(path)

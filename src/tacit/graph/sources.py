@@ -8,6 +8,8 @@ Other attributes are not used.
 from __future__ import annotations
 
 import operator
+import os
+import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import shown
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import GraphError
 from tacit.graph.build import MAX_AGENTS, from_keys, pack
@@ -23,6 +26,25 @@ from tacit.graph.core import Graph
 if TYPE_CHECKING:
     import networkx as nx
     import scipy.sparse as sp
+
+
+def graph_of(given: object) -> Graph:
+    """Make a graph from anything that describes one (see `Graph.of`)."""
+    if isinstance(given, Graph):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Graph.load(given)
+    # Whoever has such an object has loaded its package: do not load it for everybody else.
+    if (networkx := sys.modules.get("networkx")) and isinstance(given, networkx.Graph):
+        return from_networkx(given)
+    if (sparse := sys.modules.get("scipy.sparse")) and sparse.issparse(given):
+        return from_sparse(given)
+    if isinstance(given, Iterable) and not isinstance(given, bytes | type):
+        return from_edges(given)
+    raise GraphError(
+        "a graph must be a Graph, a name like 'ring:100', a file, a networkx graph, a scipy sparse matrix or "
+        f"pairs of agent numbers, got {shown(given)}. Give one of these."
+    )
 
 
 def from_edges(edges: Iterable[tuple[int, int]] | npt.ArrayLike, n: int | None = None) -> Graph:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import shown
 from tacit.arrays import FloatArray, IntArray, PerAgent, frozen
 from tacit.errors import LawError, ParameterError, RecordTooLarge
 from tacit.rounding import ULP, extended, round_up
@@ -57,9 +58,12 @@ def checked(value: PerAgent, name: str, *, below_one: bool, field: str | None = 
     """Return a number in (0, 1) or (0, ∞), or a read-only array of such numbers."""
     must = "must be in (0, 1)" if below_one else "must be a positive number"
     try:
+        if isinstance(value, str | bool):
+            raise TypeError
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name} {must}, got {value!r}.", field) from None
+        advice = "Give one number, or one per agent."
+        raise ParameterError(f"{name} {must}, got {shown(value)}. {advice}", field) from None
     if array.ndim > 1 or array.size == 0:
         raise ParameterError(f"{name} must be one number, or one per agent, got shape {array.shape}.", field)
     bad = ~(np.isfinite(array) & (array > 0) & ((array < 1) | (not below_one)))

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import instance
 from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns, require_finite
-from tacit.errors import ParameterError, StateError
+from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.law import Law
+from tacit.memory import available_memory
 
 if TYPE_CHECKING:
     from tacit.history import History
@@ -57,10 +59,9 @@ class Mechanism(ABC):
                 f"a mechanism must be a ClientServer or a Distributed, got {type(self).__name__}: guarantees "
                 "and simulations hold only for these two. Use one of them."
             )
-        if not isinstance(self.law, Law):
-            raise ParameterError(
-                f"the law of a mechanism must be a noise law, got {type(self.law).__name__}."
-            )
+        instance(
+            "the law of a mechanism", self.law, Law, "a noise law", "Make one, like Fading(0.8, 10, 0.6)."
+        )
         self.law.for_agents(self.n)
 
     @property
@@ -133,6 +134,37 @@ class Mechanism(ABC):
             basis = self.update(x, y)
         return State(theta, basis), Round(x, y)
 
+    def state_space(self) -> tuple[FloatArray, FloatArray]:
+        """Return (A, B) with θ(t+1) = A θ(t) + B η(t), as dense arrays, for python-control and others.
+
+        A has shape (n, n), B has shape (n, sources): one column per agent, or per keeper. Noise that is drawn
+        once is refused, because later messages then do not follow from the states alone.
+
+        Examples
+        --------
+        >>> from tacit import ClientServer, Fading
+        >>> A, B = ClientServer(Fading(0.5, 1, 0.9), agents=2).state_space()
+        >>> A, B
+        (array([[0.75, 0.25],
+               [0.25, 0.75]]), array([[0.25, 0.25],
+               [0.25, 0.25]]))
+        """
+        if self.shadowed:
+            raise ParameterError(
+                f"a state-space form needs fresh noise in every round, got {self.law.name} noise: with it "
+                "later messages do not follow from the states alone. Use Fading or Constant noise."
+            )
+        needed, available = 4 * 8 * self.n**2, available_memory()
+        if needed > available:
+            raise RecordTooLarge(
+                f"dense matrices of {self.n} agents must fit in memory, but need {needed / 2**30:.3g} GiB of "
+                f"{available / 2**30:.3g}. Take fewer agents; `adjacency` of a graph is sparse."
+            )
+        sigma = np.broadcast_to(np.asarray(self.law.sigma, dtype=np.float64), (self.n,))[:, None]
+        feedback = sigma * self.aggregate(np.eye(self.n))  # σW
+        a = np.diag(1 - sigma[:, 0]) + feedback
+        return a, np.tile(sigma / self.n, (1, self.keepers)) if self.keepers else feedback
+
     def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> History:
         """Run as many rounds as there is noise for, and return everything that happened.
 
@@ -162,7 +194,10 @@ class Mechanism(ABC):
         )
 
     def _as_noise(self, noise: npt.ArrayLike, vector: tuple[int, ...]) -> FloatArray:
-        eta = np.array(noise, dtype=np.float64)
+        try:
+            eta = np.array(noise, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise StateError("noise must be numbers, one per round and agent or keeper.") from None
         shape = (self.sources, *vector)
         if eta.shape[1:] != shape:
             raise StateError(
@@ -176,3 +211,10 @@ class Mechanism(ABC):
                 "Take the Fading law for fresh noise every round."
             )
         return eta
+
+
+def require_mechanism(given: object) -> Mechanism:
+    """Refuse anything but a mechanism, saying how to make one."""
+    advice = "Make one, like ClientServer(Fading(0.8, 10, 0.6), agents=500)."
+    found: Mechanism = instance("the mechanism", given, Mechanism, "a ClientServer or a Distributed", advice)
+    return found

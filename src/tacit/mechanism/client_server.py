@@ -12,6 +12,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from tacit.arguments import whole
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.mechanism.base import Mechanism
@@ -48,16 +49,10 @@ class ClientServer(Mechanism):
     kind: ClassVar[str] = "client-server"
 
     def __post_init__(self) -> None:
-        given: object = self.agents
-        if not isinstance(given, int | np.integer) or given < 1:
-            raise ParameterError(f"agents must be a whole number of at least 1, got {self.agents!r}.")
+        whole("agents", self.agents, 1)
         if self.agents > MOST_AGENTS:
             raise ParameterError(f"agents must be at most 2^53, which floats still count, got {self.agents}.")
-        kept: object = self.keepers
-        if isinstance(kept, bool) or not isinstance(kept, int | np.integer) or not 0 <= kept <= MOST_KEEPERS:
-            raise ParameterError(
-                f"keepers must be a whole number from 0 to {MOST_KEEPERS}, got {self.keepers!r}."
-            )
+        whole("keepers", self.keepers, 0, most=MOST_KEEPERS, bounds=f"from 0 to {MOST_KEEPERS}")
         super().__post_init__()
         if self.keepers:
             self._require_shared_noise()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
 from tacit.graph import Graph
+from tacit.graph.core import GraphLike
+from tacit.law import Law
 from tacit.mechanism.base import Mechanism
 from tacit.mechanism.topology import Weights, WeightsLike, resolve_weights
 
@@ -21,6 +23,9 @@ class Distributed(Mechanism):
 
     Parameters
     ----------
+    law : Law
+    graph : Graph, name, file, networkx graph, scipy sparse matrix, or pairs of agent numbers
+        See `Graph.of`.
     weights : str, Weights or matrix, optional
         The weights of the messages in an agent's feedback: ``"closed"`` (the paper's mean over the
         neighbours and itself), ``"metropolis"``, ``"edges"`` (the graph's edge weights), or a row-stochastic
@@ -29,9 +34,8 @@ class Distributed(Mechanism):
 
     Examples
     --------
-    >>> from tacit import Distributed, Fading, Graph
-    >>> path = Graph.from_edges([(0, 1), (1, 2)])
-    >>> execution = Distributed(Fading(0.5, 1, 0.9), path).execute([0, 3, 6], [[0, 0, 0]])
+    >>> from tacit import Distributed, Fading
+    >>> execution = Distributed(Fading(0.5, 1, 0.9), [(0, 1), (1, 2)]).execute([0, 3, 6], [[0, 0, 0]])
     >>> execution.y
     array([[1.5, 3. , 4.5]])
     """
@@ -40,7 +44,12 @@ class Distributed(Mechanism):
     weights: WeightsLike = None
     kind: ClassVar[str] = "distributed"
 
+    if TYPE_CHECKING:  # the constructor takes more than the attribute is
+
+        def __init__(self, law: Law, graph: GraphLike, weights: WeightsLike = None) -> None: ...
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "graph", Graph.of(self.graph))
         self.graph.require_connected()
         self.topology  # noqa: B018 - refuses weights that cannot be used
         super().__post_init__()

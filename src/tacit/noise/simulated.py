@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from tacit.arguments import whole
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError, StateError
 from tacit.law import Law
@@ -17,9 +18,7 @@ _LARGEST = (1 << 64) - 1
 
 def as_seed(seed: object) -> int:
     """Check that a seed fits the generator's 64 bits, and return it."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= _LARGEST:
-        raise ParameterError(f"seed must be a whole number from 0 to 2^64 − 1, got {seed!r}.")
-    return int(seed)
+    return whole("seed", seed, 0, most=_LARGEST, bounds="from 0 to 2^64 − 1")
 
 
 @final

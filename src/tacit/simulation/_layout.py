@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit.errors import ParameterError
+from tacit.arguments import whole
 from tacit.mechanism import Distributed, Mechanism
 from tacit.memory import available_memory
 
@@ -35,8 +35,7 @@ class Layout:
 
 def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch: int | None) -> Layout:
     """Choose tiles for speed within the memory limit; `batch` fixes how many runs move together."""
-    if batch is not None and batch < 1:
-        raise ParameterError(f"batch must be a whole number of at least 1, got {batch}.")
+    batch = None if batch is None else whole("batch", batch, 1)
     n, columns = mechanism.n, runs * components
     column_bytes = 8 * n * (3 if isinstance(mechanism, Distributed) else 2)
     sheet = _widest_sheet(mechanism, column_bytes)

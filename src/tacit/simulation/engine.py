@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import function, instance, shown, whole
 from tacit.arrays import as_states
 from tacit.errors import ParameterError
 from tacit.extras import explains_extras
 from tacit.mechanism import Distributed, Mechanism
+from tacit.mechanism.base import require_mechanism
 from tacit.noise.simulated import as_seed
 from tacit.simulation._layout import Layout, layout
 from tacit.simulation.record import Record, require_room
@@ -75,7 +77,8 @@ def simulate(
     xarray.Dataset
         ``theta`` (run, round, agent[, component]); ``average`` (run, round[, component]); of a
         record of everything also ``eta``, ``x`` and ``y``, in round ``said``. Parameters are variables
-        ``mixing``, ``noise`` and ``decay``; the attributes say what was run.
+        ``mixing``, ``noise`` and ``decay``; the attributes say what was run. If the graph's nodes have names,
+        they are the coordinate ``label`` of ``agent``: ``set_index(agent="label")`` selects by name.
 
     Raises
     ------
@@ -90,12 +93,13 @@ def simulate(
     >>> dict(final.theta.sizes)
     {'run': 100, 'round': 1, 'agent': 500}
     """
-    record = record or Record()
-    for name, given, least in (("rounds", rounds, 0), ("runs", runs, 1)):
-        if given < least:
-            raise ParameterError(f"{name} must be a whole number of at least {least}, got {given}.")
+    require_mechanism(mechanism)
+    advice = "Make one, like Record(everything=True)."
+    record = Record() if record is None else instance("record", record, Record, "a Record", advice)
+    rounds, runs = whole("rounds", rounds, 0), whole("runs", runs, 1)
+    function("progress", progress)
     if on_interrupt not in ("raise", "keep"):
-        raise ParameterError(f'on_interrupt must be "raise" or "keep", got {on_interrupt!r}.')
+        raise ParameterError(f'on_interrupt must be "raise" or "keep", got {shown(on_interrupt)}.')
     seed, threads = as_seed(seed), thread_count(threads)
     states = as_states(values, mechanism.n)
     components = 1 if states.ndim == 1 else states.shape[1]

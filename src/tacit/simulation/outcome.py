@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit.arguments import whole
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.law import Law
@@ -226,13 +227,6 @@ def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     """Two streams, so that Gamma draws (of varying length) never shift the normal ones."""
     gammas, normals = np.random.SeedSequence(whole("seed", seed, 0)).spawn(2)
     return np.random.Generator(np.random.PCG64DXSM(gammas)), np.random.Generator(np.random.PCG64DXSM(normals))
-
-
-def whole(name: str, value: object, least: int) -> int:
-    """Return a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    return int(value)
 
 
 def _finite(name: str, value: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit.arguments import flag, shown, whole
 from tacit.arrays import IntArray
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.memory import available_memory
@@ -46,8 +47,10 @@ class Record:
     everything: bool = False
 
     def __post_init__(self) -> None:
-        if self.every is not None and self.every < 1:
-            raise ParameterError(f"every must be a whole number of at least 1, got {self.every}.")
+        if self.every is not None:
+            whole("every", self.every, 1)
+        for name in ("states", "average", "everything"):
+            flag(name, getattr(self, name))
         if self.agents is not None:
             object.__setattr__(self, "agents", _as_agents(self.agents))
         if not (self.states or self.average or self.everything):
@@ -80,10 +83,12 @@ class Record:
         return 8 * numbers * components * runs
 
 
-def _as_agents(agents: Iterable[int]) -> tuple[int, ...]:
-    chosen = tuple(sorted({int(i) for i in agents}))
-    if not chosen or chosen[0] < 0:
-        raise ParameterError("recorded agents must be at least one agent number, none below 0.")
+def _as_agents(agents: object) -> tuple[int, ...]:
+    if isinstance(agents, str) or not isinstance(agents, Iterable):
+        raise ParameterError(f"recorded agents must be a sequence of agent numbers, got {shown(agents)}.")
+    chosen = tuple(sorted({whole("a recorded agent", i, 0) for i in agents}))
+    if not chosen:
+        raise ParameterError("recorded agents must be at least one agent number, got none.")
     return chosen
 
 

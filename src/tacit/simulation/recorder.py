@@ -102,6 +102,9 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
     add("theta", ("round", "agent"), kept.theta)
     add("average", ("round",), kept.average)
     coords: dict[str, Any] = {"run": finished, "round": kept.rounds, "agent": kept.agents}
+    if isinstance(setup.mechanism, Distributed) and setup.mechanism.graph.labels is not None:
+        # beside the numbers, which stay what other parts select by
+        coords["label"] = ("agent", [str(setup.mechanism.graph.label(i)) for i in kept.agents.tolist()])
     if vectors:
         coords["component"] = np.arange(setup.components)
     if kept.record.everything:

@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import __version__
+from tacit.arguments import inside_unit, instance, shown, whole
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.law import Fading, Law, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.topology import rule_names
-from tacit.simulation.outcome import whole
 from tacit.theory.question import NO_KEEPERS
 
 Setting: TypeAlias = int | float | str
@@ -65,9 +65,7 @@ class SweepPlan:
     ) -> SweepPlan:
         """Check the arguments of a sweep, cheaply: no graph is built."""
         if method not in METHODS:
-            raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-        if not 0 < failure_probability < 1:
-            raise ParameterError(f"failure_probability must be in (0, 1), got {failure_probability}.")
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {shown(method)}.")
         text, given = _checked_values(values)
         plan = cls(
             grid=_checked_grid(grid),
@@ -76,7 +74,7 @@ class SweepPlan:
             seed=whole("seed", seed, 0),
             values=text,
             method=method,
-            failure_probability=float(failure_probability),
+            failure_probability=inside_unit("failure_probability", failure_probability),
             given=given,
         )
         plan._require_parameters()
@@ -179,6 +177,8 @@ def _graph(name: str) -> Graph:
 
 
 def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
+    advice = 'Give one, like {"agents": [10, 100], "mixing": 0.8, "epsilon": [0.1, 1]}.'
+    instance("the grid of a sweep", grid, Mapping, "a mapping from names to values", advice)
     asked = {"noise_kind": [Fading.name], **grid}
     words = {
         word for kind in _checked_axis("noise_kind", asked["noise_kind"]) for word in named(str(kind)).words()
@@ -186,7 +186,7 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
     known = (*AXES, *sorted(words - {*AXES}))  # a law may have further parameters
     unknown = [name for name in grid if name not in known]
     if unknown:
-        raise ParameterError(f"a sweep's axes must be among {', '.join(known)}, got {unknown[0]!r}.")
+        raise ParameterError(f"a sweep's axes must be among {', '.join(known)}, got {shown(unknown[0])}.")
     axes = {name: _checked_axis(name, asked[name]) for name in known if name in asked}
     if ("agents" in axes) == ("graph" in axes):
         raise ParameterError("a sweep needs either agents (with a server) or graph among its axes, not both.")
@@ -215,15 +215,17 @@ def _checked_axis(name: str, given: object) -> tuple[Setting, ...]:
 
 def _checked_setting(name: str, value: object) -> Setting:
     if name == "weights" and value not in rule_names():
-        raise ParameterError(f"weights of a sweep must be one of {', '.join(rule_names())}, got {value!r}.")
+        raise ParameterError(
+            f"weights of a sweep must be one of {', '.join(rule_names())}, got {shown(value)}."
+        )
     if name in ("graph", "weights", "noise_kind"):
         if not isinstance(value, str):
-            raise ParameterError(f"{name} must be a name, got {value!r}.")
+            raise ParameterError(f"{name} must be a name, got {shown(value)}.")
         return value
     if name in ("agents", "keepers"):
         return whole(name, value, 1 if name == "agents" else 0)
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ParameterError(f"{name} must be a number, got {value!r}.")
+        raise ParameterError(f"{name} must be a number, got {shown(value)}.")
     if name == "epsilon" and not (math.isfinite(value) and value > 0):
         raise ParameterError(f"epsilon must be a positive number, got {value}.")
     return float(value)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import __version__
+from tacit.arguments import function, path_text
 from tacit.arrays import FloatArray
 from tacit.errors import FileError, InputError, ParameterError
 from tacit.mechanism import ClientServer, Mechanism
@@ -98,6 +99,8 @@ def sweep(
     xarray.Dataset
         One dimension per axis of the grid, and ``run``. See `load_sweep`.
     """
+    path = path_text("the path of a sweep", path)
+    function("progress", progress)
     plan = SweepPlan.of(
         grid,
         rounds=rounds,

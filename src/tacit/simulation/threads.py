@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tacit.arguments import whole
 from tacit.arrays import IntArray
-from tacit.errors import ParameterError
 
 SHARES_PER_THREAD = 4  # so that the others can take over the shares of a slow thread
 
@@ -25,9 +25,7 @@ def thread_count(threads: int | None) -> int:
     if threads is None:
         allowed = getattr(os, "sched_getaffinity", None)
         return len(allowed(0)) if allowed else os.cpu_count() or 1
-    if threads < 1:
-        raise ParameterError(f"threads must be a whole number of at least 1, got {threads}.")
-    return threads
+    return whole("threads", threads, 1)
 
 
 class ThreadTeam:

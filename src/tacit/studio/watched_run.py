@@ -154,7 +154,7 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
         average=history.theta @ weights,
         target=float(weights @ values),
         spent=np.array([product_up(epsilon, question.scope.adjacency) for epsilon in epsilons]),
-        places=places(question.graph, mechanism.n),
+        places=places(None if question.graph is None else str(question.graph), mechanism.n),
     )
 
 
@@ -182,7 +182,7 @@ def edges(session: WatchedRun) -> list[tuple[int, int]]:
     question = session.plan.question
     if question is None or question.graph is None:
         return [(i, session.agents) for i in range(session.agents)]
-    return [(int(i), int(j)) for i, j in graph(question.graph).edges()]
+    return [(int(i), int(j)) for i, j in graph(str(question.graph)).edges()]
 
 
 def believe(session: WatchedRun, agent: int, adversary: Adversary, compromised: Sequence[int] = ()) -> Belief:

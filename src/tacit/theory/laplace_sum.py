@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial.polynomial import polyval
 
+from tacit.arguments import inside_unit
 from tacit.arrays import FloatArray, IntArray
-from tacit.errors import ParameterError
 from tacit.theory.one_dimension import lowest_point, zero
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -438,9 +438,4 @@ def _walk(r: float, direction: int, density: float, excess: Callable[[float], fl
 
 def require_probability(probability: float) -> float:
     """Refuse a failure probability outside (0, 1)."""
-    if not 0 < probability < 1:
-        raise ParameterError(
-            f"failure probability must be in (0, 1), got {probability}: no bound on Laplace noise holds with "
-            "certainty."
-        )
-    return probability
+    return inside_unit("failure probability", probability, "no bound on Laplace noise holds with certainty")

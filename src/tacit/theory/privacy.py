@@ -10,10 +10,9 @@ honest or malicious, as long as noise is drawn once per update (docs/proofs/priv
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from tacit.arguments import positive
 from tacit.arrays import FloatArray
 from tacit.errors import LawError, ParameterError
 from tacit.law import Law
@@ -76,6 +75,4 @@ def rounds_within(law: Law, epsilon_cap: float) -> int | None:
 
 def require_adjacency(adjacency: float) -> float:
     """Refuse an adjacency that is not a positive, finite number."""
-    if not (math.isfinite(adjacency) and adjacency > 0):
-        raise ParameterError(f"adjacency must be a positive number, got {adjacency}.")
-    return adjacency
+    return positive("adjacency", adjacency)

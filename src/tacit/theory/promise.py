@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import LawError, ParameterError
+from tacit.arguments import number, positive, whole
+from tacit.errors import LawError
 from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
+from tacit.mechanism.base import require_mechanism
 from tacit.report import Shown, Summary
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.advice import keeper_warnings
 from tacit.theory.endings import ending, shares
+from tacit.theory.laplace_sum import require_probability
 from tacit.theory.promise_rows import describe, promise_sections, target_notes
 from tacit.theory.question import scope
 
@@ -142,12 +145,14 @@ def analyze(
     >>> made.epsilon, made.rounds
     (0.15, 5)
     """
+    require_mechanism(mechanism)
+    adjacency = None if adjacency is None else positive("adjacency", adjacency)
+    spread = None if spread is None else number("spread", spread, "be a number of at least 0", least=0.0)
     adjacency, spread, tolerance = scope(adjacency, spread, tolerance)
-    privacy.require_adjacency(adjacency)
-    if not tolerance > 0:
-        raise ParameterError(
-            f"tolerance must be a positive number, got {tolerance}: agents never agree exactly."
-        )
+    tolerance = positive("tolerance", tolerance, "agents never agree exactly")
+    failure_probability = require_probability(failure_probability)
+    rounds = None if rounds is None else whole("rounds", rounds, 0)
+    components = whole("components", components, 1)
     settled = rounds
     if settled is None:
         share = shares(mechanism, failure_probability).agreement

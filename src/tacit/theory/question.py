@@ -18,14 +18,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
 from inspect import signature
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, SupportsFloat, TypeVar, final
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, final
 
+from tacit.arguments import flag, inside_unit, number, shown, whole
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
     from tacit.arrays import PerAgent
     from tacit.graph import Graph
+    from tacit.graph.core import GraphLike
     from tacit.law import Law
     from tacit.mechanism import Mechanism
 
@@ -98,7 +99,7 @@ class Question:
     agents: int | None = _asked(
         "whole", "analyze audit design simulate session studio", "Number of agents around a server (N)."
     )
-    graph: Graph | str | None = _asked(
+    graph: GraphLike | None = _asked(
         "graph",
         "analyze audit design simulate session studio",
         "No server: agents on a graph like ring:100, karate, or a file. See `tacit graph --help`.",
@@ -236,7 +237,7 @@ class Question:
         """The graph, read from its name or file where one was given."""
         from tacit.graph import Graph
 
-        return Graph.load(self.graph) if isinstance(self.graph, str) else self.graph
+        return None if self.graph is None else Graph.of(self.graph)
 
     @cached_property
     def rows(self) -> Any:
@@ -356,13 +357,7 @@ def asks(question: Callable[P, Question]) -> Callable[[Callable[[Question], R]],
 def _number(
     name: str, value: Any, must: str = "be a finite number", least: float = -sys.float_info.max
 ) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, SupportsFloat)
-        or not least <= float(value) < math.inf
-    ):
-        raise ParameterError(f"{_words(name)} must {must}, got {value}.", name)
-    return float(value)
+    return number(_words(name), value, must, least=least, field=name)
 
 
 def _positive(name: str, value: Any) -> float:
@@ -374,24 +369,16 @@ def _at_least_0(name: str, value: Any) -> float:
 
 
 def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ParameterError(f"{_words(name)} must be a whole number of at least 1, got {value}.", name)
-    return int(value)
+    return whole(_words(name), value, 1, name)
 
 
 def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
-        raise ParameterError(f"{_words(name)} must be a whole number of at least 0, got {value}.", name)
-    return int(value)
+    return whole(_words(name), value, 0, name)
 
 
 def _probability(name: str, value: Any) -> float:
-    if 0 < _number(name, value, "be in (0, 1)") < 1:
-        return float(value)
-    raise ParameterError(
-        f"{_words(name)} must be in (0, 1), got {value}: no bound on Laplace noise holds with certainty.",
-        name,
-    )
+    why = "no bound on Laplace noise holds with certainty"
+    return inside_unit(_words(name), value, why, name)
 
 
 def _per_agent(name: str, value: Any) -> float | tuple[float, ...]:
@@ -400,6 +387,33 @@ def _per_agent(name: str, value: Any) -> float | tuple[float, ...]:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return tuple(_number(name, each) for each in value)
     return _number(name, value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    return flag(_words(name), value, name)
+
+
+def _graph(name: str, value: Any) -> Graph | str:  # noqa: ARG001
+    """Return a graph, or its name or file, which is read when it is needed."""
+    if isinstance(value, str):
+        return value
+    from tacit.graph import Graph
+
+    return Graph.of(value)
+
+
+def _law(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    from tacit.law import Law
+
+    if isinstance(value, type) and issubclass(value, Law):
+        return value
+    given = f"a law, {value.name}, with its parameters" if isinstance(value, Law) else shown(value)
+    raise ParameterError(
+        f"{name} must be the name or the class of a noise law, got {given}. Give 'fading' or Fading, say.",
+        name,
+    )
 
 
 def _as_given(name: str, value: Any) -> Any:  # noqa: ARG001
@@ -418,9 +432,9 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "count": _count,
     "probability": _probability,
     "per agent": _per_agent,
-    "graph": _as_given,
-    "law": _as_given,
+    "graph": _graph,
+    "law": _law,
     "weights": _as_given,
-    "flag": _as_given,
+    "flag": _flag,
 }
 """How a field is checked, by its kind; each error names the field."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from tacit.arguments import shown
 from tacit.arrays import FloatArray, IntArray, frozen
 from tacit.errors import ParameterError
 from tacit.graph import Graph
@@ -84,7 +85,12 @@ class GivenWeights(Weights):
         """
         import scipy.sparse as sp
 
-        w = sp.csr_array(matrix, dtype=np.float64)
+        try:
+            w = sp.csr_array(matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"weights must be the name of a rule or a matrix of numbers, got {shown(matrix)}."
+            ) from None
         n = graph.n
         if w.shape != (n, n):
             raise ParameterError(f"weights must be a matrix of {n} × {n}, got shape {w.shape}.")
