@@ -22,6 +22,7 @@ EXTRAS = {
     "h5netcdf": "simulation",
     "h5py": "simulation",
     "numba": "simulation",
+    "pandas": "simulation",
     "xarray": "simulation",
     "matplotlib": "plots",
     "dask": "cluster",

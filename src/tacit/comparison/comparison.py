@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.comparison.case import Case
 from tacit.comparison.method import Guarantee
 from tacit.errors import ParameterError
-from tacit.report import Grid, html, near, up
+from tacit.report import Grid, dataframe, html, latex, near, up
 from tacit.rounding import shown_up
 from tacit.theory.advice import ALL_KEEPERS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,17 @@ class Comparison:
             "messages are counted until then."
         )
         return legend, *self.notes()
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the exact numbers as a pandas table, one row per method."""
+        return dataframe(self.as_dict()["rows"])
+
+    def to_latex(self) -> str:
+        """Return both tables for a paper; they need no LaTeX package."""
+        return "\n\n".join(latex(grid).strip() for grid in self.grids())
+
+    def _repr_latex_(self) -> str:
+        return self.to_latex()
 
     def _repr_html_(self) -> str:
         return "".join(html(grid) for grid in self.grids())

@@ -17,6 +17,7 @@ from tacit.errors import GraphError
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
     import scipy.sparse as sp  # loaded when first used: an agent of a server never does
 
 IndexArray = npt.NDArray[np.int32]
@@ -67,6 +68,36 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.n} agents, {self.n_edges} edges>"
+
+    def _repr_html_(self) -> str:
+        from tacit.report import Row, Summary, html
+
+        parts = int(self.components.max()) + 1 if self.n else 0
+        rows = [
+            Row("agents", f"{self.n:,}"),
+            Row("edges", f"{self.n_edges:,}"),
+            Row("parts", f"{parts:,}", "1 if every agent can reach every other"),
+            Row("degrees", f"{self.degrees.min(initial=0)} to {self.degrees.max(initial=0)}"),
+            Row("weights", "none" if self.weights is None else "on edges"),
+        ]
+        return html(Summary("Graph", {"": rows}))
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the edges as a pandas table: who hears whom (by label), and the weight, 1 if there is none.
+
+        Every edge has two rows, one for each end that hears the other.
+        """
+        from tacit.report import dataframe
+
+        names = list(range(self.n) if self.labels is None else self.labels)
+        hears = np.repeat(np.arange(self.n), self.degrees).tolist()
+        weights = np.ones(len(self.indices)) if self.weights is None else self.weights
+        columns = {
+            "hears": [names[i] for i in hears],
+            "heard": [names[j] for j in self.indices.tolist()],
+            "weight": weights.tolist(),
+        }
+        return dataframe(columns)
 
     @property
     def n(self) -> int:

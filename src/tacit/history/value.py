@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,10 @@ from tacit.law import Law
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.whole import WholeArray
+from tacit.report import dataframe, html
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +155,20 @@ class History:
         # States and noise are private: never show them.
         many = f"{self.runs:,} runs, " if self._axis else ""
         return f"<History {self.mechanism.kind}, {many}{self.mechanism.n} agents, {self.rounds} rounds>"
+
+    def _repr_html_(self) -> str:
+        from tacit.history.tables import overview
+
+        return html(overview(self))
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the public messages as a pandas table, one row per message and component.
+
+        States and noise are never in it, nor what agents send under masks to keepers.
+        """
+        from tacit.history.tables import message_columns
+
+        return dataframe(message_columns(self))
 
     @classmethod
     def full(

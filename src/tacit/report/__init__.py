@@ -5,7 +5,7 @@ the exact numbers from ``as_dict``, printed by `json_text`.
 """
 
 from tacit.report.numbers import down, each, near, typed, up
-from tacit.report.rendering import html, json_text, jsonable, latex, text
+from tacit.report.rendering import dataframe, html, json_text, jsonable, latex, text
 from tacit.report.rows import Grid, Row, Summary, component_rows, result_row
 from tacit.report.shown import Shown
 
@@ -15,6 +15,7 @@ __all__ = [
     "Shown",
     "Summary",
     "component_rows",
+    "dataframe",
     "down",
     "each",
     "html",

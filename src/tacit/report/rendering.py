@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit.extras import missing_extra
 from tacit.report.rows import Grid, Summary
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Group, RenderableType
     from rich.table import Table
 
@@ -137,3 +139,12 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value
+
+
+def dataframe(records: Any) -> pd.DataFrame:
+    """Return records, or columns by name, as a pandas table; a nested name becomes one with a dot."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "to_dataframe") or error from None
+    return pd.DataFrame(records) if isinstance(records, dict) else pd.json_normalize(records)

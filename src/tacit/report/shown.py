@@ -15,8 +15,12 @@ class Shown(ABC):
     def summary(self) -> Summary | Grid:
         """Return the result for people."""
 
+    def to_latex(self) -> str:
+        """Return the table for a paper; it needs no LaTeX package."""
+        return latex(self.summary())
+
     def _repr_html_(self) -> str:
         return html(self.summary())
 
     def _repr_latex_(self) -> str:
-        return latex(self.summary())
+        return self.to_latex()

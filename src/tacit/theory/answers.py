@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
-from tacit.report import Row, Shown, Summary, typed, up
+from tacit.report import Row, Shown, Summary, dataframe, typed, up
 from tacit.rounding import shown_up
 from tacit.theory import choosing
 from tacit.theory.advice import keeper_warnings, right_at_most, trusted, wide_radius
@@ -24,6 +24,9 @@ from tacit.theory.promise_rows import describe_size, promise_sections
 from tacit.theory.question import Question, asks
 from tacit.theory.trial import Trial
 from tacit.theory.trust import Trust, price_of_trust
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +114,15 @@ class Design(Shown):
             "notes": self.notes(),
             "warning": self.warning,
         }
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the promise of the design and that of one-shot noise as a pandas table of two rows."""
+        return dataframe(
+            [
+                {"design": "designed"} | self.promise.as_dict(),
+                {"design": "one-shot"} | self.baseline.as_dict(),
+            ]
+        )
 
     @property
     def warning(self) -> str | None:

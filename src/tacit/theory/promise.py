@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tacit.errors import LawError
 from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
 from tacit.mechanism.base import require_mechanism
-from tacit.report import Shown, Summary
+from tacit.report import Shown, Summary, dataframe
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.advice import keeper_warnings
@@ -20,6 +20,9 @@ from tacit.theory.endings import ending, shares
 from tacit.theory.laplace_sum import require_probability
 from tacit.theory.promise_rows import describe, promise_sections, target_notes
 from tacit.theory.question import scope
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,10 @@ class Promise(Shown):
             "decay": None,
             **{word: _plain(value) for word, value in law.worded().items()},
         }
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the exact numbers as a pandas table of one row: `pandas.concat` puts several together."""
+        return dataframe([self.as_dict()])
 
     def summary(self, unit: str = "") -> Summary:
         """Return every number for people, in the unit of the values."""

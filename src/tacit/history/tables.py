@@ -1,0 +1,41 @@
+"""The public part of a history as tables; nothing private is read here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.history.value import History
+from tacit.report import Row, Summary
+
+
+def overview(history: History) -> Summary:
+    """Return counts for people; no message is shown."""
+    rows = [
+        Row("mechanism", history.mechanism.kind),
+        Row("noise", history.mechanism.law.name),
+        Row("runs", f"{history.runs:,}"),
+        Row("agents", f"{history.mechanism.n:,}"),
+        Row("rounds", f"{history.rounds:,}"),
+        Row("messages", f"{int(history.said.sum()):,}", "sent openly, retries included"),
+    ]
+    return Summary("History", {"": rows})
+
+
+def message_columns(history: History) -> dict[str, npt.NDArray[Any]]:
+    """Return every public message: run, round, agent, number of updates, component if any, and message."""
+    whole = history.stacked
+    run, slot, agent = np.nonzero(whole.said)
+    update = np.broadcast_to(whole.update, whole.said.shape)[run, slot, agent]
+    columns: dict[str, npt.NDArray[Any]] = {
+        "run": run,
+        "round": whole.rounds_of[slot],
+        "agent": agent,
+        "update": update,
+    }
+    if whole.components is not None:
+        columns = {name: np.repeat(values, whole.components) for name, values in columns.items()}
+        columns["component"] = np.tile(np.arange(whole.components), len(run))
+    return columns | {"message": whole.x[run, slot, agent].reshape(-1)}
