@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 import tacit
 from tacit import Distributed, Fading, Graph, Question
-from tacit.simulation import Record, simulate
+from tacit.errors import FileError
+from tacit.simulation import Record, simulate, sweep
 from tacit.simulation.results import load, save
 
 LAW = Fading(0.8, 10, 0.6)
@@ -50,6 +51,25 @@ def test_a_design_takes_it(described):
 def test_a_comparison_takes_it(described):
     found = tacit.compare(described, [0, 1, 2, 3], epsilon=1.0, runs=2, rounds=2, methods=["one-shot"])
     assert found.case.graph.n == 4
+
+
+def test_a_sweep_takes_it(described, tmp_path):
+    call = {"rounds": 2, "runs": 2, "method": "outcome"}
+    given = sweep({"graph": [described], "mixing": 0.8, "epsilon": 1}, path=tmp_path / "a", **call)
+    named = sweep({"graph": "ring:4", "mixing": 0.8, "epsilon": 1}, path=tmp_path / "b", **call)
+    assert given.radius.values.tolist() == named.radius.values.tolist()
+    assert given.deviation.values.tolist() == named.deviation.values.tolist()
+
+
+def test_a_sweep_goes_on_with_the_same_graph_only(tmp_path):
+    def call(graph):
+        grid = {"graph": graph, "mixing": 0.8, "epsilon": 1}
+        return sweep(grid, path=tmp_path / "a", rounds=2, runs=2, method="outcome")
+
+    begun = call(nx.cycle_graph(4))
+    assert call([RING.adjacency()]).identical(begun)
+    with pytest.raises(FileError):
+        call(nx.path_graph(4))
 
 
 def test_a_design_on_a_networkx_graph_is_that_of_its_name():

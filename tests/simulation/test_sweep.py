@@ -384,7 +384,7 @@ def test_missing_places(tmp_path):
         ({"agents": [5], "mixing": ["a"], "epsilon": [1]}, ParameterError, "mixing must be a number"),
         ({"agents": [5], "mixing": [0.5], "epsilon": [0]}, ParameterError, "epsilon must be a positive"),
         ({"agents": [5], "mixing": [0.5], "epsilon": [1], "noise_kind": ["x"]}, ParameterError, "noise_kind"),
-        ({"graph": [5], "mixing": [0.5], "epsilon": [1]}, ParameterError, "graph must be a name"),
+        ({"graph": [5], "mixing": [0.5], "epsilon": [1]}, GraphError, "a graph must be a Graph, a name"),
         ({"graph": ["ring:5", "rung:5"], "mixing": [0.5], "epsilon": [1]}, GraphError, "rung"),
     ],
 )

@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 
+def is_one_graph(given: object) -> bool:
+    """Whether this is one graph, not a list of graphs, although one can iterate over it."""
+    networkx, sparse = sys.modules.get("networkx"), sys.modules.get("scipy.sparse")
+    foreign = (networkx and isinstance(given, networkx.Graph)) or (sparse and sparse.issparse(given))
+    return bool(foreign) or isinstance(given, Graph | str | os.PathLike)
+
+
 def graph_of(given: object) -> Graph:
     """Make a graph from anything that describes one (see `Graph.of`)."""
     if isinstance(given, Graph):

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -23,6 +24,7 @@ from tacit.arguments import inside_unit, instance, shown, whole
 from tacit.arrays import FloatArray, as_states
 from tacit.errors import ParameterError
 from tacit.graph import Graph
+from tacit.graph.sources import is_one_graph
 from tacit.law import Fading, Law, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.topology import rule_names
@@ -50,6 +52,7 @@ class SweepPlan:
     failure_probability: float
     version: str = __version__
     given: FloatArray | None = field(default=None, repr=False)  # θ(0), if it was an array
+    graphs: Mapping[str, Graph] = field(default_factory=dict, repr=False)  # those that have no name
 
     @classmethod
     def of(
@@ -63,12 +66,13 @@ class SweepPlan:
         method: str,
         failure_probability: float,
     ) -> SweepPlan:
-        """Check the arguments of a sweep, cheaply: no graph is built."""
+        """Check the arguments of a sweep, cheaply: no graph is built from its name."""
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {shown(method)}.")
         text, given = _checked_values(values)
+        named_grid, graphs = _named_graphs(grid)
         plan = cls(
-            grid=_checked_grid(grid),
+            grid=_checked_grid(named_grid),
             rounds=whole("rounds", rounds, 1),
             runs=whole("runs", runs, 1),
             seed=whole("seed", seed, 0),
@@ -76,6 +80,7 @@ class SweepPlan:
             method=method,
             failure_probability=inside_unit("failure_probability", failure_probability),
             given=given,
+            graphs=graphs,
         )
         plan._require_parameters()
         return plan
@@ -122,7 +127,9 @@ class SweepPlan:
         settings = self.settings(cell)
         law = _law_of(settings)
         if "graph" in settings:
-            return Distributed(law, _graph(str(settings["graph"])), settings.get("weights"))
+            name = str(settings["graph"])
+            graph = self.graphs[name] if name in self.graphs else _graph(name)
+            return Distributed(law, graph, settings.get("weights"))
         keepers = int(settings.get("keepers", 0))
         return ClientServer(law, agents=int(settings["agents"]), keepers=keepers)
 
@@ -176,9 +183,36 @@ def _graph(name: str) -> Graph:
     return Graph.from_name(name)
 
 
-def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
+def _named_graphs(grid: Grid) -> tuple[Grid, dict[str, Graph]]:
+    """Name every graph that was not given by name after a hash of its edges and weights.
+
+    The file of a sweep must detect another graph, and a file of edges can change.
+    """
     advice = 'Give one, like {"agents": [10, 100], "mixing": 0.8, "epsilon": [0.1, 1]}.'
     instance("the grid of a sweep", grid, Mapping, "a mapping from names to values", advice)
+    if "graph" not in grid:
+        return grid, {}
+    given = grid["graph"]
+    several = [given] if is_one_graph(given) or not isinstance(given, Iterable) else list(given)
+    graphs: dict[str, Graph] = {}
+    names: list[str] = []
+    for one in several:
+        if isinstance(one, str) and not os.path.isfile(one):
+            names.append(one)
+            continue
+        graph = Graph.of(one)
+        arrays: list[npt.NDArray[Any]] = [
+            graph.indptr,
+            graph.indices,
+            *([] if graph.weights is None else [graph.weights]),
+        ]
+        edges = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+        names.append(f"graph:{graph.n}:{edges[:16]}")
+        graphs[names[-1]] = graph
+    return {**grid, "graph": names}, graphs
+
+
+def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
     asked = {"noise_kind": [Fading.name], **grid}
     words = {
         word for kind in _checked_axis("noise_kind", asked["noise_kind"]) for word in named(str(kind)).words()

@@ -69,7 +69,8 @@ def sweep(
     Parameters
     ----------
     grid : mapping from a name to values
-        ``agents`` (with a server) or ``graph`` (names like ``ring:100``), with ``weights`` (names of rules,
+        ``agents`` (with a server) or ``graph`` (names like ``ring:100``, or a list of anything that
+        `Graph.of` takes, which the results call by a hash of its edges), with ``weights`` (names of rules,
         like ``metropolis``) if wanted; ``mixing``; ``noise`` and
         ``decay``, or ``epsilon`` for the noise and decay that are best for it; and ``noise_kind``,
         the names of noise laws: ``fading`` (if not given), ``one-shot``, ``constant``.
