@@ -20,6 +20,8 @@ from tacit.mechanism.lattice import Lattice
 settings.register_profile("any load", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("any load")
 
+os.umask(0o022)  # tests look at who may read a file, whatever the user's own umask is
+
 # A shell ignores Ctrl-C for its background jobs, and so would every process that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
