@@ -1,6 +1,6 @@
 """`tacit demo` without its processes: what it draws, and what it refuses. They run in tests/end_to_end."""
 
-from tacit.cli.demo.verb import scale, strip
+from tacit.cli.demo.tables import scale, strip
 
 
 def test_mistakes(run):

@@ -59,7 +59,7 @@ def test_a_sweep_goes_on_and_another_is_refused(answer, run, tmp_path):
 
 
 def test_the_table(run):
-    lines = run(*GRID, "--agents", 10).output.splitlines()
+    lines = [line for line in run(*GRID, "--agents", 10).output.splitlines() if line]
     assert lines[0].startswith("4 cells of 20 runs")
     assert lines[1].split() == ["mixing", "epsilon", "radius", "measured", "outside", "apart"]
     assert len(lines) == 7

@@ -9,6 +9,10 @@ import pytest
 import tacit
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.errors import MissingExtra
+from tacit.report import json_text
+from tacit.runtime.agent import AgentResult
+from tacit.simulation import SweepTable, sweep
+from tacit.testing import known_session
 
 LAW = Fading(0.8, 10, 0.6)
 SECRET = 71.25
@@ -95,3 +99,29 @@ def test_a_missing_pandas_is_named(monkeypatch):
     with pytest.raises(MissingExtra) as refused:
         Graph.of("ring:4").to_dataframe()
     assert refused.value.extra == "simulation"
+
+
+def test_a_sweep_is_one_row_per_cell(tmp_path):
+    grid = {"agents": [4, 8], "mixing": [0.5], "epsilon": [1.0, 2.0]}
+    found = sweep(grid, rounds=3, runs=5, method="outcome", path=tmp_path / "sweep.jsonl")
+    made = SweepTable.of(found)
+    table = made.to_dataframe().set_index(["agents", "epsilon"])
+    assert table.radius[8, 2.0] == found.radius.sel(agents=8, epsilon=2.0, mixing=0.5).item()
+    assert made.summary().columns[:2] == ["agents", "epsilon"]  # not the mixing, which all cells share
+    assert len(made.summary().rows) == made.as_dict()["finished"] == 4
+    assert made.to_latex().count(r" \\") == 5
+    assert made._repr_html_().count("<tr>") == 5
+
+
+def test_what_an_agent_got_shows_nothing_private():
+    session = known_session(3)
+    got = AgentResult("ada", SECRET, True, 0.5, True, 4, 0.25, 0.5, 1.0, {}, session)
+    for shown in (got.to_latex(), got._repr_html_(), repr(got), json_text(got.as_dict())):
+        assert str(SECRET) not in shown
+        assert "clamped=" not in shown
+        assert "ada" in shown
+    assert not {"value", "clamped"} & got.as_dict().keys()
+    assert got.as_dict()["radius"] == session.promise().theory.radius
+    assert [row.name for row in got.summary().sections["Result"]] == [
+        "feedback", "radius", "rounds", "loss", "spent",
+    ]  # fmt: skip

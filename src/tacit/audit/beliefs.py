@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -102,6 +102,10 @@ class Belief(Shown):
         """Return what has one number per round, by name."""
         names = ("mean", "low", "high", "learned", "promised", "epsilon")
         return {"round": self.rounds, **{name: getattr(self, name) for name in names}}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return who believes what after every round, for programs."""
+        return {"agent": self.agent, "adversary": self.adversary, "level": self.level, **self.table()}
 
     def summary(self) -> Grid:
         """Return what is believed after some of the rounds, for people."""

@@ -126,12 +126,9 @@ def command(
         report = _from_files(files, transcripts, asked, tell) if recorded else _from_running(asked, tell)
     if out is not None:
         _draw(report, out)
-    if as_json:
-        output.print_json({**report.as_dict(), "file": out})
-    else:
-        output.print_summary(report.summary())
-        if out is not None:
-            click.echo(f"Drawn: {out}")
+    output.print_result(report, as_json, file=out)
+    if out is not None and not as_json:
+        click.echo(f"Drawn: {out}")
     ctx.exit(0 if report.passed else ALARM)
 
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tacit.cli import output, running
-from tacit.report import each, result_row
-
-if TYPE_CHECKING:
-    from tacit.protocol.session import Session
-    from tacit.runtime.coordinator import CoordinatorResult
 
 EPILOG = """\b
 Example:
@@ -56,24 +50,6 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
             trouble=run.trouble,
         )
         result = run.drive(member)
-    if as_json:
-        inside = None if result.feedback is None else session.clamp(result.feedback)
-        output.print_json({**dataclasses.asdict(result), "feedback_in_range": inside})
-    else:
-        _report(result, session)
+    output.print_result(result, as_json)
     if not result.finished:
         running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)
-
-
-def _report(result: CoordinatorResult, session: Session) -> None:
-    counts = [len(names) for names in result.used]
-    rows: list[output.Line] = [("rounds", str(result.rounds), "all" if result.finished else "ended early")]
-    if counts:
-        rows.append(("messages used", each([float(k) for k in counts]), f"per round, of {session.n} agents"))
-    if result.feedback is not None:
-        meaning = "the last feedback, which everyone received; public"
-        rows.append(result_row("result", result.feedback, session.clamp(result.feedback), meaning))
-    if result.refused:
-        refused = ", ".join(f"{count} {reason}" for reason, count in sorted(result.refused.items()))
-        rows.append(("refused", str(sum(result.refused.values())), refused))
-    output.print_report("The session is over" if result.finished else "Ended early", {"Session": rows})

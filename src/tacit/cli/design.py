@@ -83,7 +83,4 @@ def command(
     from tacit.theory.answers import answer
 
     found = answer(question)
-    if as_json:
-        output.print_json(found.as_dict())
-    else:
-        output.print_summary(found.summary())
+    output.print_result(found, as_json)

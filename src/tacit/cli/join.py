@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output, private_value, running, states
-from tacit.errors import MissingExtra, SessionOver
-from tacit.report import near, up
+from tacit.errors import SessionOver
 
 if TYPE_CHECKING:
-    from tacit.protocol.session import Session
     from tacit.runtime.agent import Agent, AgentResult, Peer
 
 CODES = """\b
@@ -175,48 +173,6 @@ def take_part(
         raise
     if state_file is not None:
         states.write(state_file, session, result)
-    if as_json:
-        output.print_json(public(result, session))
-    else:
-        _report(result, session)
+    output.print_result(result, as_json)
     if not result.finished:
         running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)
-
-
-def public(result: AgentResult, session: Session) -> dict[str, Any]:
-    """Return only the public part of a result: standard output often ends up in a log."""
-    facts = {name: fact for name, fact in vars(result).items() if name not in ("value", "clamped")}
-    return facts | {"radius": _radius(session)}
-
-
-def _radius(session: Session) -> float | None:
-    """Return what the session promised; None where that takes a package which agents need not have."""
-    try:
-        return session.promise().theory.radius
-    except MissingExtra:
-        return None
-
-
-def _report(result: AgentResult, session: Session) -> None:
-    heard = "none"
-    if result.feedback is not None:
-        one = session.components == 1
-        heard = f"{result.feedback:.6g}" if one else f"{session.components:,} numbers"
-    radius = _radius(session)
-    if radius is None:
-        promised = ("radius", "not known", "on a graph this needs an extra: pip install 'tacit[theory]'")
-    else:
-        meaning = "promised if all took part in every round; tacit verify shows who did"
-        promised = ("radius", up(radius), meaning)
-    rows: list[output.Line] = [
-        ("feedback", heard, "the last, clamped to the range; public (--state-file for your own state)"),
-        promised,
-        ("rounds", str(result.rounds), "all" if result.finished else "ended early"),
-        ("loss", up(result.loss), "of this session, for its adjacency"),
-        (
-            "spent",
-            up(result.spent),
-            f"on this value in all sessions; the cap is {near(result.cap)}",
-        ),
-    ]
-    output.print_report(f"{result.agent}: result", {"Result": rows})

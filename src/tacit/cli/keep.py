@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tacit.cli import output, running
-
-if TYPE_CHECKING:
-    from tacit.protocol.session import Session
-    from tacit.runtime.keeper import KeeperResult
 
 EPILOG = """\b
 Example:
@@ -57,17 +52,6 @@ def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json
             trouble=run.trouble,
         )
         result = run.drive(member)
-    if as_json:
-        output.print_json(dataclasses.asdict(result))
-    else:
-        _report(result, session)
+    output.print_result(result, as_json)
     if not result.finished:
         running.leave(f"The session ended early, after {result.opened} rounds.", running.UNFINISHED)
-
-
-def _report(result: KeeperResult, session: Session) -> None:
-    rows: list[output.Line] = [
-        ("opened", str(result.opened), f"sums of {session.exchanges}, each once"),
-        ("key", "erased", "the private key of this session; nothing here opens a transcript any more"),
-    ]
-    output.print_report(f"{result.keeper}: result", {"Keeper": rows})

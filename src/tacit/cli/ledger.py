@@ -183,7 +183,4 @@ def _tell(ledger: Ledger, path: Path, as_json: bool, *, private: bool = False) -
     from tacit.runtime.ledger.overview import overview_of
 
     found = overview_of(ledger, path, private=private)
-    if as_json:
-        output.print_json(found.as_dict())
-    else:
-        output.print_summary(found.summary())
+    output.print_result(found, as_json)

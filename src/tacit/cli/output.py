@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from tacit.errors import FileError
-from tacit.report import Grid, Row, Summary, json_text, text
+from tacit.report import Grid, Row, Shown, Summary, json_text, text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -45,6 +45,14 @@ def emit(*parts: RenderableType) -> None:
 def print_summary(summary: Summary | Grid, *further: Summary | Grid) -> None:
     """Print what a result says to people."""
     emit(*(text(part) for part in (summary, *further)))
+
+
+def print_result(result: Shown, as_json: bool, **further: Any) -> None:
+    """Print a result as it describes itself; `further` are facts about this call, in JSON only."""
+    if as_json:
+        print_json(result.as_dict() | further)
+    else:
+        print_summary(result.summary())
 
 
 def print_report(title: str, sections: Mapping[str, Sequence[Line]], notes: Sequence[str] = ()) -> None:

@@ -128,12 +128,8 @@ def command(
         found = _simulate(mechanism, values, made.rounds, cluster, how)
     if out is not None:
         save(found, out)
-    measured = measure(found, mechanism, values, made)
-    if as_json:
-        output.print_json(measured.as_dict() | {"seed": seed, "file": out})
-        return
-    output.print_summary(measured.summary())
-    if out is not None:
+    output.print_result(measure(found, mechanism, values, made), as_json, seed=seed, file=out)
+    if out is not None and not as_json:
         click.echo(f"Kept: {out}")
 
 

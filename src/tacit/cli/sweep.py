@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,10 +12,6 @@ from tacit.cli import options, output
 from tacit.cli.failures import ON_STOP
 from tacit.cli.progress_bar import progress
 from tacit.cli.values import made_up_spread, read_values
-from tacit.report import near, up
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 EPILOG = """\b
 Examples:
@@ -100,7 +96,7 @@ def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
     click.get_current_context().meta[ON_STOP] = (
         f"Stopped. Finished cells are in {out}: repeat the command to continue."
     )
-    from tacit.simulation import sweep
+    from tacit.simulation import SweepTable, sweep
 
     with progress("sweep", "cells") as tell:
         found = sweep(
@@ -110,12 +106,9 @@ def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
             progress=tell,
             **asked,
         )
-    rows = cells(found)
-    if as_json:
-        output.print_json({"file": out, **_plan(found), "cells": rows})
-        return
-    _print(rows, found)
-    click.echo(f"Kept: {out}")
+    output.print_result(SweepTable.of(found), as_json, file=out)
+    if not as_json:
+        click.echo(f"Kept: {out}")
 
 
 def _flat(lists: tuple[tuple[Any, ...], ...]) -> list[Any]:
@@ -127,56 +120,3 @@ def _values(source: str, agents: list[int], seed: int) -> Any:
     if made_up_spread(source) is not None:
         return f"{source}:{seed}"
     return read_values(source, agents[0] if agents else None, seed)
-
-
-def cells(found: xr.Dataset) -> list[dict[str, Any]]:
-    """Return one row per cell: its settings, what is promised and what was measured."""
-    import numpy as np
-
-    axes = [str(name) for name in found["deviation"].dims if name != "run"]
-    rows = []
-    for place in np.ndindex(*(found.sizes[name] for name in axes)):
-        cell = found.isel(dict(zip(axes, place, strict=True)))
-        deviation = np.abs(cell["deviation"].values)
-        settings = {name: cell[name].item() for name in axes}
-        promised = ("noise", "decay", "epsilon_rounds", "epsilon_endless", "variance", "radius")
-        rows.append(
-            settings
-            | {name: cell[name].item() for name in promised if name not in settings}
-            | {
-                "radius_chebyshev": cell["chebyshev_radius"].item(),
-                "measured_deviation": float(np.sqrt(np.mean(deviation**2))),
-                "measured_quantile": float(np.quantile(deviation, 1 - found.attrs["failure_probability"])),
-                "outside_radius": float(np.mean(deviation > cell["radius"].item())),
-                "disagreement": float(np.max(cell["disagreement"].values)),
-            }
-        )
-    return rows
-
-
-def _plan(found: xr.Dataset) -> dict[str, Any]:
-    names = ("rounds", "runs", "seed", "method", "failure_probability", "tacit_version", "finished")
-    return {name: found.attrs[name] for name in names}
-
-
-def _print(rows: list[dict[str, Any]], found: xr.Dataset) -> None:
-    axes = [str(name) for name in found["deviation"].dims if name != "run"]
-    shown = [name for name in axes if found.sizes[name] > 1] or axes[:1]
-    measured: dict[str, tuple[str, Callable[[float], str]]] = {
-        "epsilon_rounds": ("ε", up),
-        "radius": ("radius", up),
-        "measured_quantile": ("measured", near),
-        "outside_radius": ("outside", near),
-        "disagreement": ("apart", lambda value: near(value, 3)),
-    }
-    if "epsilon" in shown:
-        del measured["epsilon_rounds"]
-    table = [
-        [str(row[name]) if isinstance(row[name], str) else near(row[name]) for name in shown]
-        + [show(row[name]) for name, (_, show) in measured.items()]
-        for row in rows
-    ]
-    runs, b = found.attrs["runs"], found.attrs["failure_probability"]
-    cells_of = "1 cell of" if len(rows) == 1 else f"{len(rows)} cells of"
-    title = f"{cells_of} {runs} runs; a run is outside the radius with probability {b:g}"
-    output.print_table([*shown, *(heading for heading, _ in measured.values())], table, title=title)

@@ -72,12 +72,9 @@ def command(
     )
     if merge is not None:
         _merge(transcripts, merge)
-    if as_json:
-        output.print_json({**verdict.as_dict(), "file": merge})
-    else:
-        output.print_summary(verdict.summary())
-        if merge is not None:
-            click.echo(f"Written: {merge}")
+    output.print_result(verdict, as_json, file=merge)
+    if merge is not None and not as_json:
+        click.echo(f"Written: {merge}")
     ctx.exit(EXIT_CODES[verdict.word])
 
 

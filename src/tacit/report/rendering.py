@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,8 +73,13 @@ def latex(summary: Summary | Grid) -> str:
     return "\n\n".join([*paragraphs, *(note.translate(_LATEX) for note in summary.notes)])
 
 
-def text(summary: Summary | Grid, *, spaced: bool = True) -> Group:
-    """Return a summary for a terminal: title, rows and notes, with space between."""
+def text(
+    summary: Summary | Grid, *, spaced: bool = True, wrap: bool = True, marked: Collection[int] = ()
+) -> Group:
+    """Return a summary for a terminal: title, rows and notes, with space between.
+
+    Of a table, long cells are cut instead of wrapped unless `wrap`, and the rows `marked` are yellow.
+    """
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -84,7 +89,7 @@ def text(summary: Summary | Grid, *, spaced: bool = True) -> Group:
             yield Text(summary.title, style="bold")
         if isinstance(summary, Grid):
             room = (1, 0, 1 if summary.notes else 0, 0) if spaced else (0, 0, 0, 0)
-            yield Padding(_table_of(summary), room, expand=False)
+            yield Padding(_table_of(summary, wrap, marked), room, expand=False)
         else:
             yield Padding(_sections(summary), (1, 0, 1, 1), expand=False)
         for note in summary.notes:
@@ -110,16 +115,18 @@ def _sections(summary: Summary) -> Table:
     return grid
 
 
-def _table_of(table: Grid) -> Table:
+def _table_of(table: Grid, wrap: bool, marked: Collection[int]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(box=None, padding=(0, 1), header_style="bold")
     for place, column in enumerate(table.columns):
         right = place in table.right
-        grid.add_column(Text(column), justify="right" if right else "left", no_wrap=place <= 1 or right)
-    for row in table.rows:
-        grid.add_row(*map(Text, row))
+        grid.add_column(
+            Text(column), justify="right" if right else "left", no_wrap=place <= 1 or right or not wrap
+        )
+    for place, row in enumerate(table.rows):
+        grid.add_row(*map(Text, row), style="yellow" if place in marked else None)
     return grid
 
 

@@ -19,14 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from tacit.errors import CapExceeded, Disputed, InputError, SessionOver
+from tacit.errors import CapExceeded, Disputed, InputError, MissingExtra, SessionOver
+from tacit.protocol import exact_loss
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.effects import Notice
-from tacit.protocol.exact_loss import up
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Ended
+from tacit.report import Row, Shown, Summary, near, up
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
@@ -50,8 +51,8 @@ __all__ = ["Agent", "AgentResult", "Peer"]
 
 @final
 @dataclass(frozen=True)
-class AgentResult:
-    """What a session led to, for one agent.
+class AgentResult(Shown):
+    """What a session led to, for one agent. Tables and `as_dict` have only what is public.
 
     Attributes
     ----------
@@ -79,6 +80,45 @@ class AgentResult:
     spent: float
     cap: float
     refused: dict[str, int]
+    session: Session = field(repr=False)
+
+    @property
+    def radius(self) -> float | None:
+        """What the session promised; None where that takes a package which agents need not have."""
+        try:
+            return self.session.promise().theory.radius
+        except MissingExtra:
+            return None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the public part for programs: standard output often ends up in a log."""
+        private = ("value", "clamped", "session")
+        public = {name: fact for name, fact in vars(self).items() if name not in private}
+        return public | {"radius": self.radius}
+
+    def summary(self) -> Summary:
+        """Return the public part for people."""
+        heard = "none"
+        if self.feedback is not None:
+            k = self.session.components
+            heard = f"{self.feedback:.6g}" if k == 1 else f"{k:,} numbers"
+        radius = self.radius
+        if radius is None:
+            promised = Row(
+                "radius", "not known", "on a graph this needs an extra: pip install 'tacit[theory]'"
+            )
+        else:
+            meaning = "promised if all took part in every round; tacit verify shows who did"
+            promised = Row("radius", up(radius), meaning)
+        public = "the last, clamped to the range; public (--state-file for your own state)"
+        rows = [
+            Row("feedback", heard, public),
+            promised,
+            Row("rounds", str(self.rounds), "all" if self.finished else "ended early"),
+            Row("loss", up(self.loss), "of this session, for its adjacency"),
+            Row("spent", up(self.spent), f"on this value in all sessions; the cap is {near(self.cap)}"),
+        ]
+        return Summary(f"{self.agent}: result", {"Result": rows})
 
 
 class _Owned(Participant):
@@ -127,7 +167,7 @@ class _Owned(Participant):
     @property
     def planned(self) -> float:
         """What the whole session costs at most, for its adjacency."""
-        return up(self.session.planned(self.number))
+        return exact_loss.up(self.session.planned(self.number))
 
     def _ledger_path(self, path: Path) -> Path:
         key_guard.require_known(self.identity.directory, path, self._new_ledger)
@@ -267,6 +307,7 @@ class _Owned(Participant):
             spent=balance.spent,
             cap=balance.cap,
             refused={reason.name.lower(): count for reason, count in self.refused.items()},
+            session=self.session,
         )
 
 

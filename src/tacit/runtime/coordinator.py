@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -15,6 +15,7 @@ from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
+from tacit.report import Row, Shown, Summary, each, result_row
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
@@ -34,7 +35,7 @@ _LOOK = 1.0
 
 @final
 @dataclass(frozen=True)
-class CoordinatorResult:
+class CoordinatorResult(Shown):
     """What a session led to, as everyone may see it.
 
     Attributes
@@ -50,6 +51,27 @@ class CoordinatorResult:
     feedback: Any
     used: tuple[tuple[str, ...], ...]
     refused: dict[str, int]
+    session: Session = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        facts = {name: fact for name, fact in vars(self).items() if name != "session"}
+        inside = None if self.feedback is None else self.session.clamp(self.feedback)
+        return facts | {"feedback_in_range": inside}
+
+    def summary(self) -> Summary:
+        """Return the result for people, clamped to the range."""
+        session, counts = self.session, [float(len(names)) for names in self.used]
+        rows = [Row("rounds", str(self.rounds), "all" if self.finished else "ended early")]
+        if counts:
+            rows.append(Row("messages used", each(counts), f"per round, of {session.n} agents"))
+        if self.feedback is not None:
+            meaning = "the last feedback, which everyone received; public"
+            rows.append(result_row("result", self.feedback, session.clamp(self.feedback), meaning))
+        if self.refused:
+            refused = ", ".join(f"{count} {reason}" for reason, count in sorted(self.refused.items()))
+            rows.append(Row("refused", str(sum(self.refused.values())), refused))
+        return Summary("The session is over" if self.finished else "Ended early", {"Session": rows})
 
 
 @final
@@ -151,6 +173,7 @@ class Coordinator(Participant):
             feedback=feedback,
             used=tuple(tuple(name(i) for i in record.used) for record in closed),
             refused={reason.name.lower(): count for reason, count in self.refused.items()},
+            session=self.session,
         )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from tacit.errors import InputError
 from tacit.protocol.effects import Notice
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.tables import KeeperPhase
+from tacit.report import Row, Shown, Summary
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class KeeperResult:
+class KeeperResult(Shown):
     """What a keeper did.
 
     Attributes
@@ -44,6 +45,20 @@ class KeeperResult:
     finished: bool
     opened: int
     refused: dict[str, int]
+    session: Session = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {name: fact for name, fact in vars(self).items() if name != "session"}
+
+    def summary(self) -> Summary:
+        """Return the result for people."""
+        erased = "the private key of this session; nothing here opens a transcript any more"
+        rows = [
+            Row("opened", str(self.opened), f"sums of {self.session.exchanges}, each once"),
+            Row("key", "erased", erased),
+        ]
+        return Summary(f"{self.keeper}: result", {"Keeper": rows})
 
 
 @final
@@ -115,7 +130,7 @@ class Keeper(Participant):
         await self.ended()
         refused = {reason.name.lower(): count for reason, count in self.refused.items()}
         done = self.machine.phase is KeeperPhase.FINISHED
-        return KeeperResult(self.name, done, self.machine.update, refused)
+        return KeeperResult(self.name, done, self.machine.update, refused, self.session)
 
 
 def keeper_number(session: Session, identity: Identity) -> int:

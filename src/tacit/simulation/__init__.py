@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tacit.simulation.recorder import history_of
     from tacit.simulation.results import load, save
     from tacit.simulation.series import SeriesRuns, household_readings, simulate_series
+    from tacit.simulation.sweep_table import SweepTable
     from tacit.simulation.sweeps import load_sweep, sweep
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Record",
     "SeriesRuns",
     "SimulatedWholeNoise",
+    "SweepTable",
     "history_of",
     "household_readings",
     "load",
@@ -57,6 +59,7 @@ __getattr__, __dir__ = exports(
         "oracle": ("reference",),
         "results": ("load", "save"),
         "series": ("SeriesRuns", "household_readings", "simulate_series"),
+        "sweep_table": ("SweepTable",),
         "sweeps": ("load_sweep", "sweep"),
     },
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses, make_roster
-from tacit.cli.demo.verb import HIGH, LOW, UNIT
+from tacit.cli.demo.tables import HIGH, LOW, UNIT, DemoResult
 from tacit.errors import TacitError
 from tacit.files import whole_file
 from tacit.protocol.codec import Codec
@@ -244,13 +244,13 @@ class Scenario:
         units = [COORDINATOR] if self.session.topology == "server" else self.processes.units
         return [self.processes.path(unit, "transcript") for unit in units]
 
-    def result(self) -> dict[str, Any]:
-        """Return the result of the session, beside the promise."""
+    def result(self, files: dict[str, Path]) -> DemoResult:
+        """Return the result of the session, beside the promise; `files` are what `keep` wrote."""
         final = [self.final[name]["value"] for name in self.processes.values]
         mean = float(np.mean(final))
         agreed = self.session.clamp(mean)
         verdict, accuracy = self.verdict, self.verdict.accuracy
-        return {
+        facts = {
             **self.promise.as_dict(),
             "average": self.average,
             "agreed_on": agreed,
@@ -270,6 +270,7 @@ class Scenario:
                 "radius_any_selection": None if accuracy is None else accuracy.radius_any_selection,
             },
         }
+        return DemoResult(facts, self.values, self.session.clamp(final).tolist(), files)
 
     def _speed(self) -> float | None:
         """Rounds per second, with all pauses and faults; None on a graph, which has no common clock."""

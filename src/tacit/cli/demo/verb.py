@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
-from tacit.report import each, near, up
+from tacit.cli.demo.tables import UNIT, rounds_table
+from tacit.report import each, near, text, up
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
     from tacit.cli.demo.scenario import Happening, Scenario
 
@@ -27,8 +28,6 @@ Examples:
   tacit demo --no-faults --json
 """
 
-LOW, HIGH, UNIT = 15.0, 25.0, "°C"
-_STRIP = 41  # characters that the span of values takes
 _MOST_LINES = 40
 _NOISE_IS_REAL = (
     "The values are made up and follow from the seed. The noise is real: exact, from the operating "
@@ -91,12 +90,13 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
         if not as_json:
             _introduce(scenario)
         _watch(scenario, quiet=as_json)
-        files = scenario.keep(out)
-        found = scenario.result()
+        found = scenario.result(scenario.keep(out))
         if as_json:
-            output.print_json(found | {"files": files})
+            output.print_json(found.as_dict())
         else:
-            _conclude(scenario, found, files)
+            click.echo()
+            output.print_summary(found.summary())
+            output.emit(text(found.endings(), spaced=False))
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # keys and ledgers: what was private in it
 
@@ -158,103 +158,7 @@ def _thinned(lines: list[Happening]) -> list[Happening]:
     return [line for k, line in enumerate(lines) if line.event or k % step == 0]
 
 
-def _table(scenario: Scenario, lines: list[Happening]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False)
-    for heading in ("round", "feedback", "used", "ε so far"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(scale(scenario.average), no_wrap=True)
-    for line in lines:
-        if line.event:
-            table.add_row("", "", "", "", Text(line.event, style="yellow"))
-            continue
-        heard = "" if line.feedback is None else f"{line.feedback:.3f}"
-        place = "" if line.feedback is None else strip([line.feedback])
-        row = (str(line.round), heard, line.used, up(line.epsilon))
-        table.add_row(*row, Text(place, style="cyan"))
-    return table
-
-
-def scale(target: float) -> str:
-    """Return the ends of the strip, and a mark where the true average is."""
-    low, high = f"{LOW:g}", f"{HIGH:g} {UNIT}"
-    marks = list(low + " " * (_STRIP - len(low)) + high)
-    marks[_place(target)] = "▼"
-    return "".join(marks) + "  (▼ true average)"
-
-
-def strip(states: list[float]) -> str:
-    """Draw the agents' states on a line: · for one, : for a few, # for many in one place."""
-    counts = [0] * _STRIP
-    for state in states:
-        counts[_place(state)] += 1
-    many = max(4, len(states) // 4)
-    return "".join(" " if k == 0 else "·" if k == 1 else ":" if k < many else "#" for k in counts)
-
-
-def _place(value: float) -> int:
-    share = (value - LOW) / (HIGH - LOW)
-    return min(_STRIP - 1, max(0, round(share * (_STRIP - 1))))
-
-
-def _conclude(scenario: Scenario, found: dict[str, Any], files: dict[str, Path]) -> None:
-    apart = near(found["disagreement"], 3)
-    agree = f"all {found['agents']:,} agents within {apart}"
-    agree += "; clamped to the range" if found["clamped"] else ""
-    kept = found["error"] <= found["radius"]
-    verdict = "kept" if kept else f"missed, which has probability {found['failure_probability']:g}"
-    sections: dict[str, list[output.Line]] = {
-        "Result": [
-            ("true average", f"{found['average']:.4f}", f"of the made-up values, in {UNIT}"),
-            ("agreed on", f"{found['agreed_on']:.4f}", agree),
-            ("error", f"{found['error']:.4f}", f"promised at most {up(found['radius'])}: {verdict}"),
-        ],
-        "Privacy": [
-            ("epsilon", up(found["epsilon"]), f"ε per {UNIT}, for these rounds"),
-            ("loss", up(found["loss"]), "the largest loss in any agent's ledger"),
-        ],
-        "Transcript": _verdict_rows(found["transcript"]),
-        "Files": [
-            _picture_row(files),
-            (
-                "transcript",
-                str(files["transcript"]),
-                "what an adversary could see: tacit verify, tacit audit",
-            ),
-            ("session", str(files["session"]), "what all agreed on: tacit session check"),
-        ],
-    }
-    click.echo()
-    output.print_report("The session is over", sections)
-    title = "Each agent, in made-up " + UNIT
-    output.print_table(("agent", "started", "ended") * 4, _endings(scenario, found["final"]), title=title)
-
-
-def _picture_row(files: dict[str, Path]) -> output.Line:
-    if "svg" in files:
-        return "picture", str(files["svg"]), f"also {files['png']}"
-    return "picture", "none", "drawing needs the extra: pip install 'tacit[plots]'"
-
-
-def _verdict_rows(verdict: dict[str, Any]) -> list[output.Line]:
-    what = "signatures, order, means to the last bit, losses, no contradictions"
-    rows: list[output.Line] = [("verdict", "sound" if verdict["sound"] else "NOT SOUND", what)]
-    rows += [("means", f"{verdict['means']:,}", "recomputed from the signed messages, and right")]
-    if verdict["radius"] is not None:
-        from tacit.theory.advice import SELECTION
-
-        met, proof = up(verdict["radius"]), up(verdict["radius_any_selection"])
-        rows.append(("radius", met, f"for the messages that were used, {SELECTION}"))
-        rows.append(("any selection", proof, "the radius without that assumption"))
-    return rows
-
-
-def _endings(scenario: Scenario, final: list[float]) -> list[list[str]]:
-    """Return the first and last state of at most forty agents, four agents to a row."""
-    pairs = list(zip(scenario.values, scenario.session.clamp(final), strict=True))[:40]
-    cells = [[f"{i}", f"{start:.3f}", f"{end:.3f}"] for i, (start, end) in enumerate(pairs)]
-    rows = -(-len(cells) // 4)
-    cells += [["", "", ""]] * (4 * rows - len(cells))
-    return [[cell for column in range(4) for cell in cells[column * rows + row]] for row in range(rows)]
+def _table(scenario: Scenario, lines: list[Happening]) -> RenderableType:
+    """Return the rounds for a terminal, with events in yellow."""
+    events = [k for k, line in enumerate(lines) if line.event]
+    return text(rounds_table(lines, scenario.average), spaced=False, wrap=False, marked=events)
