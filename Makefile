@@ -29,7 +29,7 @@ test-long: $(READY)  ## long fuzzing, large statistics, many kills: an hour or m
 test-portable: $(READY)  ## the same as test, without what this CPU has and others lack
 	env $$($(BIN)/python tests/portable.py) $(PYTEST)
 
-test-repeat: $(READY)  ## what starts threads, tasks or processes, TIMES times (20) or to the first failure
+test-repeat: $(READY)  ## what runs side by side (threads, tasks, processes), TIMES times (20) or to the first failure
 	for i in $$(seq $(TIMES)); do echo "== $$i of $(TIMES)"; $(PYTEST) -q -x -m 'concurrent and not long' || exit 1; done
 
 lint: $(READY)  ## style, types, layers

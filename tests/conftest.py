@@ -37,10 +37,16 @@ SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b')
 """A module with one of these shares something expensive between its tests."""
 
 STARTS = re.compile(
-    r"\b(asyncio|subprocess|threading|threads|concurrent\.futures|fork|cluster|machines|crew|browser)\b"
+    r"\b(asyncio|Popen|threading|threads|concurrent\.futures|fork|cluster|machines|crew|browser|base_install)\b"
     r"|def \w+\([^)]*\buser\b"  # the fixture that opens a page
 )
-"""A module with one of these words starts threads, tasks or processes; so do all in end_to_end."""
+"""A module with one of these words has things that run side by side; so have all in end_to_end.
+
+Not `subprocess.run`: it waits for its process, so nothing runs beside it.
+"""
+
+LIVE = re.compile(r"\btacit (agent|coordinate|demo|hub serve|join|keep|peer|status|studio|sweep)\b|\bmake run\b")
+"""A page with one of these commands runs a session, or workers."""
 
 
 @functools.cache
@@ -66,17 +72,25 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @functools.cache
-def starts_something(path):
-    if path.name == "test_docs.py" or path.parent.name == "end_to_end":
-        return True
-    return STARTS.search(path.read_text()) is not None
+def runs_side_by_side(path):
+    return path.parent.name == "end_to_end" or STARTS.search(path.read_text()) is not None
+
+
+def is_concurrent(item):
+    if item.path.name == "test_wrong_types.py":
+        return False  # names options like `threads`, and starts nothing
+    if item.path.name == "test_docs.py":
+        page = item.callspec.params.get("page") if hasattr(item, "callspec") else None
+        runs = item.originalname == "test_everything_on_a_page_runs"
+        return runs and LIVE.search((HERE.parent / page).read_text()) is not None
+    return runs_side_by_side(item.path)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what starts threads, tasks or processes (for `make test-repeat`), and put long tests first."""
+    """Mark what runs side by side (for `make test-repeat`), and put long tests first."""
     for item in items:
-        if starts_something(item.path):
+        if is_concurrent(item):
             item.add_marker(pytest.mark.concurrent)
     items.sort(key=lambda item: [not item.nodeid.startswith(first) for first in FIRST])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tacit.mechanism import Distributed, Mechanism
-from tacit.report import Row, component_rows, each, near, up
+from tacit.report import Row, component_rows, each, near, typed, up
 from tacit.theory import accuracy
 from tacit.theory.advice import trusted
 
@@ -38,7 +38,7 @@ def describe_size(mechanism: Mechanism) -> str:
 def describe_parameters(mechanism: Mechanism) -> str:
     """Name the noise and its parameters."""
     law = mechanism.law
-    values = (f"{word} {each(value)}" for word, value in law.worded().items())
+    values = (f"{word} {each(value, typed)}" for word, value in law.worded().items())
     return f"{law.name} noise: {', '.join(values)}"
 
 
