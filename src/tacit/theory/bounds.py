@@ -1,0 +1,212 @@
+"""How close to the best possible: limits for every private protocol, and what mechanisms make of them.
+
+A protocol is ε_i-private for agent i if changing its value from θ to θ' changes the likelihood of everything
+that is public by at most the factor exp(ε_i·|θ − θ'|), for all θ and θ'. `least_variance` bounds the variance
+of every unbiased result of such a protocol, `least_radius` the radius of every result. The other functions
+say how close a mechanism comes, what could be had from the same messages, and what happens far in the tail.
+Proofs: docs/proofs/bounds.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tacit.arguments import positive, whole
+from tacit.arrays import FloatArray, PerAgent
+from tacit.errors import LawError, ParameterError
+from tacit.law import Law
+from tacit.law.base import checked
+from tacit.mechanism import Mechanism
+from tacit.theory import accuracy
+from tacit.theory.agent_classes import classes_of, noise_classes
+from tacit.theory.laplace_sum import require_probability
+
+__all__ = [
+    "best_possible",
+    "least_radius",
+    "least_variance",
+    "linear_variance",
+    "motion_loss",
+    "settling_radius",
+    "tail_scale",
+    "times_best",
+]
+
+
+def least_variance(
+    epsilon: PerAgent, agents: int, *, distance: float | None = None, shared_secrets: bool = False
+) -> float:
+    """(1/N²)Σ1/ε_i²: no unbiased private estimate of the average has less variance.
+
+    It holds for every protocol in which each agent has its own randomness and everything exchanged is public,
+    for any number of rounds, and even if each message depends on all earlier ones.
+
+    Parameters
+    ----------
+    epsilon : float or one per agent
+        ε per unit of adjacency.
+    distance : float, optional
+        The loss is promised for values that are at most this far apart, and not in proportion below: a factor
+        of exp(ε·distance) for each pair. The bound is then (1/N²)Σδ²/(4 sinh²(ε_iδ/2)).
+    shared_secrets : bool
+        Parties may share secrets, as with keepers or a trusted curator. The bound is then 1/(N·min ε_i)².
+
+    Examples
+    --------
+    >>> least_variance(0.5, agents=100)
+    0.04
+    >>> least_variance(0.5, agents=100, shared_secrets=True)
+    0.0004
+    """
+    n = whole("agents", agents, 1)
+    each = np.asarray(checked(epsilon, "epsilon", below_one=False))
+    if each.ndim and each.size != n:
+        raise ParameterError(f"epsilon must be one number, or one for each of {n} agents, got {each.size}.")
+    if distance is not None:
+        distance = positive("distance", distance)
+        each = 2 * np.sinh(each * distance / 2) / distance  # the least chi-square distance, as a slope
+    per_agent = 1 / each**2
+    if shared_secrets:
+        return float(np.max(per_agent)) / n**2
+    return float(np.sum(np.broadcast_to(per_agent, (n,)))) / n**2 if each.ndim else float(per_agent) / n
+
+
+def least_radius(epsilon: PerAgent, agents: int, failure_probability: float) -> float:
+    """ln((1−b)/b)/(2N·min ε_i): no private result is within less of the average, biased or not.
+
+    It holds whoever is trusted. `failure_probability` is b, the probability that the radius is missed.
+
+    Examples
+    --------
+    >>> round(least_radius(0.5, agents=100, failure_probability=0.05), 6)
+    0.029444
+    """
+    b, n = require_probability(failure_probability), whole("agents", agents, 1)
+    least = float(np.min(checked(epsilon, "epsilon", below_one=False)))
+    return max(math.log1p(-b) - math.log(b), 0.0) / (2 * n * least)
+
+
+def best_possible(mechanism: Mechanism, rounds: int | None = None) -> float:
+    """Return the least variance of any unbiased estimate with this mechanism's target and privacy.
+
+    The states after T rounds still contain 1 − μ_i, μ_i = 1 − (1−σ_i)^T, of their own start, which nobody
+    else knows. Only the rest is published, so the bound is Σ(w_iμ_i/ε_i)², w_i being the weights of the
+    target. With keepers it is that of `shared_secrets`.
+    """
+    classes = classes_of(mechanism)
+    part = _moved(classes.sigma, rounds) * classes.gamma / classes.total_gamma
+    with np.errstate(divide="ignore", invalid="ignore"):  # after no round nothing is said, and ε is 0
+        each = np.where(part > 0, part / classes.law.epsilons(rounds), 0.0) ** 2
+    return float(np.max(each) if mechanism.keepers else np.sum(classes.agents * each))
+
+
+def times_best(mechanism: Mechanism, rounds: int | None = None) -> float:
+    """How many times the least possible variance a mechanism has: 2 for one-shot noise.
+
+    For fading noise with the best decay 2σ²/(1−(1−σ)^{2/3})³ with a server or Metropolis weights, and m times
+    that with m keepers.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, OneShot
+    >>> times_best(ClientServer(OneShot(0.8, 2.0), agents=500))
+    2.0
+    """
+    least = best_possible(mechanism, rounds)
+    if least == 0:
+        raise ParameterError("rounds must be at least 1 to compare with the best possible, got 0.")
+    return accuracy.variance(mechanism, rounds) / least
+
+
+def linear_variance(mechanism: Mechanism, rounds: int | None = None) -> float:
+    """Return the variance of the best linear unbiased estimate of the target from the public messages.
+
+    Given the public feedback, message t of agent i is (1−σ_i)^t·θ_i(0) plus a known number plus noise. So
+    weighted least squares has Var = Σw_i²·2/Σ_t((1−σ_i)^t/s_{i,t})², s being the scales. For the best fading
+    noise and the true average that is (2/(Nε²))·(1+p^{2/3})/(1−p^{2/3}), p = 1 − σ.
+    """
+    classes = classes_of(mechanism)
+    share = classes.gamma / classes.total_gamma
+    if mechanism.keepers:
+        if np.ptp(classes.sigma) > 0:
+            raise LawError(
+                "the linear estimate with keepers needs one mixing for all agents: only the sum of the "
+                "states is public, and its parts would fade at different rates."
+            )
+        sources, share = noise_classes(mechanism), np.array([1 / mechanism.n])
+        law = type(sources.law)(**{**sources.law.values(), "sigma": classes.sigma[:1]})
+        counts = sources.agents
+    else:
+        law, counts = classes.law, classes.agents
+    with np.errstate(divide="ignore"):
+        return float(np.sum(counts * share**2 * 2 / _information(law, rounds)))
+
+
+def motion_loss(sigma: float) -> float:
+    """How many times the best linear estimate's variance the value agreed on has, for the best noise.
+
+    1 + u²/((1+u)²(1+u²)) with u = (1−σ)^{1/3}: below 9/8, which it reaches as σ → 0.
+
+    Examples
+    --------
+    >>> round(motion_loss(0.5), 4), round(motion_loss(1e-9), 4)
+    (1.1201, 1.125)
+    """
+    u = math.exp(math.log1p(-float(checked(sigma, "mixing (sigma)", below_one=True))) / 3)
+    return 1 + u * u / ((1 + u) ** 2 * (1 + u * u))
+
+
+def tail_scale(mechanism: Mechanism, rounds: int | None = None) -> float:
+    """Return the limit of radius/ln(1/b) as the failure probability b → 0: the largest scale of a draw.
+
+    Over T rounds it is least for constant noise, (1−(1−σ)^T)/(Nε), and one-shot noise has the same.
+    """
+    return float(np.max(accuracy.deviation(mechanism, rounds).scale))
+
+
+def settling_radius(mechanism: Mechanism, rounds: int, failure_probability: float) -> float:
+    """Return a radius that the weighted average never leaves again after `rounds` rounds.
+
+    With probability at least 1 − b it stays within this of the value that it converges to, in all later
+    rounds at once. Convergence is almost sure, so the radius goes to 0: for fading noise it is q^T times the
+    radius of failure probability b/2.
+    """
+    b, later = require_probability(failure_probability), whole("rounds", rounds, 0)
+    law = mechanism.law
+    if law.shadowed:
+        keeps = 1 - np.asarray(law.sigma)
+        # With one mixing what is left only shrinks; otherwise Lévy's inequality bounds its largest size.
+        share = b if np.ptp(keeps) == 0 else b / 2
+        return float(np.max(keeps)) ** later * accuracy.radius(mechanism, share)
+    if law.ratio is None or float(np.max(law.ratio)) >= 1:
+        raise LawError(
+            f"{law.name} noise does not fade by one factor per round: the average may never settle."
+        )
+    # what is still to come is at most q^T times as wide; Lévy's inequality for the largest of its sums
+    return float(np.max(law.ratio)) ** later * accuracy.radius(mechanism, b / 2)
+
+
+def _moved(sigma: FloatArray, rounds: int | None) -> FloatArray:
+    """1 − (1−σ)^T: the part of a state that follows from what was public."""
+    return np.ones_like(sigma) if rounds is None else -np.expm1(rounds * np.log1p(-sigma))
+
+
+def _information(law: Law, rounds: int | None) -> FloatArray:
+    """Σ_t ((1−σ)^t/s_t)² of each class: a message of scale s tells its mean with variance 2s²."""
+    c, sigma = np.asarray(law.c), np.asarray(law.sigma)
+    if law.shadowed:  # all later messages follow from the first
+        return np.asarray((0.0 if rounds == 0 else 1.0) / c**2)
+    if law.ratio is None:
+        if rounds is None:
+            raise law.undefined("ratio", "what an endless run tells")
+        u = np.arange(rounds)[:, None]
+        return np.asarray(np.sum(((1 - sigma) ** u / law.scales(rounds)) ** 2, axis=0))
+    log_ratio = 2 * (np.log1p(-sigma) - np.log(law.ratio))  # of ((1−σ)/q)²
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if rounds is None:  # no less noise than influence in the end: the messages tell everything
+            total = np.where(log_ratio < 0, -1 / np.expm1(log_ratio), np.inf)
+        else:
+            total = np.where(log_ratio == 0, rounds, np.expm1(rounds * log_ratio) / np.expm1(log_ratio))
+    return np.asarray(total / c**2)
