@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "api",
     "diagrams",
+    "notebook_pages",
 ]
 exclude_patterns = ["_ext"]
 

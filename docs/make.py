@@ -1,4 +1,4 @@
-"""Make what the docs show: pictures, command reference, the real output of commands, and the site.
+"""Make what the docs show: pictures, command reference, the real output of commands, notebooks, and the site.
 
 ``python docs/make.py`` makes everything; ``--site`` only builds the site, into out/site; ``--check`` changes
 nothing and exits with 1 when an output in the README or docs is no longer what its command prints.
@@ -204,6 +204,11 @@ def generate() -> None:
     protocol.write_text(renewed(protocol.read_text()))
 
 
+def run_notebooks() -> None:
+    """Run the notebooks and store what they print and draw."""
+    subprocess.run([sys.executable, str(DOCS / "notebook_runs.py")], cwd=ROOT, check=True)
+
+
 def site(out: Path = SITE, jobs: str = "auto") -> int:
     """Build the site, offline; a warning is an error. Return the exit code."""
     words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-j", jobs, "-d", f"{out}.doctrees"]
@@ -221,6 +226,7 @@ def main() -> int:
         return 1 if found else 0
     if "--site" not in sys.argv[1:]:
         generate()
+        run_notebooks()
         for page in show_output():
             refresh(page)
     return site()
