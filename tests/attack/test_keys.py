@@ -78,6 +78,14 @@ def test_a_status_cannot_write_to_the_terminal(monkeypatch):
         read_status("http://127.0.0.1:1/status")
     answer["phase"] = "waiting"
     assert read_status("http://127.0.0.1:1/status") == answer
+    hub = {"hub": "wss://h", "state": "serving", "running": [], "sessions": []}
+    answer = hub | {"members": {"eve\x1b": "agent"}}
+    with pytest.raises(InputError, match="did not answer with a status"):
+        read_status("http://127.0.0.1:1/status", kinds=("member", "hub"))
+    answer = hub | {"members": {"eve": "agent"}}
+    assert read_status("http://127.0.0.1:1/status", kinds=("member", "hub")) == answer
+    with pytest.raises(InputError, match="status of a hub, not of a member"):
+        read_status("http://127.0.0.1:1/status")
 
 
 def test_whatever_listens_at_a_port_is_answered_with_a_sentence(monkeypatch):

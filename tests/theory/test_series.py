@@ -109,6 +109,34 @@ def test_one_reading_a_day_and_a_year():
         design_series(YEAR, f"window:{YEAR}", agents=1000, low=0, high=10, keepers=1)
 
 
+@pytest.mark.parametrize(
+    ("hides", "keepers", "loss"), [(f"window:{YEAR}", 1, 1.0), ("step:10", 0, 0.2), ("window:9000", 0, 0.5)]
+)
+def test_a_refused_series_says_what_would_work(hides, keepers, loss):
+    asked = {"agents": 1000, "keepers": keepers, "loss": loss}
+    with pytest.raises(Infeasible) as refused:
+        design_series(YEAR, hides, low=0, high=10, **asked)
+    gives = refused.value.gives
+    assert set(gives) >= {"loss", "agents"}
+    for name, value in gives.items():
+        assert design_series(YEAR, hides, low=0, high=10, **asked | {name: value}).deviation <= 5
+        if name != "keepers":  # no more than needed, to the digits shown
+            less = value - 1 if name == "agents" else value * (1 - 2e-3)
+            with pytest.raises(Infeasible):
+                design_series(YEAR, hides, low=0, high=10, **asked | {name: less})
+    assert "hides reading" in str(refused.value)
+    assert design_series(YEAR, "reading", low=0, high=10, **asked).deviation <= 5
+
+
+def test_a_series_is_shown_in_its_unit_and_for_its_own_day():
+    made = design_series(YEAR, "step:2", agents=1000, low=0, high=10, keepers=1)
+    shown = made.summary("kW", slots_per_day=24)
+    assert shown.row("Each mean", "deviation").shown == "0.0371531\u00a0kW"
+    assert "for a day of 24 slots" in shown.notes[0]
+    names = {row.name for row in shown.sections["Other changes"]}
+    assert names == {"one reading", "one day", "half of the series", "the same hour every day"}
+
+
 def test_what_other_changes_cost():
     costs = series.pattern_costs(YEAR)
     expected = {"one reading": 0.538, "one hour": 0.697, "one day": 0.972, "half of the series": 1.302}

@@ -8,20 +8,12 @@ import click
 
 from tacit.cli import options, output
 from tacit.errors import ParameterError
-from tacit.report import up
 
 if TYPE_CHECKING:
     from tacit.theory.question import Question
     from tacit.theory.series import SeriesDesign
 
 _TAKEN = frozenset({"agents", "keepers", "loss", "low", "high"})
-_MECHANISMS = {
-    "square-root": "square root of summation: agents send filtered readings, with fresh Gaussian noise",
-    "tree": "binary tree over the increments, with Gaussian noise",
-    "pure tree": "binary tree over the increments, with Laplace noise",
-    "independent": "fresh Gaussian noise on every mean",
-    "independent laplace": "fresh Laplace noise on every mean",
-}
 
 
 class Span(click.ParamType[tuple[float, float]]):
@@ -81,46 +73,4 @@ def design_series(slots: int, hides: str | None, delta: float, question: Questio
 
 def print_series(made: SeriesDesign) -> None:
     """Print the error of each mean, the loss of the whole series, and what else is hidden or not."""
-    from tacit.theory import series
-
-    who = f"{made.keepers} keeper{'s' * (made.keepers != 1)}" if made.keepers else "every agent"
-    failing = "" if made.delta == 0 else f", except with probability {made.delta:g}"
-    others = series.candidates(
-        made.slots, made.hides, agents=made.agents, span=made.high - made.low, keepers=made.keepers,
-        epsilon=made.loss, delta=made.delta or 1e-6,
-    )  # fmt: skip
-    sections: dict[str, list[output.Line]] = {
-        "Each mean": [
-            ("deviation", up(made.deviation), "standard deviation of the worst mean, in units of the values"),
-            ("noise", up(made.noise_deviation), f"standard deviation of one draw, by {who}"),
-        ],
-        "Whole series": [("loss", up(made.loss), f"for all {made.slots:,} means together{failing}")],
-        "Mechanism": [
-            (name, up(off), ("chosen: " if name == made.mechanism else "") + _MECHANISMS[name])
-            for name, off in sorted(others.items(), key=lambda item: item[1])
-        ],
-    }
-    if costs := made.costs():
-        sections["Other changes"] = [
-            (name, up(made.loss_of(cost)), f"moves {up(cost)} × as far as a step{_hidden(cost)}")
-            for name, cost in costs.items()
-            if name != "step"
-        ]
-    title = f"{made.slots:,} means of {made.agents:,} agents; hides {made.hides}"
-    output.print_report(title, sections, _notes(made))
-
-
-def _hidden(cost: float) -> str:
-    return ": NOT hidden" if cost > 2 else ""
-
-
-def _notes(made: SeriesDesign) -> list[str]:
-    notes = []
-    if made.hides.kind == "step":
-        notes.append(
-            f"A lasting change of up to {made.hides.size:g} is hidden. Other changes of that height have the "
-            "loss shown, for a day of 96 slots."
-        )
-    if not made.keepers:
-        notes.append("Every agent adds its own noise; with --keepers 1 or 2 the means are far more accurate.")
-    return notes
+    output.print_summary(made.summary())

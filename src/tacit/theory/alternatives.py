@@ -62,7 +62,9 @@ def _reason(question: Trial) -> str:
         return f"{after} agents may still differ by more than {question.tolerance:.4g}{bound}."
     n = question.graph.n if question.graph is not None else question.agents
     size = "agents" if n is None else f"{n:,} agent{'s' * (n != 1)}"
+    loss = question.question.loss  # named as it was asked for
     privacy = f" with epsilon {question.epsilon:.4g}" if question.epsilon is not None else ""
+    privacy = privacy if loss is None else f" with loss {loss:.4g}"
     privacy += "" if question.law is None else f" and {question.law.name} noise"
     keepers = question.question.keepers
     privacy += f" and {keepers} keeper{'s' * (keepers != 1)}" if keepers else ""

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 
-from tacit.errors import Infeasible, ParameterError
+from tacit.errors import ParameterError
 from tacit.mechanism.series import (
     GRID_BITS,
     MOST_SLOTS,
@@ -31,6 +31,7 @@ from tacit.mechanism.series import (
     energy,
     require_slots,
 )
+from tacit.report import Shown, Summary
 
 __all__ = [
     "MOST_SLOTS",
@@ -266,7 +267,7 @@ def _require(hides: Hides, kind: str, mechanism: str) -> None:
 
 @final
 @dataclass(frozen=True)
-class SeriesDesign:
+class SeriesDesign(Shown):
     """The best noise for a series, and what it promises.
 
     Attributes
@@ -298,6 +299,12 @@ class SeriesDesign:
         costs = self.costs()
         losses = {name: self.loss_of(times) for name, times in costs.items()}
         return {**vars(self), "hides": str(self.hides), "costs": costs, "losses": losses}
+
+    def summary(self, unit: str = "", slots_per_day: int = 96) -> Summary:
+        """Return the design for people, in the unit of the values."""
+        from tacit.theory.series_rows import series_summary
+
+        return series_summary(self, unit, slots_per_day)
 
     def costs(self, slots_per_day: int = 96) -> dict[str, float]:
         """What other changes of the same size cost, as multiples of the step's loss scale (of Δ₂)."""
@@ -392,11 +399,9 @@ def design_series(
     best: Kind = min(found, key=lambda name: found[name])
     kind: Kind = best if mechanism is None else mechanism
     if mechanism is None and found[kind] > span / 2:
-        raise Infeasible(
-            f"no noise hides {what} in {slots:,} means of {agents:,} agents at a loss of {loss:g}: each mean "
-            f"would have a standard deviation of {found[kind]:.4g}, and the middle of the range is never off "
-            f"by more than {span / 2:g}. Hide less (reading, or a step), allow a larger loss, or use keepers."
-        )
+        from tacit.theory.series_alternatives import AskedSeries
+
+        AskedSeries(slots, what, agents, span, keepers, loss, delta).refuse()
     noise = noise_for(kind, slots, what, span=span, epsilon=loss, delta=delta)
     delta = 0.0 if kind in _PURE else delta
     return SeriesDesign(slots, what, agents, low, high, keepers, kind, noise.draw, found[kind], loss, delta)

@@ -1,4 +1,4 @@
-"""Read the status that a running member shows (`tacit.runtime.status.server`)."""
+"""Read the status that a running member, hub or follower shows (`tacit.runtime.status.server`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import json
 import urllib.error
 import urllib.request
 from http.client import HTTPException
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from tacit.errors import InputError
 
+Kind = Literal["member", "hub", "follower"]
+"""Who shows a status: a member of one session, a hub, or an agent or keeper that follows a hub."""
 _MOST_BYTES = 16 << 20
 _SECONDS = 5.0
+_FIELDS: dict[Kind, set[str]] = {
+    "member": {"session", "member", "round", "rounds", "phase"},
+    "hub": {"hub", "state", "members", "running", "sessions"},
+    "follower": {"hub", "member", "role", "connected", "sessions_running"},
+}
+"""What every status of a kind has."""
 
 
 def status_url(where: str) -> str:
@@ -28,8 +36,10 @@ def status_url(where: str) -> str:
     return url if parts.path not in ("", "/") else f"{parts.scheme}://{parts.netloc}/status"
 
 
-def read_status(url: str, seconds: float = _SECONDS) -> dict[str, Any]:
-    """Fetch a status and check that it is one."""
+def read_status(
+    url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = ("member",)
+) -> dict[str, Any]:
+    """Fetch a status and check that it is one, of a kind that the caller can show."""
     try:
         with urllib.request.urlopen(url, timeout=seconds) as answer:
             found = json.loads(answer.read(_MOST_BYTES), object_pairs_hook=_plain)
@@ -44,9 +54,17 @@ def read_status(url: str, seconds: float = _SECONDS) -> dict[str, Any]:
         ) from None
     except (ValueError, RecursionError, HTTPException):
         raise InputError(f"{url} did not answer with a status.") from None
-    if not isinstance(found, dict) or not {"session", "member", "round", "rounds", "phase"} <= set(found):
+    kind = kind_of(found) if isinstance(found, dict) else None
+    if kind is None:
         raise InputError(f"{url} did not answer with a status.")
-    return found
+    if kind not in kinds:
+        raise InputError(f"{url} shows the status of a {kind}, not of a {' or '.join(kinds)}.")
+    return dict(found)
+
+
+def kind_of(found: dict[str, Any]) -> Kind | None:
+    """Return who shows a status, or None if it is no status."""
+    return next((kind for kind, fields in _FIELDS.items() if fields <= set(found)), None)
 
 
 def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
