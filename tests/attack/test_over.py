@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from tacit.cli import states
 from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses
+from tacit.cli.private_value import read_state
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.file import write_session
 
@@ -53,7 +53,7 @@ def test_a_session_that_is_over_is_not_run_again_with_another_value(crew, world)
     # The owner's own is in a file for the owner alone, because it was asked for.
     at = crew.path("a0", "state")
     assert at.stat().st_mode & 0o777 == 0o600
-    mine = states.read(at)
+    mine = read_state(at)
     assert (mine["clamped"], mine["finished"], mine["over_before"]) == (True, True, False)
     assert mine["session"] == crew.session.id.hex()
 
@@ -64,8 +64,8 @@ def test_a_session_that_is_over_is_not_run_again_with_another_value(crew, world)
     (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("Over: ")]
     assert "before, after 6 of 6 rounds" in sentence
     assert "a value that was given now was not used" in sentence
-    assert states.read(at)["value"] == mine["value"]
-    assert states.read(at)["over_before"] is True
+    assert read_state(at)["value"] == mine["value"]
+    assert read_state(at)["over_before"] is True
 
     # With its states forgotten it is over all the same, and its cost still counts.
     with Ledger(crew.path("a0", "ledger"), create=False) as ledger:

@@ -8,10 +8,10 @@ from scipy.stats import norm
 
 from tacit import Graph
 from tacit.comparison import Case
-from tacit.comparison.constant import ConstantNoise
-from tacit.comparison.gossip import Gossip, leverages, mean_leverage, message_sum
+from tacit.comparison.gossip import Gossip, leverages, mean_leverage
 from tacit.comparison.laplacian import Laplacian
 from tacit.comparison.method import likeliest_start
+from tacit.comparison.paper import ConstantNoise
 from tacit.comparison.zero_sum import ZeroSum
 from tacit.errors import ParameterError
 
@@ -222,6 +222,21 @@ def test_the_loss_between_two_worlds_is_the_leverage(linear):
         shift, s = rows[:, agent], 1.7
         loss = shift @ np.linalg.pinv(s**2 * rows @ rows.T, rcond=1e-10) @ shift / 2
         assert leverages(job, 0, 3)[agent] / (2 * s**2) == pytest.approx(loss, abs=1e-7)
+
+
+def message_sum(case, watcher, rounds):
+    """Σ_t Σ_{w∼v} (W^t)²_wu/‖(W^t)_w‖² of every u: the messages' own leverages, added up.
+
+    This is not an upper bound on `leverages`: messages share their noise, and together they reveal more.
+    """
+    heard = case.graph.neighbours(watcher)
+    rows = np.zeros((case.graph.n, len(heard)))
+    rows[heard, np.arange(len(heard))] = 1.0
+    total = np.zeros(case.graph.n)
+    for _ in range(rounds):
+        total += np.sum(rows**2 / np.sum(rows**2, axis=0), axis=1)
+        rows = np.asarray(case.gossip_matrix @ rows)
+    return total
 
 
 def test_adding_up_messages_as_if_independent_gives_too_little():

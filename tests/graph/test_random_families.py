@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from tacit import Graph
-from tacit.graph import barabasi as barabasi_module
-from tacit.graph import erdos as erdos_module
-from tacit.graph.barabasi import barabasi_graph
+from tacit.graph import random_graphs
 from tacit.graph.build import halves, pack
-from tacit.graph.erdos import _chosen, erdos_graph
-from tacit.graph.geometric import geometric_graph
-from tacit.graph.regular import _bad, _switched, regular_graph
-from tacit.graph.smallworld import smallworld_graph
+from tacit.graph.random_graphs import (
+    _bad,
+    _chosen,
+    _switched,
+    barabasi_graph,
+    erdos_graph,
+    geometric_graph,
+    regular_graph,
+    smallworld_graph,
+)
 
 FALSE_ALARM = 1e-6
 
@@ -56,7 +60,7 @@ def test_larger_regular_graphs_too(require_simple, n, degree):
 
 
 def test_pairings_that_cannot_be_repaired_are_drawn_anew(monkeypatch, require_simple):
-    monkeypatch.setattr("tacit.graph.regular._PATIENCE", 1)
+    monkeypatch.setattr("tacit.graph.random_graphs._PATIENCE", 1)
     for seed in range(50):
         graph = regular_graph(7, 2, seed)
         require_simple(graph)
@@ -131,7 +135,7 @@ def test_chosen_trials_are_distinct_and_in_range(total, p, seed):
 @pytest.mark.parametrize("p", [0.1, 0.5, 1])
 def test_how_many_gaps_are_drawn_together_does_not_matter(monkeypatch, batch, p):
     expected = _chosen(100, p, np.random.default_rng(3))
-    monkeypatch.setattr(erdos_module, "_BATCH", batch)
+    monkeypatch.setattr(random_graphs, "_BATCH", batch)
     assert _chosen(100, p, np.random.default_rng(3)).tolist() == expected.tolist()
 
 
@@ -189,7 +193,7 @@ def test_attachment_counts_the_edges_that_arrivals_brought():
 
 def test_the_compiled_loop_gives_the_same_graph(monkeypatch):
     expected = barabasi_graph(3000, 4, seed=5)
-    monkeypatch.setattr(barabasi_module, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(random_graphs, "_WORTH_COMPILING", 0)
     compiled = barabasi_graph(3000, 4, seed=5)
     assert np.array_equal(compiled.indices, expected.indices)
 

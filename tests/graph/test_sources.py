@@ -187,7 +187,6 @@ def test_edge_weights_of_networkx_are_kept_in_both_directions():
     assert np.array_equal(_heard(graph), nx.to_numpy_array(club))
     assert graph.is_symmetric
     assert nx.utils.graphs_equal(Graph.from_networkx(graph.to_networkx()).to_networkx(), graph.to_networkx())
-    assert graph.unweighted().weights is None
 
 
 def test_a_directed_edge_means_that_its_end_hears_its_start():

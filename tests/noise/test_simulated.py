@@ -14,7 +14,7 @@ from scipy import stats
 
 from tacit import ClientServer, Fading, OneShot
 from tacit.errors import InputError
-from tacit.noise import NoiseSource, SimulatedNoise
+from tacit.noise import SimulatedNoise
 
 # ---------------------------------------------------------------- the oracle: whole numbers and a mask
 
@@ -232,8 +232,7 @@ def test_sums_over_agents_vary_as_they_should():
 # ---------------------------------------------------------------- use
 
 
-def test_it_is_a_noise_source():
-    assert isinstance(SimulatedNoise(0), NoiseSource)
+def test_it_says_that_it_is_not_private():
     assert "NOT private" in SimulatedNoise.__doc__
 
 

@@ -8,7 +8,7 @@ import pytest
 from tacit import ClientServer, Fading
 from tacit.errors import ParameterError
 from tacit.theory import influence
-from tacit.theory.vectors import per_component
+from tacit.theory.laplace_sum import per_component
 
 
 @pytest.mark.parametrize(("components", "some"), [(3, 0.142625), (10, 0.401263)])

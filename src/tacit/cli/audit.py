@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from tacit.cli import options, output
-from tacit.cli.progress_bar import progress
+from tacit.cli.output import progress
 from tacit.files import whole_file
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
-from tacit.cli.progress_bar import progress
+from tacit.cli.output import progress
 from tacit.cli.values import read_values, values_option
 from tacit.errors import FileError
 from tacit.files import whole_file

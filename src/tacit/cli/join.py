@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli import options, output, private_value, running, states
+from tacit.cli import options, output, private_value, running
 from tacit.errors import SessionOver
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def take_part(
     number = number_of(session, identity)
     value = private_value.read_value(value_file, value_stdin, value_env, session.components)
     if state_file is not None:
-        states.require_writable(state_file)
+        private_value.require_state_writable(state_file)
 
     try:
         with running.prepared(session, number, common, identity.sign) as run:
@@ -169,10 +169,10 @@ def take_part(
             result: AgentResult = run.drive(member)
     except SessionOver as over:
         if state_file is not None and over.result is not None:
-            states.write(state_file, session, over.result, over_before=True)
+            private_value.write_state(state_file, session, over.result, over_before=True)
         raise
     if state_file is not None:
-        states.write(state_file, session, result)
+        private_value.write_state(state_file, session, result)
     output.print_result(result, as_json)
     if not result.finished:
         running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)

@@ -1,9 +1,11 @@
-"""What verbs print and write: tables for people, JSON for programs, whole files only."""
+"""What verbs print and write: tables for people, JSON for programs, a progress bar, whole files only."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -78,3 +80,30 @@ def require_writable(path: Path, force: bool) -> None:
         raise FileError(f"{path} exists already: choose another --out, or pass --force to overwrite it.")
     if not path.parent.is_dir():
         raise FileError(f"there is no directory {path.parent} to write {path.name} into: create it first.")
+
+
+_PATIENCE = 1.0  # seconds before a bar appears
+
+
+@contextmanager
+def progress(what: str, unit: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function to call with (done, total); None if stderr is not a terminal."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    bar = Progress(*columns, console=out, transient=True)
+    started, task = time.monotonic(), bar.add_task(what, total=None)
+
+    def tell(done: int, total: int) -> None:
+        if not bar.live.is_started and done < total and time.monotonic() - started > _PATIENCE:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield tell
+    finally:
+        bar.stop()

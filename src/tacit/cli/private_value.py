@@ -1,20 +1,28 @@
-"""An agent's private value: from a file, standard input or the environment, never the command line.
+"""What only an agent's owner may read: its private value, and its final state.
 
-Every process of the machine can read a command line. Errors do not repeat what was read.
+The value comes from a file, standard input or the environment, never from the command line, which every
+process of the machine can read. Errors do not repeat what was read. The final state goes to a file of mode
+600, and only with --state-file: the value can be computed from the state and the public feedback.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tacit.errors import InputError
+from tacit.report import jsonable
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.agent import AgentResult
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 1 << 26
@@ -52,3 +60,40 @@ def read_value(
         return parse_value(os.environ.pop(env), components)
     with nullcontext(sys.stdin) if file is None else open_value_file(file) as source:
         return parse_value(source.read(_MOST), components)
+
+
+_MARK = "tacit_state"
+
+
+def require_state_writable(path: Path) -> None:
+    """Refuse a file that cannot be written, or that tacit did not write, before connecting."""
+    if path.is_symlink() or (path.exists() and not _ours(path)):
+        raise InputError(f"{path} exists and is not a state file of tacit: choose another file.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path.absolute().parent} must be a directory for --state-file, and is not.")
+
+
+def write_state(path: Path, session: Session, result: AgentResult, *, over_before: bool = False) -> None:
+    """Write an agent's last state, and whether its value was clamped."""
+    from tacit.files import write_whole
+
+    what: dict[str, Any] = {_MARK: 1, "agent": result.agent, "session": session.id.hex()}
+    what |= {"value": result.value, "clamped": result.clamped, "finished": result.finished}
+    what |= {"rounds": result.rounds, "over_before": over_before}
+    write_whole(path, json.dumps(jsonable(what), indent=2).encode() + b"\n", force=True)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Read what `write_state` wrote."""
+    from tacit.files import read_private
+
+    found = json.loads(read_private(path))
+    assert isinstance(found, dict)
+    return found
+
+
+def _ours(path: Path) -> bool:
+    try:
+        return _MARK in read_state(path)
+    except (ValueError, AssertionError, InputError):
+        return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tacit.cli import options, output
-from tacit.cli.progress_bar import progress
+from tacit.cli.output import progress
 from tacit.cli.series_design import Span, delta_option, print_series
 from tacit.report import near, up
 

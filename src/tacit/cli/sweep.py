@@ -10,7 +10,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.cli.failures import ON_STOP
-from tacit.cli.progress_bar import progress
+from tacit.cli.output import progress
 from tacit.cli.values import made_up_spread, read_values
 
 EPILOG = """\b

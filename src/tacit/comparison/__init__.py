@@ -1,7 +1,7 @@
 """Other mechanisms for the same job, in one harness.
 
 `compare` runs each method many times on the same graph and values, at the same privacy if that can be
-compared, and says what each protects against. One method per file: the file is the method.
+compared, and says what each protects against. `METHODS` says which file has which method.
 Noise here is seedable and protects nobody. The names below load their module when first used.
 """
 

@@ -167,18 +167,3 @@ def leverages(case: Case, watcher: int, rounds: int) -> FloatArray:
             break
         basis = np.hstack([basis, block])
     return np.asarray(np.minimum(np.sum(basis**2, axis=1), 1.0))
-
-
-def message_sum(case: Case, watcher: int, rounds: int) -> FloatArray:
-    """Σ_t Σ_{w∼v} (W^t)²_wu/‖(W^t)_w‖² of every u: the messages' own leverages, added up.
-
-    This is not an upper bound on `leverages`: messages share their noise, and together they reveal more.
-    """
-    heard = case.graph.neighbours(watcher)
-    rows = np.zeros((case.graph.n, len(heard)))
-    rows[heard, np.arange(len(heard))] = 1.0
-    total = np.zeros(case.graph.n)
-    for _ in range(rounds):
-        total += np.sum(rows**2 / np.sum(rows**2, axis=0), axis=1)
-        rows = np.asarray(case.gossip_matrix @ rows)
-    return total

@@ -29,15 +29,15 @@ from tacit.theory.laplace_sum import require_probability
 
 METHODS: dict[str, tuple[str, str]] = {
     "plain": ("plain", "Plain"),
-    "server": ("server", "Server"),
-    "server-one-shot": ("server_one_shot", "ServerOneShot"),
-    "graph": ("distributed", "OnGraph"),
-    "constant": ("constant", "ConstantNoise"),
+    "server": ("paper", "Server"),
+    "server-one-shot": ("paper", "ServerOneShot"),
+    "graph": ("paper", "OnGraph"),
+    "constant": ("paper", "ConstantNoise"),
     "laplacian": ("laplacian", "Laplacian"),
-    "one-shot": ("one_shot", "OneShotConsensus"),
+    "one-shot": ("laplacian", "OneShotConsensus"),
     "zero-sum": ("zero_sum", "ZeroSum"),
     "gossip": ("gossip", "Gossip"),
-    "keepers": ("keepers", "Keepers"),
+    "keepers": ("paper", "Keepers"),
 }
 """Module and class of each method, in the order of the table."""
 

@@ -4,7 +4,7 @@ Nozari, Tallapragada and Cortés (Automatica 2017): x = θ + η, θ⁺ = θ − 
 s_i in (0, 2) and q_i in (|s_i − 1|, 1). Given the messages, two starts that are δ apart stay
 δ(1−s_i)^t apart, so message t costs δ|1−s_i|^t/(c_i·q_i^t), the same series as the paper's with
 1 − σ = |1 − s|. Hence q* = |1−s|^{1/3} here too; s and 2 − s cost the same and s² is in the variance, so
-s ≤ 1; and the best of all is s = 1 with noise in the first round alone (`tacit.comparison.one_shot`).
+s ≤ 1; and the best of all is s = 1 with noise in the first round alone (`OneShotConsensus`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Self, final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tacit.comparison.paper import ANYONE
 from tacit.errors import ParameterError
 from tacit.law import Fading, OneShot
 from tacit.theory.laplace_sum import LaplaceSum
-from tacit.theory.optimum import best_fading
+from tacit.theory.optimum import best_fading, best_one_shot
 from tacit.theory.privacy import epsilon
 
 
@@ -132,3 +132,17 @@ class Laplacian(Method):
         if s == 1:
             return np.asarray(x[0])  # the state after it is public
         return likeliest_start(x, y, 1 - s, c * q ** np.arange(self.rounds, dtype=np.float64))
+
+
+@final
+class OneShotConsensus(Laplacian):
+    """s = 1 and noise Lap(1/ε) in the first round only: variance 2/(ε²N), the least possible."""
+
+    name: ClassVar[str] = "one-shot"
+    title: ClassVar[str] = "one-shot, graph"
+    source: ClassVar[str] = "Nozari, Tallapragada, Cortés 2017, their optimum"
+
+    @classmethod
+    def tuned(cls, case: Case) -> Self:
+        """The one-shot noise with a loss of at most ε."""
+        return cls(case, 1.0, float(best_one_shot(0.5, case.epsilon).c), 0.0)

@@ -1,20 +1,25 @@
-"""What the paper's mechanisms share in a comparison: the package's own code, many runs at once."""
+"""The paper's mechanisms in a comparison: the package's own code, many runs at once.
+
+Fading noise with a server, on a graph and with keepers; and, on the same motion, one-shot and constant noise.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self, final
 
 import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.comparison.case import Case
 from tacit.comparison.method import Error, Guarantee, Method, Said, laplace, likeliest_start
-from tacit.mechanism import ClientServer, Mechanism
+from tacit.law import Constant
+from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.theory import accuracy
 from tacit.theory.laplace_sum import LaplaceSum
+from tacit.theory.optimum import averaging_mixing, best_fading, best_one_shot
 from tacit.theory.privacy import epsilon
 
 ANYONE = "whoever hears everything"
@@ -93,3 +98,112 @@ class Paper(Method):
     @staticmethod
     def _column(value: float | FloatArray) -> FloatArray:
         return np.asarray(value, dtype=np.float64).reshape(-1, 1)
+
+
+@final
+class Server(Paper):
+    """Section 3 of the paper, with q* = (1 − σ)^{1/3} and the least noise for these rounds."""
+
+    name: ClassVar[str] = "server"
+    title: ClassVar[str] = "fading, server"
+    source: ClassVar[str] = "Huang, Mitra, Dullerud 2012, section 3"
+    needs: ClassVar[str] = "a server, not trusted"
+
+    @staticmethod
+    def best(case: Case) -> ClientServer:
+        """The best fading noise for the case."""
+        return ClientServer(best_fading(case.mixing, case.epsilon, case.rounds), case.graph.n)
+
+
+@final
+class ServerOneShot(Paper):
+    """Noise Lap(1/ε) once per agent (docs/proofs/one-shot.md)."""
+
+    name: ClassVar[str] = "server-one-shot"
+    title: ClassVar[str] = "one-shot, server"
+    source: ClassVar[str] = "docs/proofs/one-shot.md, after Nozari, Tallapragada, Cortés 2017"
+    needs: ClassVar[str] = "a server, not trusted"
+
+    @staticmethod
+    def best(case: Case) -> ClientServer:
+        """One-shot noise with a loss of at most ε."""
+        return ClientServer(best_one_shot(case.mixing, case.epsilon), case.graph.n)
+
+
+@final
+class OnGraph(Paper):
+    """Section 4 of the paper, with σ_i ∝ |N(i)| + 1 so that the target is the true average.
+
+    If degrees differ, agents with few neighbours then move slowly, which needs more noise. With
+    Metropolis weights all agents mix alike.
+    """
+
+    name: ClassVar[str] = "graph"
+    title: ClassVar[str] = "fading, graph"
+    source: ClassVar[str] = "Huang, Mitra, Dullerud 2012, section 4"
+    needs: ClassVar[str] = "largest degree"
+
+    @staticmethod
+    def best(case: Case) -> Distributed:
+        """The best fading noise for the case."""
+        sigma = averaging_mixing(case.graph, case.mixing, case.rows)
+        return Distributed(best_fading(sigma, case.epsilon, case.rounds), case.graph, case.rows)
+
+
+@final
+class ConstantNoise(Paper):
+    """The distributed mechanism with noise that does not fade; every round costs, so rounds are limited."""
+
+    name: ClassVar[str] = "constant"
+    title: ClassVar[str] = "constant, graph"
+    source: ClassVar[str] = "Dwork, Naor, Pitassi, Rothblum 2010 (streaming counters), on the paper's motion"
+    needs: ClassVar[str] = "largest degree, a last round"
+
+    @staticmethod
+    def best(case: Case) -> Distributed:
+        """The least constant noise with a loss of at most ε over the rounds."""
+        sigma = averaging_mixing(case.graph, case.mixing, case.rows)
+        return Distributed(Constant.best(sigma, case.epsilon, case.rounds), case.graph, case.rows)
+
+
+@final
+class Keepers(Paper):
+    """Masked messages, and the best fading noise once per keeper instead of once per agent.
+
+    In the attack all other agents and all keepers but one collude.
+    """
+
+    name: ClassVar[str] = "keepers"
+    title: ClassVar[str] = "fading, keepers"
+    source: ClassVar[str] = "docs/proofs/keepers.md"
+    needs: ClassVar[str] = "a server, not trusted; keepers, of whom one is trusted"
+
+    @staticmethod
+    def best(case: Case) -> ClientServer:
+        """The best fading noise for the case."""
+        law = best_fading(case.mixing, case.epsilon, case.rounds)
+        return ClientServer(law, case.graph.n, case.keepers)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure while one keeper is honest; computational, because masks are pseudo-random."""
+        m = self.mechanism.keepers
+        others = (
+            "whoever hears everything, without the keeper"
+            if m == 1
+            else (f"whoever hears everything, with all but one of {m} keepers")
+        )
+        return Guarantee("one honest keeper", others, self.epsilon)
+
+    @property
+    def messages(self) -> int:
+        """To the server and back, for agents and keepers."""
+        return 2 * (self.mechanism.n + self.mechanism.keepers)
+
+    def run(self, theta: FloatArray, rng: np.random.Generator) -> Iterator[Said]:
+        """Step through the mechanism; the attacker sees an agent's state with one keeper's noise."""
+        state, sigma = self.mechanism.start(theta), self._column(self.mechanism.law.sigma)
+        for scale in self.scales():
+            eta = laplace(rng, (self.mechanism.keepers, theta.shape[1])) * scale
+            state, said = self.mechanism.step(state, eta)
+            yield Said(said.x + eta[:1], sigma * np.atleast_2d(said.y), state.theta)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -290,10 +290,6 @@ class Graph:
     def is_symmetric(self) -> bool:
         """Whether both ends of every edge give each other the same weight."""
         return self.weights is None or bool(np.array_equal(self.weights, self.turned(self.weights)))
-
-    def unweighted(self) -> Graph:
-        """Return the same graph without edge weights."""
-        return replace(self, weights=None)
 
     def edges(self) -> IntArray:
         """Every edge once, as rows (i, j) with i < j, in rising order."""

@@ -11,13 +11,15 @@ from typing import Final, NamedTuple
 
 from tacit.arguments import shown
 from tacit.errors import GraphError
-from tacit.graph.barabasi import barabasi_graph
 from tacit.graph.core import Graph
-from tacit.graph.erdos import erdos_graph
-from tacit.graph.geometric import geometric_graph
 from tacit.graph.lattices import complete, grid, hypercube, karate, path, ring, star, torus
-from tacit.graph.regular import regular_graph
-from tacit.graph.smallworld import smallworld_graph
+from tacit.graph.random_graphs import (
+    barabasi_graph,
+    erdos_graph,
+    geometric_graph,
+    regular_graph,
+    smallworld_graph,
+)
 
 _SEED = "[:seed=S]"
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tacit.noise.accounting import Account, account, horizon
     from tacit.noise.ahead import DrawnAhead
     from tacit.noise.approximate import delta_for_epsilon, epsilon_delta
-    from tacit.noise.base import NoiseSource
     from tacit.noise.gaussian import SafeGaussian
     from tacit.noise.safe import SafeNoise, WholeNoise
     from tacit.noise.simulated import SimulatedNoise
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Account",
     "DrawnAhead",
-    "NoiseSource",
     "SafeGaussian",
     "SafeNoise",
     "SimulatedNoise",
@@ -37,7 +35,6 @@ __getattr__, __dir__ = exports(
         "accounting": ("Account", "account", "horizon"),
         "ahead": ("DrawnAhead",),
         "approximate": ("delta_for_epsilon", "epsilon_delta"),
-        "base": ("NoiseSource",),
         "gaussian": ("SafeGaussian",),
         "safe": ("SafeNoise", "WholeNoise"),
         "simulated": ("SimulatedNoise",),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.arguments import whole
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError, StateError
 from tacit.law import Law
-from tacit.noise.base import Scales
+
+Scales: TypeAlias = Law | npt.ArrayLike
+"""A noise law, or Laplace scales that broadcast to (rounds, n)."""
 
 _LARGEST = (1 << 64) - 1
 

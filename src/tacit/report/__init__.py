@@ -5,9 +5,8 @@ the exact numbers from ``as_dict``, printed by `json_text`.
 """
 
 from tacit.report.numbers import down, each, near, typed, up
-from tacit.report.rendering import dataframe, html, json_text, jsonable, latex, text
+from tacit.report.rendering import Shown, dataframe, html, json_text, jsonable, latex, text
 from tacit.report.rows import Grid, Row, Summary, component_rows, result_row
-from tacit.report.shown import Shown
 
 __all__ = [
     "Grid",

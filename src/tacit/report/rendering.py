@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,3 +156,25 @@ def dataframe(records: Any) -> pd.DataFrame:
     except ModuleNotFoundError as error:
         raise missing_extra(error, "to_dataframe") or error from None
     return pd.DataFrame(records) if isinstance(records, dict) else pd.json_normalize(records)
+
+
+class Shown(ABC):
+    """A result that makes its own rows, and displays them as a table in a notebook."""
+
+    @abstractmethod
+    def summary(self) -> Summary | Grid:
+        """Return the result for people."""
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """Return the exact numbers for programs, ready for `json_text`."""
+
+    def to_latex(self) -> str:
+        """Return the table for a paper; it needs no LaTeX package."""
+        return latex(self.summary())
+
+    def _repr_html_(self) -> str:
+        return html(self.summary())
+
+    def _repr_latex_(self) -> str:
+        return self.to_latex()

@@ -17,10 +17,9 @@ import numpy as np
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import ClientServer, Mechanism
 from tacit.theory.agent_classes import classes_of, noise_classes
-from tacit.theory.laplace_sum import LaplaceSum, require_probability
+from tacit.theory.laplace_sum import LaplaceSum, per_component, require_probability
 from tacit.theory.rates import spread_back
 from tacit.theory.targets import target, weights
-from tacit.theory.vectors import per_component
 
 __all__ = [
     "agent_deviation",

@@ -15,10 +15,9 @@ from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
 from tacit.theory import accuracy
 from tacit.theory.agreement import apart
-from tacit.theory.laplace_sum import require_probability
+from tacit.theory.laplace_sum import per_component, require_probability
 from tacit.theory.rates import moves_as_one
 from tacit.theory.searching import least
-from tacit.theory.vectors import per_component
 
 AGREEMENT_SHARE = 0.02
 """Share of the failure probability for disagreement due to noise, which fades; the average gets the rest."""

@@ -26,9 +26,8 @@ from tacit.history import History
 from tacit.history.value import closed_pairs
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
-from tacit.theory.laplace_sum import LaplaceSum
+from tacit.theory.laplace_sum import LaplaceSum, per_component
 from tacit.theory.targets import weights
-from tacit.theory.vectors import per_component
 
 _MOST_TERMS = 20_000_000
 _MANTISSA = 40  # bits kept of a scale, rounded up, so that nearly equal scales merge into one term

@@ -26,6 +26,7 @@ from numpy.polynomial.polynomial import polyval
 
 from tacit.arguments import inside_unit
 from tacit.arrays import FloatArray, IntArray
+from tacit.errors import ParameterError
 from tacit.theory.one_dimension import lowest_point, zero
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -439,3 +440,31 @@ def _walk(r: float, direction: int, density: float, excess: Callable[[float], fl
 def require_probability(probability: float) -> float:
     """Refuse a failure probability outside (0, 1)."""
     return inside_unit("failure probability", probability, "no bound on Laplace noise holds with certainty")
+
+
+def per_component(failure_probability: float, components: int) -> float:
+    """Return b' = 1 − (1−b)^(1/k), rounded down.
+
+    If each of k independent components leaves its radius with probability b', then some component
+    leaves it with probability b. Each component of a message has its own independent noise, and given which
+    messages were used all components have the same weights, so they are independent, provided that the choice
+    of messages does not depend on noise.
+
+    Parameters
+    ----------
+    failure_probability : float
+        b, in (0, 1).
+    components : int
+        k. With 1 the failure probability is returned as it is.
+
+    Examples
+    --------
+    >>> round(per_component(0.05, 10), 6)
+    0.005116
+    """
+    require_probability(failure_probability)
+    if components < 1:
+        raise ParameterError(f"components must be at least 1, got {components}.")
+    if components == 1:
+        return failure_probability
+    return -math.expm1(math.log1p(-failure_probability) / components) * (1 - 2.0**-50)

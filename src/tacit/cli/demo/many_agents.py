@@ -13,7 +13,8 @@ from pathlib import Path
 
 import click
 
-from tacit.cli import running, states
+from tacit.cli import running
+from tacit.cli.private_value import write_state
 from tacit.errors import SessionOver
 from tacit.protocol.session import Session
 from tacit.report import jsonable
@@ -73,4 +74,4 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
 def _write(folder: Path, session: Session, result: AgentResult) -> None:
     text = json.dumps(jsonable(result.as_dict()))
     (folder / f"{result.agent}.result").write_text(text, encoding="utf-8")
-    states.write(folder / f"{result.agent}.state", session, result)
+    write_state(folder / f"{result.agent}.state", session, result)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from tacit.cli import states
 from tacit.cli.failures import OVER
+from tacit.cli.private_value import read_state
 from tacit.errors import TacitError
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Session
@@ -207,7 +207,7 @@ class Processes:
         printed = self.path(name, "result").read_text(
             encoding="utf-8"
         )  # empty if the session was over before
-        return {**json.loads(printed or "{}"), **states.read(self.path(name, "state"))}
+        return {**json.loads(printed or "{}"), **read_state(self.path(name, "state"))}
 
 
 @final
