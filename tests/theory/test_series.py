@@ -110,14 +110,15 @@ def test_one_reading_a_day_and_a_year():
 
 
 @pytest.mark.parametrize(
-    ("hides", "keepers", "loss"), [(f"window:{YEAR}", 1, 1.0), ("step:10", 0, 0.2), ("window:9000", 0, 0.5)]
+    ("hides", "keepers", "loss"), [(f"window:{YEAR}", 1, 1.0), ("step:10", 0, 0.2), ("window:96", 0, 0.5)]
 )
 def test_a_refused_series_says_what_would_work(hides, keepers, loss):
     asked = {"agents": 1000, "keepers": keepers, "loss": loss}
     with pytest.raises(Infeasible) as refused:
         design_series(YEAR, hides, low=0, high=10, **asked)
     gives = refused.value.gives
-    assert set(gives) >= {"loss", "agents"}
+    assert "agents" in gives
+    assert len(gives) >= 2
     for name, value in gives.items():
         assert design_series(YEAR, hides, low=0, high=10, **asked | {name: value}).deviation <= 5
         if name != "keepers":  # no more than needed, to the digits shown

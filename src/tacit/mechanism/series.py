@@ -16,6 +16,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, final
 
 import numpy as np
@@ -44,6 +45,7 @@ def encoding_filter(slots: int) -> FloatArray:
     return found
 
 
+@lru_cache(maxsize=64)
 def energy(slots: int) -> float:
     """F(T) = Σ_{k<T} f(k)², which grows like (ln T + γ + 4 ln 2)/π."""
     return float(math.fsum(np.square(decoding_filter(slots)).tolist()))
