@@ -19,13 +19,20 @@ extensions = [
     "sphinx.ext.napoleon",
     "api",
     "diagrams",
+    "formulas",
     "notebook_pages",
+    "sources",
 ]
 exclude_patterns = ["_ext"]
 
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence", "deflist"]
-myst_fence_as_directive = ["mermaid"]  # GitHub draws them itself; here _ext/diagrams.py does
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_dmath_allow_space = False  # code hosts typeset $x$, not $ x $
+myst_fence_as_directive = [
+    "mermaid",
+    "math",
+]  # code hosts draw them; here _ext/diagrams.py and formulas.py do
+html_math_renderer = "mathml"
 
 autodoc_preserve_defaults = True  # one default is a tuple of thousands of seeds
 autodoc_member_order = "bysource"

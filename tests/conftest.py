@@ -45,7 +45,9 @@ STARTS = re.compile(
 Not `subprocess.run`: it waits for its process, so nothing runs beside it.
 """
 
-LIVE = re.compile(r"\btacit (agent|coordinate|demo|hub serve|join|keep|peer|status|studio|sweep)\b|\bmake run\b")
+LIVE = re.compile(
+    r"\btacit (agent|coordinate|demo|hub serve|join|keep|peer|status|studio|sweep)\b|\bmake run\b"
+)
 """A page with one of these commands runs a session, or workers."""
 
 

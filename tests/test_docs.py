@@ -28,8 +28,8 @@ make = load(ROOT / "docs/make.py")
 PAGES = [path.relative_to(ROOT).as_posix() for path in (*make.pages(), ROOT / "CHANGELOG.md")]
 RUN = [page for page in PAGES if make.pieces((ROOT / page).read_text())]
 
-SHOWN = {"text", "mermaid"}
-"""Nothing to run: words, and diagrams that are made from the protocol's tables."""
+SHOWN = {"text", "mermaid", "math"}
+"""Nothing to run: words, formulas, and diagrams that are made from the protocol's tables."""
 
 NO_MAKE = "make() { :; }\n"  # it would run these tests; that its verbs exist is tested below
 ON_OTHER_MACHINES = """
