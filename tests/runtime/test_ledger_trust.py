@@ -181,7 +181,7 @@ def test_a_newer_version(kept):
     database = sqlite3.connect(kept)
     database.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     database.close()
-    refused(kept, "has version 3, and this tacit knows version 2")
+    refused(kept, "has version 4, and this tacit knows version 3")
 
 
 @pytest.mark.parametrize("place", [0, 20, 100, 4096 + 8, 2 * 4096 + 4000])

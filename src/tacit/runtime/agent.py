@@ -185,7 +185,7 @@ class _Owned(Participant):
                 )
             session.lattice.start(self._value)
         keys = self.identity.directory
-        key_guard.require_bindable(keys, session.id, ledger.identity)
+        key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
         key_guard.require_trusted(keys, ledger, self._new_ledger)
         if self._witness is not None:
             key_guard.take_witness(ledger, self._witness)
@@ -202,7 +202,7 @@ class _Owned(Participant):
             cap_adjacency=self._adjacency,
         )
         key_guard.take(keys, ledger)
-        key_guard.bind(keys, session.id, ledger.identity)
+        key_guard.bind(keys, session.id, ledger.identity, session.expires)
         budget, sign = reservation.budget, self.identity.sign
         self._over_before = any(isinstance(record, Ended) for record in records)
         self.machine: AgentMachine | PeerMachine

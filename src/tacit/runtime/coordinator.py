@@ -122,7 +122,7 @@ class Coordinator(Participant):
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
         # With another ledger it would forget rounds that agents have made.
-        key_guard.bind(self.identity.directory, self.session.id, ledger.identity)
+        key_guard.bind(self.identity.directory, self.session.id, ledger.identity, self.session.expires)
         kind = MaskedCoordinatorMachine if self.session.keepers else CoordinatorMachine
         self.machine = kind.resume(self.session, records, sign=sign)
         self._tell_takers(records)

@@ -102,11 +102,11 @@ class Keeper(Participant):
         if not records and self._clock.wall() >= session.expires:
             raise InputError(f"session {session.name} expired on {session.expiry}: ask for a new one.")
         keys = self.identity.directory
-        key_guard.require_bindable(keys, session.id, ledger.identity)
+        key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
         # A ledger that was put back would open updates a second time: the keys know how far it had come.
         key_guard.require_trusted(keys, ledger, key_guard.NEW_LEDGER)
         key_guard.take(keys, ledger)
-        key_guard.bind(keys, session.id, ledger.identity)
+        key_guard.bind(keys, session.id, ledger.identity, session.expires)
         key = EphemeralKey(ledger.path, session, self.number)
         self.machine = KeeperMachine.resume(
             session, self.number, records, sign=self.identity.sign, private=key.private(records)

@@ -56,7 +56,7 @@ from tacit.runtime.workers import in_worker
 
 _MEANS = 1000
 """So many means are kept for whoever iterates; the oldest go first."""
-_LOOK = 60.0  # seconds between two looks at the own certificate
+_LOOK = 60.0  # seconds between two looks at the own certificate and the ledger's size
 _ENDING = ".session"
 
 
@@ -167,6 +167,7 @@ class FleetAgent:
         self._tasks = [
             asyncio.ensure_future(self.connection.run()),
             asyncio.ensure_future(self._look_after_certificate()),
+            asyncio.ensure_future(self._keep_ledger_small()),
         ]
         for task in self._tasks:
             task.add_done_callback(self._ended)
@@ -402,6 +403,14 @@ class FleetAgent:
         state = "finished" if finished else "stopped"
         setattr(self.tally, state, getattr(self.tally, state) + 1)
         self._tell(state, f"{session.name} is over: {state}", member=self.name, session=session.name, **facts)
+
+    async def _keep_ledger_small(self) -> None:
+        """Drop what the ledger has of sessions that are over and expired, and keep what they cost."""
+        while True:
+            if self.ledger.worth_compacting:
+                busy, now = frozenset(self._sessions), self._clock.wall()
+                await in_worker(lambda: key_guard.compact(self.policy.keys, self.ledger, now, busy))  # noqa: B023
+            await self._clock.sleep(_LOOK)
 
     # ---- the own certificate --------------------------------------------------------------------------
 

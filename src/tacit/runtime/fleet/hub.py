@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import msgspec
 
@@ -63,6 +63,7 @@ from tacit.runtime.identity.identity import (
 )
 from tacit.runtime.identity.register import REVOKED, opened
 from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
+from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.transport.connection_diagnosis import require_endpoint
 from tacit.runtime.workers import in_worker
@@ -77,7 +78,7 @@ _LOOK = 0.1  # seconds between two looks at what is to be done
 _HOUSEKEEPING = 30.0
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
-_FORGET = 30 * 86_400.0
+_FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # results are kept so long, and so many of them
 _WORD = re.compile(r"[a-z-]{1,20}")
 
 
@@ -179,6 +180,7 @@ class Hub:
         self._designing: set[str] = set()
         self._skips: dict[tuple[str, str], list[int]] = {}  # sessions that a refusing agent is not asked for
         self._seen_list: tuple[int, int] | None = None
+        self._compacting = False
         self.refusals: Counter[str] = Counter()
         self.enrolled = 0
         self.started = 0
@@ -477,7 +479,9 @@ class Hub:
         """Let one who was away hear how a session ended: its coordinator goes on from the ledger."""
         row = self.store.session(session)
         revived = sum(one.revived for one in self._running.values())
-        if row is not None and revived < _MOST_REVIVED:
+        assert self._ledger is not None
+        # Without its records it would begin anew; who was in it has ended it by its expiry.
+        if row is not None and row["data"] and self._ledger.size(session) and revived < _MOST_REVIVED:
             found = Session.decode(row["data"])
             if member_number(found, member.name, member.public_key) is not None:
                 self._start(found, row["task"], revived=True)
@@ -515,7 +519,27 @@ class Hub:
             install(bundle(signed, authority), self.home / KEYS)
             self._identity = self.gateway.identity = Identity.load(self.home / KEYS)
             self._tell("renewed", "the hub has a new certificate")
-        self.store.forget_before(self._clock() - _FORGET)
+        self.store.forget(self._clock(), _FORGET, _MOST_SESSIONS)
+        for name in {name for name, _ in self._designs} - {row["name"] for row in self.store.due_tasks()}:
+            self._forget_task(name)
+        if self._ledger is not None and self._ledger.worth_compacting and not self._compacting:
+            self._compacting = True
+            self.gateway.go_on(self._compact(self._ledger))
+
+    def _forget_task(self, name: str) -> None:
+        """Forget what was worked out for a task that begins no more sessions."""
+        if all(one.task != name for one in self._running.values()):
+            for known in cast(list[dict[tuple[str, Any], Any]], [self._designs, self._radii, self._skips]):
+                for key in [key for key in known if key[0] == name]:
+                    del known[key]
+
+    async def _compact(self, ledger: Ledger) -> None:
+        """Drop what the ledger has of sessions that are over and expired."""
+        busy, now = frozenset(self._running), self._clock()
+        try:
+            await in_worker(lambda: key_guard.compact(self.home / KEYS, ledger, now, busy))
+        finally:
+            self._compacting = False
 
     def _spread_revocations(self) -> None:
         """Take over the authority's newest list of revoked certificates, and give it to everyone."""

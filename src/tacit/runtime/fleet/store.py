@@ -263,9 +263,13 @@ class HubStore:
             for row in self._all("SELECT state, count(*) AS n FROM session GROUP BY state")
         }
 
-    def forget_before(self, when: float) -> int:
-        """Remove sessions that were over and had expired by then; return how many."""
-        return self._do("DELETE FROM session WHERE state != 'running' AND expires < ?", when)
+    def forget(self, now: float, seconds: float, most: int) -> None:
+        """Keep of expired sessions that are over only their results, for `seconds` and at most `most`."""
+        over = "state != 'running' AND expires <"
+        self._do(f"UPDATE session SET data = x'' WHERE {over} ? AND data != x''", now)
+        self._do(f"DELETE FROM session WHERE {over} ?", now - seconds)
+        oldest = "SELECT made FROM session ORDER BY made DESC LIMIT 1 OFFSET ?"
+        self._do(f"DELETE FROM session WHERE {over} ? AND made <= ({oldest})", now, most)
 
 
 def _make(path: Path) -> None:

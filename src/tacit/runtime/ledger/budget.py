@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -27,7 +28,7 @@ from tacit.protocol.exact_loss import as_fraction, exact, up, within
 from tacit.protocol.private_state import Budget
 from tacit.protocol.roster import require_name
 from tacit.rounding import fraction_up, shown_up
-from tacit.runtime.ledger.schema import Capped, Reserved
+from tacit.runtime.ledger.schema import Capped, Reserved, Sum, in_digits
 
 _MOST_NAMED = 3
 """Maximum number of sessions named in a refusal."""
@@ -136,6 +137,7 @@ class Purse:
         self._open: dict[bytes, Reserved] = {}  # reserved and not settled
         self._closed: Counter[tuple[str, float, float]] = Counter()  # said in settled ones: `_kind`
         self._times: defaultdict[str, list[tuple[float, bytes]]] = defaultdict(list)  # sorted by `_begun`
+        self._carried: dict[bytes, Sum] = {}  # in the place of sessions whose rows were dropped
 
     def capped(self, row: Capped) -> None:
         """Take in a cap, the last one counts."""
@@ -162,6 +164,42 @@ class Purse:
         self._settled.add(session)
         if (row := self._open.pop(session, None)) is not None:
             self._closed[_kind(row)] += self._said.get(session, 0)
+
+    def carry(self, sums: Iterable[Sum], over: Collection[bytes] = ()) -> None:
+        """Let sums take the place of these sessions, and of the sums before."""
+        for session in (*over, *self._carried):
+            if (row := self._reserved.pop(session, None)) is not None:
+                self._closed[_kind(row)] -= self._said.get(session, 0)
+            self._said.pop(session, None)
+            self._settled.discard(session)
+        self._times = defaultdict(list)
+        for session, row in self._reserved.items():
+            self._times[row.value].append((_begun(row), session))
+        for times in self._times.values():
+            times.sort()
+        self._carried = {b"carried %d" % i: one for i, one in enumerate(sums)}
+        for place, one in self._carried.items():  # each counts as one session that is settled
+            self._said[place] = one.units
+            self._settled.add(place)
+            self.reserved(place, Reserved(one.value, one.adjacency, one.diameter, 0.0, None, one.at))
+
+    def sums(self, over: Collection[bytes]) -> list[Sum]:
+        """Return the sums so far, and what each of these settled sessions costs."""
+        rows = ((session, self._reserved[session]) for session in over if session in self._reserved)
+        fresh = (Sum(*_kind(row), _begun(row), 1, *in_digits(self._said.get(s, 0))) for s, row in rows)
+        return [*self._carried.values(), *fresh]
+
+    def settled_by(self, when: float) -> dict[bytes, int]:
+        """Return the settled sessions that had expired by then, with their expiry."""
+        return {
+            session: row.expires
+            for session, row in self._reserved.items()
+            if row.expires is not None and row.expires <= when and session in self._settled
+        }
+
+    def is_open(self, session: bytes) -> bool:
+        """Whether something is set aside for a session that may still be said."""
+        return session in self._open
 
     def is_settled(self, session: bytes) -> bool:
         """Whether the last word was said."""
@@ -228,7 +266,8 @@ class Purse:
             raise InputError(f"nothing is known of a value {value!r}: no session has used it.")
         spent = self.spent(value)
         left = max(Fraction(row.cap) - spent, Fraction(0)) if math.isfinite(row.cap) else None
-        count = len(self._times[value])
+        more = sum(one.sessions - 1 for one in self._carried.values() if one.value == value)
+        count = len(self._times[value]) + more
         rest = math.inf if left is None else fraction_down(left)
         return Balance(value, row.adjacency, row.cap, fraction_up(spent), rest, count)
 

@@ -3,7 +3,8 @@
 An agent's directory of keys holds
 
     ledgers/    one mark for each ledger: how far it had come when these keys last spoke from it
-    sessions/   from which ledger these keys speak in each session
+    sessions/   from which ledger these keys speak in each session, and when that expires; once sessions that
+                are over were dropped, also the horizon: none that expires by then is begun any more
 
 The ledger's own mark stands beside it, so a backup that is put back usually brings both. The keys are kept
 elsewhere and know better. Their mark is on the disk before a message leaves (`store`), so a ledger that lacks
@@ -14,24 +15,31 @@ host, for owners who want to see that too.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, SessionOver
 from tacit.files import private_directory, read_private, sync_directory, write_whole
 from tacit.runtime.ledger.rollback_guard import told
 
 if TYPE_CHECKING:
     from tacit.runtime.ledger.ledger import Ledger
 
-LEDGERS, SESSIONS = "ledgers", "sessions"
+LEDGERS, SESSIONS, HORIZON = "ledgers", "sessions", ".horizon"
 NEW_LEDGER = "forget what was spent"
 """The words with which an owner starts a new ledger for keys that have spent from another."""
 
 
-def require_bindable(keys: Path, session: bytes, ledger: bytes) -> None:
-    """Refuse a ledger if these keys speak in this session from another one."""
-    if _bound(keys, session) not in (None, b"", ledger.hex().encode() + b"\n"):
+def require_bindable(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
+    """Refuse a ledger if these keys speak in this session from another one, or may have done so."""
+    bound = _bound(keys, session)
+    if bound is None and expires <= _horizon(keys):
+        raise SessionOver(
+            "this session expired before these keys dropped what they knew of expired sessions, so they may "
+            "have spoken in it: ask for a new session."
+        )
+    if bound is not None and bound[0] not in (b"", ledger.hex().encode()):
         raise LedgerError(
             "these keys have begun this session with another ledger: use that one. If it is lost, so is "
             "the session for this key: what was said would be forgotten, and an agent's noise drawn again "
@@ -39,18 +47,57 @@ def require_bindable(keys: Path, session: bytes, ledger: bytes) -> None:
         )
 
 
-def bind(keys: Path, session: bytes, ledger: bytes) -> None:
+def bind(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
     """Let these keys speak in a session from one ledger only, ever; on the disk when this returns."""
-    require_bindable(keys, session, ledger)
+    require_bindable(keys, session, ledger, expires)
     _kept_directory(keys / SESSIONS)
-    if not (known := _bound(keys, session)):  # empty: the power failed before it was on the disk
-        line = ledger.hex().encode() + b"\n"
-        write_whole(keys / SESSIONS / session.hex(), line, force=known is not None)
+    bound = _bound(keys, session)
+    if bound is None or not bound[0]:  # empty: the power failed before it was on the disk
+        lines = f"{ledger.hex()}\n{expires}\n".encode()
+        write_whole(keys / SESSIONS / session.hex(), lines, force=bound is not None)
 
 
-def _bound(keys: Path, session: bytes) -> bytes | None:
+def compact(keys: Path, ledger: Ledger, now: float, busy: Collection[bytes] = ()) -> int:
+    """Drop what ledger and keys know of sessions that are over and expired; return how many those were.
+
+    The horizon is with the keys, on the disk, before anything is dropped: from then on they begin none of
+    these sessions again, with this ledger or another. `busy` sessions stay.
+    """
+    if _mark(keys, ledger.identity).exists():  # a mark that is left behind could not be compared any more
+        ledger.guard(_mark(keys, ledger.identity), _KEYS, create=False)
+    bound = {session: expiry for session, whose, expiry in _bindings(keys) if whose == ledger.identity}
+    over = {s: e for s, e in ledger.droppable(now, bound).items() if s not in busy}
+    if not over:
+        return 0
+    horizon = max(*over.values(), _horizon(keys))
+    _kept_directory(keys / SESSIONS)
+    write_whole(keys / SESSIONS / HORIZON, f"{horizon}\n".encode(), force=True)
+    ledger.compact(over, horizon, now)
+    for session in over:
+        (keys / SESSIONS / session.hex()).unlink(missing_ok=True)
+    return len(over)
+
+
+def _bound(keys: Path, session: bytes) -> list[bytes] | None:
+    """Return from which ledger these keys speak in a session, and when it expires."""
     path = keys / SESSIONS / session.hex()
-    return read_private(path) if path.exists() else None
+    return read_private(path).split(b"\n") if path.exists() else None
+
+
+def _horizon(keys: Path) -> int:
+    """Return the time up to which the keys do not know all sessions any more; 0 if they know all."""
+    path = keys / SESSIONS / HORIZON
+    return int(read_private(path)) if path.exists() else 0
+
+
+def _bindings(keys: Path) -> Iterator[tuple[bytes, bytes, int]]:
+    """Yield each session with its ledger and expiry, but for those of versions that recorded no expiry."""
+    folder = keys / SESSIONS
+    for path in folder.iterdir() if folder.exists() else ():
+        if not path.name.startswith("."):
+            whose, expiry, *_ = [*read_private(path).split(b"\n"), b"", b""]
+            if whose and expiry.isdigit():
+                yield bytes.fromhex(path.name), bytes.fromhex(whose.decode("ascii")), int(expiry)
 
 
 def require_known(keys: Path, path: Path, words: str | None) -> None:
@@ -115,8 +162,8 @@ def _from_sessions(keys: Path) -> set[bytes]:
     folder = keys / SESSIONS
     if not folder.exists():
         return set()
-    lines = (read_private(path) for path in folder.iterdir() if not path.name.startswith("."))
-    return {bytes.fromhex(line.decode("ascii").strip()) for line in lines if line}
+    files = (read_private(path) for path in folder.iterdir() if not path.name.startswith("."))
+    return {bytes.fromhex(text.split(b"\n")[0].decode("ascii")) for text in files if text}
 
 
 def _kept_directory(path: Path) -> None:

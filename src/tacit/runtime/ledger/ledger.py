@@ -9,7 +9,8 @@ the file and the mark with the keys (`guard`) show that. What they cannot see: l
 all put back from the same time, or a copied machine. Never restore a ledger: an agent that lost its ledger
 has lost its sessions, and its value the cap.
 
-States are kept until the owner forgets them (`forget`).
+States are kept until the owner forgets them (`forget`), or until a member of a fleet drops sessions that are
+over and have expired (`compact`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -45,7 +46,7 @@ from tacit.protocol.records import (
     encode_record,
 )
 from tacit.rounding import fraction_up
-from tacit.runtime.ledger import schema
+from tacit.runtime.ledger import compaction, schema
 from tacit.runtime.ledger.budget import Balance, Purse, Reservation, Window, require_amount, require_label
 from tacit.runtime.ledger.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
@@ -89,7 +90,11 @@ class Ledger:
 
     def __init__(self, path: str | Path, *, create: bool = True, copied: bool = False) -> None:
         self._purse, self._lock, self._process = Purse(), RLock(), os.getpid()
+        self._horizon = 0
         self._store = Store.open(Path(path), self._learn, create=create, copied=copied)
+        if self._store.carried is not None:
+            self._purse.carry(self._store.carried.sums)
+            self._horizon = self._store.carried.horizon
 
     def __repr__(self) -> str:
         return f"<Ledger {self.path}, {self._store.count} records>"
@@ -218,6 +223,39 @@ class Ledger:
             rows = self._store.rows("WHERE kind IN ('reserved', 'opened')", ())
         return tuple(dict.fromkeys(row[0] for row in rows))
 
+    # ---- keeping it small ------------------------------------------------------------------------
+
+    @property
+    def worth_compacting(self) -> bool:
+        """Whether many records have been added since some were dropped last."""
+        with self._using():
+            return self._store.worth_compacting
+
+    def droppable(self, now: float, known: Mapping[bytes, int] | None = None) -> dict[bytes, int]:
+        """Return the sessions that are over and have expired, with their expiry.
+
+        `known` has the expiry of sessions for which nothing was set aside: a keeper's and a coordinator's.
+        """
+        with self._using():
+            rows = self._store.rows("WHERE kind = 'ended'", ())
+            ended = {row[0] for row in rows}
+            expired = {s: e for s, e in (known or {}).items() if e <= now and s in ended}
+            return expired | self._purse.settled_by(now)
+
+    def compact(self, over: Collection[bytes], horizon: int, now: float) -> None:
+        """Drop the records of sessions that are over and expired by `horizon`; keep what they cost.
+
+        No session that expires by then can be begun in this ledger any more: see `compaction`.
+        """
+        with self._using():
+            if any(self._purse.is_open(session) for session in over):
+                raise InputError("only sessions that are over can be dropped from a ledger.")
+            sums = compaction.merged(self._purse.sums(over), now)
+            carried = schema.Carried(max(horizon, self._horizon), sums)
+            self._store.compact(frozenset(over), carried)
+            self._purse.carry(sums, over)
+            self._horizon = carried.horizon
+
     # ---- what it costs ---------------------------------------------------------------------------
 
     def reserve(
@@ -275,6 +313,11 @@ class Ledger:
         with self._using():
             before, known = self._purse.reservation(session), self._purse.cap(value)
             if before is None:
+                if expires is not None and expires <= self._horizon:
+                    raise SessionOver(
+                        "this session expired before the ledger dropped the records of expired sessions, so "
+                        "it may have been in it: ask for a new session."
+                    )
                 self.settle_expired(now)
                 limit = self._cap(wanted, cap, cap_adjacency)
                 for window in windows:

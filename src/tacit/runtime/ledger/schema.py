@@ -4,25 +4,32 @@ One table, appended to. `digest` is SHA-256 over the digest before and the row, 
 changed or out of place shows. Of the row's data only `leaf` is in it, SHA-256 of a random salt and the data.
 So the data of an ended session can be forgotten: salt and data go, the leaf takes their place, and the chain
 still holds. Without the salt a leaf says nothing of the data, even if that has few possible values.
+
+Rows of sessions that are over and have expired can be dropped as a whole (`compaction`). Then one row of the
+table `carried` takes their place: what they cost, and how far the chain had come before.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 
 APPLICATION_ID = 0x7AC17001
-VERSION = 2
+VERSION = 3
+READABLE = (2, VERSION)
+"""Version 2 has no table `carried`."""
 
-TABLES = f"""
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
-BEGIN;
-CREATE TABLE ledger (
+CARRIED = """
+CREATE TABLE IF NOT EXISTS carried (
     one INTEGER PRIMARY KEY CHECK (one = 1),
-    generation BLOB NOT NULL CHECK (typeof(generation) = 'blob' AND length(generation) = 16)
+    count INTEGER NOT NULL CHECK (typeof(count) = 'integer' AND count >= 0),
+    head BLOB NOT NULL CHECK (typeof(head) = 'blob' AND length(head) = 32),
+    data BLOB NOT NULL CHECK (typeof(data) = 'blob')
 );
+"""
+RECORD = """
 CREATE TABLE record (
     sequence INTEGER PRIMARY KEY CHECK (sequence >= 1),
     session BLOB NOT NULL CHECK (typeof(session) = 'blob' AND length(session) = 32),
@@ -39,28 +46,39 @@ CREATE TABLE record (
     -- One message or opening per update, one feedback per round, ever; the rest once per session.
     UNIQUE (session, kind, number)
 );
-CREATE TRIGGER reserve_before_beginning BEFORE INSERT ON record WHEN NEW.kind = 'began'
+"""
+RULES = (
+    """CREATE TRIGGER reserve_before_beginning BEFORE INSERT ON record WHEN NEW.kind = 'began'
     AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'reserved')
-    BEGIN SELECT RAISE(ABORT, 'loss not reserved'); END;
-CREATE TRIGGER begin_before_speaking BEFORE INSERT ON record WHEN NEW.kind = 'spoke'
+    BEGIN SELECT RAISE(ABORT, 'loss not reserved'); END;""",
+    """CREATE TRIGGER begin_before_speaking BEFORE INSERT ON record WHEN NEW.kind = 'spoke'
     AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'began')
-    BEGIN SELECT RAISE(ABORT, 'session not begun'); END;
-CREATE TRIGGER silent_means_silent BEFORE INSERT ON record WHEN NEW.kind IN ('spoke', 'disclosed')
+    BEGIN SELECT RAISE(ABORT, 'session not begun'); END;""",
+    """CREATE TRIGGER silent_means_silent BEFORE INSERT ON record WHEN NEW.kind IN ('spoke', 'disclosed')
     AND EXISTS (SELECT 1 FROM record WHERE session = NEW.session
     AND kind IN ('silenced', 'ended', 'settled', 'erasing'))
-    BEGIN SELECT RAISE(ABORT, 'session is settled'); END;
--- The one change: what was said and heard in a session that is over may be forgotten, its loss never.
+    BEGIN SELECT RAISE(ABORT, 'session is settled'); END;""",
+    """-- The one change: what was said and heard in a session that is over may be forgotten, its loss never.
 CREATE TRIGGER never_changed BEFORE UPDATE ON record WHEN NOT (
     OLD.salt IS NOT NULL AND NEW.salt IS NULL AND OLD.kind IN ('began', 'spoke', 'moved')
     AND NEW.sequence = OLD.sequence AND NEW.session = OLD.session AND NEW.kind = OLD.kind
     AND NEW.number = OLD.number AND NEW.loss IS OLD.loss AND NEW.digest = OLD.digest
     AND EXISTS (SELECT 1 FROM record WHERE session = OLD.session AND kind IN ('ended', 'settled')))
-    BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER born_whole BEFORE INSERT ON record WHEN NEW.salt IS NULL
-    BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER never_removed BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'append only'); END;
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;""",
+    """CREATE TRIGGER born_whole BEFORE INSERT ON record WHEN NEW.salt IS NULL
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;""",
+    """CREATE TRIGGER never_removed BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'append only'); END;""",
+)
+TABLES = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+BEGIN;
+CREATE TABLE ledger (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    generation BLOB NOT NULL CHECK (typeof(generation) = 'blob' AND length(generation) = 16)
+);
 CREATE TRIGGER one_identity BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'append only'); END;
-"""
+{RECORD}{"".join(RULES)}{CARRIED}"""
 
 COMPLAINTS = {
     "record.number": "it has one of this kind already, and a second must never exist. Repeat the first",
@@ -105,6 +123,48 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: float | None = None
 
 
+class Sum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """What sessions of one kind cost together that were begun at about the same time.
+
+    `said` · 2^`shift` is the exact sum, as `tacit.protocol.exact_loss` counts, in hexadecimal digits. `at` is
+    when the last of them was begun: so a window counts all of them for as long as it counts that one.
+    """
+
+    value: str
+    adjacency: float
+    diameter: float
+    at: float
+    sessions: int
+    said: str
+    shift: int
+
+    @property
+    def units(self) -> int:
+        """The exact sum, as a whole number."""
+        return int(self.said, 16) << self.shift
+
+
+class Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is left of sessions whose rows were dropped.
+
+    No session that expires at `horizon` or before may begin any more: one of those that were dropped could
+    not be told from a new one.
+    """
+
+    horizon: int
+    sums: tuple[Sum, ...]
+
+
+def in_digits(units: int) -> tuple[str, int]:
+    """Return `said` and `shift` of an exact sum: most of its bits are zeros at the end."""
+    shift = max((units & -units).bit_length() - 1, 0)
+    return f"{units >> shift:x}", shift
+
+
+encode_carried: Callable[[Carried], bytes] = msgspec.msgpack.Encoder().encode
+decode_carried: Callable[[bytes], Carried] = msgspec.msgpack.Decoder(Carried).decode
+
+
 def leaf(salt: bytes, data: bytes) -> bytes:
     """Return what the chain holds of a row's data."""
     return hashlib.sha256(b"tacit row\0" + salt + data).digest()
@@ -113,6 +173,11 @@ def leaf(salt: bytes, data: bytes) -> bytes:
 def digest(before: bytes, row: tuple[int, bytes, str, int, float | None, bytes]) -> bytes:
     """Return the digest of a row (with `leaf` for its data) that follows the row with digest `before`."""
     return hashlib.sha256(before + msgspec.msgpack.encode(row)).digest()
+
+
+def carried_digest(before: bytes, data: bytes) -> bytes:
+    """Return the digest of carried sums that take the place of all rows up to the one with `before`."""
+    return hashlib.sha256(b"tacit carried\0" + before + data).digest()
 
 
 def first_digest(generation: bytes) -> bytes:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from tacit.errors import FileError, LedgerError
 from tacit.files import PRIVATE, refused, require_private, sync_directory
-from tacit.runtime.ledger import schema
+from tacit.runtime.ledger import compaction, schema
 from tacit.runtime.ledger.flush import flush_file, flush_file_system
 from tacit.runtime.ledger.rollback_guard import Mark, Position
 
@@ -62,6 +62,10 @@ class Store:
         """Made at random with the file: what tells it from every other."""
         self._inode = path.stat().st_ino
         self.count, self._head, self._synced = 0, b"", 0
+        self.carried: schema.Carried | None = None
+        """What is left of sessions whose rows were dropped, if any were."""
+        self._base = (0, b"")  # how far the chain had come before the first row of this file
+        self._compacted = 0
         self._flushes = True
         self._guards: dict[Path, Mark] = {}
         self._owed = False  # a message was appended that the guards do not have on the disk yet
@@ -114,7 +118,7 @@ class Store:
         if application != schema.APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger of tacit: give another file.")
         version = self._ask("PRAGMA user_version")
-        if version != schema.VERSION:
+        if version not in schema.READABLE:
             raise LedgerError(
                 f"{self.path} has version {version}, and this tacit knows version {schema.VERSION}: use the "
                 "tacit that wrote it, or a newer one."
@@ -128,9 +132,9 @@ class Store:
         if self._ask("PRAGMA integrity_check(1)") != "ok":
             raise self._damaged()
         self.generation = self._ask("SELECT generation FROM ledger")
-        head, count = schema.first_digest(self.generation), 0
+        head, count = self._begin_chain()
         marked = None if position is None else position.count
-        at_mark = head if marked == 0 else None
+        at_mark = {self._base[0]: self._base[1], count: head}.get(-1 if marked is None else marked)
         for sequence, *about, salt, data, digest in self._each():
             count += 1
             leaf = data if salt is None else schema.leaf(salt, data)
@@ -140,6 +144,19 @@ class Store:
             learn(_row(about, salt, data))
             at_mark = head if count == marked else at_mark
         self.count, self._head, self._at_mark = count, head, at_mark
+
+    def _begin_chain(self) -> tuple[bytes, int]:
+        """Return the digest that the first row follows, and how many rows came before it."""
+        first = schema.first_digest(self.generation)
+        self._base = (0, first)
+        if self._ask("SELECT name FROM sqlite_master WHERE name = 'carried'") is None:
+            return first, 0
+        found = self._database.execute("SELECT count, head, data FROM carried").fetchone()
+        if found is None:
+            return first, 0
+        count, head, data = found
+        self._base, self.carried = (count, head), schema.decode_carried(data)
+        return schema.carried_digest(head, data), count + 1
 
     def _require_newest(self, position: Position | None, *, copied: bool) -> None:
         """Compare with the mark: which file it was made for, and how far that had come."""
@@ -178,9 +195,8 @@ class Store:
             head = schema.digest(head, (count, *about, schema.leaf(salt, data)))
             values += (count, *about, salt, data, head)
         try:
-            if flush != self._flushes:  # FULL: each commit is on the disk; NORMAL: when it is flushed
-                self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
-                self._flushes = flush
+            if flush != self._flushes:
+                self._set_flush(flush)
             with self._database:  # rolls back what fails
                 if len(rows) > _MOST_ROWS:  # fewer are one statement, a transaction of its own
                     self._database.execute("BEGIN IMMEDIATE")
@@ -197,6 +213,11 @@ class Store:
         if flush:
             self._move_marks(durable=count - self._synced >= _SYNC_EVERY)
             self._pay()
+
+    def _set_flush(self, flush: bool) -> None:
+        """FULL: each commit is on the disk. NORMAL: when it is flushed."""
+        self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
+        self._flushes = flush
 
     def _move_marks(self, *, durable: bool) -> None:
         """Tell the mark and the guards how far this has come; never before it is on the disk itself."""
@@ -260,6 +281,11 @@ class Store:
                 f"{self.path} has {self.count:,} records, but {who} says that there were {known.count:,}: it "
                 f"is an old copy. {_ADVICE}. Put the newest file back, or give its sessions up."
             )
+        if known.count < self._base[0]:
+            raise LedgerError(
+                f"{self.path} has dropped the records that {who} could be compared with, because {who} was "
+                "not in use then: make a new witness, or use another ledger with these keys."
+            )
         if self._digest_at(known.count) != known.head:
             raise LedgerError(
                 f"{self.path} tells another history than {who}: it is a copy that went its own way. "
@@ -267,9 +293,12 @@ class Store:
             )
 
     def _digest_at(self, count: int) -> bytes:
-        """Return the digest of the row of this number."""
-        if count == 0:
-            return schema.first_digest(self.generation)
+        """Return the digest of the row of this number; empty if that row was dropped."""
+        base, head = self._base
+        if count <= base:
+            return head if count == base else b""
+        if self.carried is not None and count == base + 1:
+            return schema.carried_digest(head, schema.encode_carried(self.carried))
         found = self._database.execute("SELECT digest FROM record WHERE sequence = ?", (count,)).fetchone()
         return bytes(found[0])
 
@@ -297,6 +326,34 @@ class Store:
         except sqlite3.Error as error:
             raise self._fail(complaint(error)) from None
         return len(found)
+
+    @property
+    def worth_compacting(self) -> bool:
+        """Whether many rows have been added since rows were dropped last."""
+        return compaction.due(self.count - self._base[0], self._compacted)
+
+    def compact(self, over: Collection[bytes], carried: schema.Carried) -> None:
+        """Drop all rows of these sessions; `carried` takes their place (see `compaction`)."""
+        self.require_working()
+        before = (self.count, self._head)
+        try:
+            self._set_flush(True)
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # flushes what was appended without
+            self._flush_marks()  # a mark that lags behind the dropped rows could not be compared any more
+            data = schema.encode_carried(carried)
+            self.count, self._head = compaction.rewrite(self._database, over, before, data)
+            self._database.execute("VACUUM")
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise self._fail(complaint(error)) from None
+        self.carried, self._base, self._compacted = carried, before, self.count - before[0]
+        self._flush_marks()
+
+    def _flush_marks(self) -> None:
+        """Bring the mark and the guards to the disk."""
+        self._move_marks(durable=True)
+        self._owed = True
+        self._pay()
 
     def _fail(self, why: str) -> LedgerError:
         self._failed = why
