@@ -107,6 +107,50 @@ def test_an_attack(monkeypatch):
     assert "low bits: same fraction" in alarms, found
 
 
+def whole_noise(seen, agent, first, second):
+    """Name the start from which the first message is a whole number away, if only one is."""
+    said = seen.x[:, 0, agent]
+    first, second = (np.abs(said - start - np.rint(said - start)) < 1e-9 for start in (first, second))
+    return first.astype(int) - second
+
+
+def test_an_attack_of_ones_own():
+    """It sees all sessions at once, in random order and without the private part; guesses are counted."""
+    mechanism = ClientServer(Fading(0.5, 5.0, 0.8), agents=3)
+    broken = Simulated(mechanism, lattice=False, say=lambda now: now.state + np.rint(now.noise))
+    seen = []
+
+    def watched(history, agent, first, second):
+        seen.append((history, agent, first, second))
+        return np.ones(history.runs)
+
+    own = {"whole noise": whole_noise, "always the first": watched}
+    asked = {"rounds": 2, "transcripts": 400, "failure_probability": 1e-6}
+    found = {each.test: each for each in examine(broken, attacks=own, **asked).findings}
+    assert found["attack: whole noise"].verdict == "alarm"
+    assert found["attack: whole noise"].detail == "400 of 400 guesses right"
+    assert found["attack: always the first"].verdict == "pass"
+    honest = examine(Simulated(mechanism), attacks=own, **asked)
+    assert honest.passed, honest
+    (history, agent, first, second) = seen[0]
+    assert history.runs == 400
+    assert history.private is None
+    assert second != first
+    half = whole_noise(history[:200], agent, first, second)
+    assert {-1, 1} == set(half.tolist())  # both starts are mixed
+
+    with pytest.raises(ParameterError, match=r"'short' must return \+1, -1 or 0 for each of 400"):
+        examine(broken, attacks={"short": lambda *_: [1]}, **asked)
+    with pytest.raises(ParameterError, match="'twos' must return"):
+        examine(broken, attacks={"twos": lambda seen, *_: np.full(seen.runs, 2)}, **asked)
+    with pytest.raises(ParameterError, match="mapping from names to functions"):
+        examine(broken, attacks=[whole_noise], **asked)
+    with pytest.raises(ParameterError, match=r"mapping from names to functions, got .* for 'x'"):
+        examine(broken, attacks={"x": 1}, **asked)
+    with pytest.raises(ParameterError, match="with keepers leave them out"):
+        examine(ClientServer(Fading(0.5, 5.0, 0.8), agents=3, keepers=2), attacks=own, **asked)
+
+
 class Pipes:
     """A transport of 25 lines: everyone writes straight into the others' inboxes."""
 

@@ -2,18 +2,21 @@
 
 import asyncio
 import json
+import re
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass, replace
 from typing import final
 
 import msgspec
 import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import examine, read_folder, write_folder
 from tacit.cli import main
-from tacit.errors import FileError, LawError, ParameterError
+from tacit.errors import FileError, Infeasible, LawError, ParameterError
 from tacit.history import History
 from tacit.law import Law, named, register, registry
 from tacit.mechanism.lattice import Lattice
@@ -217,8 +220,19 @@ def test_parameters_of_its_own_are_asked_for_and_no_others(tmp_path):
             replace(known_session(**WITH_RATE), further=further)
     with pytest.raises(ParameterError, match="must be left out"):
         known_session(further=(("rate", 0.5),))
-    with pytest.raises(ParameterError, match="rate, which no question has"):
-        Question(agents=3, mixing=0.5, noise=1.0, law="harmonic").mechanism()
+    asked = {"agents": 3, "mixing": 0.5, "noise": 1.0, "law": "harmonic"}
+    with pytest.raises(ParameterError, match="harmonic noise needs rate"):
+        Question(**asked).mechanism()
+    with pytest.raises(ParameterError, match=r"rote is no parameter that only harmonic .* its own are rate"):
+        Question(**asked, parameters={"rate": 0.5, "rote": 1}).mechanism()
+    with pytest.raises(ParameterError, match="decay has a field of its own"):
+        Question(**asked, parameters={"decay": 0.5}).mechanism()
+    with pytest.raises(ParameterError, match=r"rate is no parameter .* it has none of its own"):
+        Question(**asked | {"law": "constant"}, parameters={"rate": 0.5}).mechanism()
+    for wrong in ("rate", 0.5, [0.5], {1: 0.5}, {"rate": "much"}, (("rate", 1), ("rate", 2))):
+        with pytest.raises(ParameterError):
+            Question(**asked, parameters=wrong)
+    assert Question(**asked, parameters={"rate": 0.5}).mechanism().law == Harmonic(0.5, 1.0, 0.5)
     call = {"rounds": 2, "runs": 2, "path": tmp_path / "s"}
     grid = {"agents": 3, "mixing": 0.5, "noise": 1.0, "noise_kind": "harmonic"}
     with pytest.raises(ParameterError, match="needs rate"):
@@ -267,6 +281,104 @@ class Cubic(Law):
 """
 
 
+def test_a_design_finds_the_least_noise_for_it():
+    """For a number of rounds; parameters of its own are given."""
+    made = design(agents=10, epsilon=1.0, rounds=12, law=Harmonic, mixing=0.6, parameters={"rate": 0.5})
+    law = made.mechanism.law
+    assert (law.sigma, law.rate) == (0.6, 0.5)
+    assert privacy.epsilon(law, 12) <= 1.0 < privacy.epsilon(replace(law, c=law.c * (1 - 1e-7)), 12)
+    with pytest.raises(ParameterError, match="harmonic noise needs rate"):
+        design(agents=10, epsilon=1.0, rounds=12, law=Harmonic)
+    with pytest.raises(Infeasible, match="tolerance"):  # not: what the law does not define
+        design(agents=10, epsilon=1.0, rounds=2, law=Harmonic, mixing=0.6, parameters={"rate": 0.5})
+
+    @final
+    @dataclass(frozen=True, eq=False)
+    class Chosen(Law):
+        rate: float
+        name = "chosen"
+        scale = Harmonic.scale
+
+        @classmethod
+        def best(cls, sigma, epsilon, rounds=None):  # noqa: ARG003
+            return cls(sigma, 9 / epsilon, 0.25)
+
+    assert design(agents=10, epsilon=1.0, rounds=12, law=Chosen).mechanism.law.rate == 0.25
+    given = design(agents=10, epsilon=1.0, rounds=12, law=Chosen, parameters={"rate": 0.5})
+    assert given.mechanism.law.rate == 0.5
+    flat = type("Flat", (Law,), {"name": "flat", "scale": lambda self, u: np.where(u > 0, 1.0, self.c)})
+    with pytest.raises(LawError, match="'flat' does not define best"):
+        design(agents=10, epsilon=1.0, rounds=12, law=flat)
+
+
+def run_cli(words, *more):
+    return CliRunner().invoke(main, [*words.split(), *more])
+
+
+SIZE = "--agents 3 --mixing 0.6 --law harmonic"
+
+
+def test_the_command_line_takes_its_parameters(tmp_path):
+    """Through analyze, simulate, audit, design, sweep and session new, each as Python has it."""
+    given = f"{SIZE} --noise 4 --parameter rate=0.5"
+    told = json.loads(run_cli(f"analyze {given} --rounds 4 --json").stdout)
+    assert told["epsilon"] == privacy.epsilon(Harmonic(0.6, 4.0, 0.5), 4)
+    assert (told["noise_kind"], told["rate"]) == ("harmonic", 0.5)
+    each = run_cli(f"analyze {SIZE} --noise 4 --parameter rate=0.5,0.2,0.5 --rounds 4 --json")
+    assert json.loads(each.stdout)["epsilon"] == told["epsilon"]
+    ran = run_cli(f"simulate {given} --rounds 4 --runs 5 --out {tmp_path / 'r.nc'}")
+    assert ran.exit_code == 0, ran.output
+    assert xr.load_dataset(tmp_path / "r.nc")["rate"] == 0.5
+    audited = run_cli(f"audit {given} --rounds 3 --sessions 300 --simulated --json")
+    assert audited.exit_code == 0, audited.output
+    assert "harmonic noise" in json.loads(audited.stdout)["declared"]
+    made = json.loads(run_cli(f"design {SIZE} --epsilon 1 --rounds 12 --parameter rate=0.5 --json").stdout)
+    assert made["rate"] == 0.5
+    swept = run_cli(
+        "sweep --agents 3 --mixing 0.6 --noise 4 --noise-kind harmonic --parameter rate=0.1,0.5",
+        *("--rounds", "4", "--runs", "2", "--json", "--out", str(tmp_path / "s.jsonl")),
+    )
+    assert swept.exit_code == 0, swept.output
+    assert "0.5" in (tmp_path / "s.jsonl").read_text()
+
+    keys = provision(tmp_path / "keys", ["coordinator", "a0", "a1", "a2"])
+    lines = [
+        f"{name} {urlsafe_b64encode(key.public_key).decode().rstrip('=')}\n" for name, key in keys.items()
+    ]
+    (tmp_path / "roster").write_text("".join(lines))
+    asked = "session new --low 0 --high 10 --loss 1 --rounds 12 --mixing 0.6 --law harmonic --json"
+    where = ["--roster", str(tmp_path / "roster"), "--out", str(tmp_path / "s.toml")]
+    new = run_cli(asked, "--parameter", "rate=0.5", *where)
+    assert new.exit_code == 0, new.output
+    session = read_session(tmp_path / "s.toml")
+    assert dict(session.further) == {"rate": 0.5}
+    assert 0.99 < session.account(0).total <= 1
+    without = run_cli(asked, *where, "--force")
+    assert without.exit_code == 2
+    assert "harmonic noise needs rate" in without.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (f"analyze {SIZE} --noise 4 --rounds 4", "harmonic noise needs rate"),
+        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rote=1", "rote is no parameter"),
+        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate", "is not like rate=0.5"),
+        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=much", "is not a finite number"),
+        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=-1", "rate .* must be a positive number"),
+        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=1 --parameter rate=2", "got rate twice"),
+        ("analyze --agents 3 --mixing 0.6 --noise 4 --decay 0.7 --parameter rate=1", "rate is no parameter"),
+        (f"simulate {SIZE} --noise 4 --rounds 4 --parameter mixing=1", "mixing has a field of its own"),
+        (f"design {SIZE} --epsilon 1 --parameter rate=0.5", "does not define best for an endless run"),
+        ("sweep --agents 3 --mixing 0.6 --noise 4 --parameter decay=0.5", "option of its own"),
+    ],
+)
+def test_the_command_line_refuses_wrong_parameters(words, told):
+    done = run_cli(words)
+    assert done.exit_code == 2
+    assert re.search(told, " ".join(done.output.split())), done.output
+
+
 def test_a_law_that_nobody_registered_is_refused_in_a_sentence(tmp_path):
     keys = provision(tmp_path / "keys", ["coordinator", "a0", "a1", "a2"])
     text = session_text(session_of(keys)).replace('"quadratic"', '"cubic"')
@@ -285,7 +397,7 @@ def test_a_law_that_nobody_registered_is_refused_in_a_sentence(tmp_path):
         ("significant_rounds for", lambda: sample_outcome(SERVER, 5)),
         ("envelope for an endless run", lambda: convergence.rounds_to_agreement(GRAPH, 0.1, 1.0)),
         ("ratio", lambda: convergence.rate(GRAPH)),
-        ("best", lambda: design(agents=10, epsilon=1.0, rounds=5, law=Quadratic)),
+        ("best for an endless run", lambda: design(agents=10, epsilon=1.0, law=Quadratic)),
     ],
 )
 def test_what_it_does_not_define_is_refused_by_name(method, use):

@@ -148,7 +148,7 @@ def test_a_law_without_a_best_noise_is_refused_by_the_missing_method():
             return self.c / (u + 1)
 
     with pytest.raises(LawError, match="'harmonic' does not define best"):
-        design(agents=3, epsilon=1, rounds=2, law=Harmonic)
+        design(agents=3, epsilon=1, law=Harmonic)
     assert design(agents=3, epsilon=1, rounds=20, law="constant").mechanism.law.name == "constant"
 
 

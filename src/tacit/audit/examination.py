@@ -1,13 +1,13 @@
 """The whole audit: run every tester that applies, and report the result.
 
 The failure probability is divided beforehand: a quarter each for the optimal distinguisher, the learned
-ones, the attacks on low bits and the goodness of the noise, and within each by the number of tests
-(Bonferroni). So if everything is as declared, the probability of any alarm is at most this.
+ones, the attacks (on low bits, and your own) and the goodness of the noise, and within each by the number of
+tests (Bonferroni). So if everything is as declared, the probability of any alarm is at most this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arguments import function, inside_unit, positive, shown, whole
-from tacit.arrays import FloatArray, as_states
+from tacit.arrays import FloatArray, IntArray, as_states
 from tacit.audit.attacks import ATTACKS, Decision, coarser, decide
 from tacit.audit.audit_plan import (
     AuditPlan,
@@ -51,6 +51,10 @@ from tacit.theory.privacy import require_adjacency
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the finished share of the work, and the name of the next step."""
 
+Attack: TypeAlias = Callable[[History, int, npt.ArrayLike, npt.ArrayLike], npt.ArrayLike]
+"""An attack of your own: from what was public in many sessions, an agent and its two possible starts, to +1
+for the first start, −1 for the second or 0 for no guess, for each session."""
+
 _PART = 2000  # sessions between two progress reports
 _POINTS = 2**13  # of the grid on which thresholds are chosen
 _REAL_NUMBERS = "its promise is for real numbers, not for the bits it sends"
@@ -84,6 +88,7 @@ def examine(
     failure_probability: float = 1e-6,
     seed: int = 0,
     seeds: Sequence[int] | None = None,
+    attacks: Mapping[str, Attack] | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Audit a mechanism by running it: every tester, one verdict.
@@ -114,6 +119,11 @@ def examine(
         For the tester's coins and for subjects that can be seeded.
     seeds : sequence of int
         Seeds to look for in the noise; by default common ones.
+    attacks : mapping from names to functions, optional
+        Attacks of your own, beside all others. A function gets the public part of many sessions (a `History`
+        with a first axis for the sessions), the agent's number and its two possible starts. For each
+        session it returns +1 for the first start, −1 for the second, or 0 for no guess. Right guesses that
+        the promised loss does not allow raise an alarm.
     progress : function, optional
 
     Returns
@@ -134,12 +144,17 @@ def examine(
     distance = None if distance is None else positive("distance", distance)
     seeds = None if seeds is None else _as_seeds(seeds)
     function("progress", progress)
+    attacks = _as_attacks(attacks)
     if whole("transcripts", transcripts, 1) < 200:
         raise ParameterError(f"transcripts must be at least 200 for any test to work, got {transcripts}.")
     failure_probability = inside_unit("a failure probability", failure_probability)
     if isinstance(subject, Mechanism) and subject.keepers:
         from tacit.audit.conspiracy import examine_keepers
 
+        if attacks:
+            raise ParameterError(
+                "attacks of your own are for agents that add their own noise: with keepers leave them out."
+            )
         if agent is not None or values is not None:
             raise ParameterError(
                 "if keepers add the noise, all agents are alike: leave agent and values out."
@@ -167,8 +182,24 @@ def examine(
     start = default_starts(mechanism.n, apart) if start is None else start
     running = subject if not isinstance(subject, Mechanism) else _deployed(made, start)
     return judge_evidence(
-        _run(running, made, start, seed, tell), seeds=seeds, progress=tell, subject=running.name
+        _run(running, made, start, seed, tell),
+        seeds=seeds,
+        progress=tell,
+        subject=running.name,
+        attacks=attacks,
     )
+
+
+def _as_attacks(attacks: object) -> dict[str, Attack]:
+    must = "attacks must be a mapping from names to functions"
+    if attacks is None:
+        return {}
+    if not isinstance(attacks, Mapping) or not all(isinstance(name, str) for name in attacks):
+        raise ParameterError(f"{must}, got {shown(attacks)}.")
+    for name, attack in attacks.items():
+        if not callable(attack):
+            raise ParameterError(f"{must}, got {shown(attack)} for {name!r}.")
+    return dict(attacks)
 
 
 def _as_seeds(seeds: object) -> list[int]:
@@ -208,7 +239,12 @@ def _sessions(
 
 
 def judge_evidence(
-    evidence: TranscriptPair, *, seeds: Sequence[int] | None, progress: Progress, subject: str
+    evidence: TranscriptPair,
+    *,
+    seeds: Sequence[int] | None,
+    progress: Progress,
+    subject: str,
+    attacks: Mapping[str, Attack] | None = None,
 ) -> AuditReport:
     """Run every tester on transcripts from two known starts."""
     made = evidence.plan
@@ -220,8 +256,8 @@ def judge_evidence(
     findings.append(optimal)
     progress(0.86, "learned distinguishers")
     findings += _learned(evidence, quarter)
-    progress(0.9, "low bits")
-    findings += _low_bits(evidence, quarter)
+    progress(0.9, "attacks")
+    findings += _attacks(evidence, quarter, attacks or {})
     progress(0.94, "noise")
     findings += _goodness(evidence, quarter, seeds)
     progress(1.0, "done")
@@ -266,11 +302,13 @@ def _learned(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
             yield _loss_finding(name, learned_bound(name, first, second, share / len(LEARNED)), promised)
 
 
-def _low_bits(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
-    """The attacks on floating point and on coarse lattices, on whole sessions."""
+def _attacks(evidence: TranscriptPair, share: float, own: Mapping[str, Attack]) -> Iterator[AuditFinding]:
+    """The attacks on floating point and on coarse lattices, and the caller's own, on whole sessions."""
     made = evidence.plan
     promised = promises(evidence.first, made.agent, made.distance)[-1]
     starts = evidence.values[made.agent], evidence.others[made.agent]
+    both = evidence.first, evidence.second
+    part = share / (len(ATTACKS) + 1 + len(own))
     ways: dict[str, Decision] = {
         **{name: partial(decide, attack) for name, attack in ATTACKS.items()},
         "coarser lattice": coarser,
@@ -282,8 +320,27 @@ def _low_bits(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
         if way is coarser and evidence.first.exponent is None:
             yield AuditFinding(f"low bits: {name}", "skipped", NO_LATTICE)
             continue
-        first, second = (way(t.of(made.agent), *starts) for t in (evidence.first, evidence.second))
-        yield _loss_finding(f"low bits: {name}", tally(first, second, share / len(ways)), promised)
+        first, second = (way(t.of(made.agent), *starts) for t in both)
+        yield _loss_finding(f"low bits: {name}", tally(first, second, part), promised)
+    if own:
+        # One call for all sessions, in random order: their starts are then independent coins for the attack.
+        order = np.random.default_rng(made.transcripts).permutation(sum(t.runs for t in both))
+        seen = History.stack([t.public() for t in both])[order]
+    for name, attack in own.items():
+        guesses = np.empty_like(order)
+        guesses[order] = _checked_guesses(name, attack(seen, made.agent, *starts), len(order))
+        first, second = guesses[: both[0].runs], guesses[both[0].runs :]
+        yield _loss_finding(f"attack: {name}", tally(first, second, part), promised)
+
+
+def _checked_guesses(name: str, given: npt.ArrayLike, sessions: int) -> IntArray:
+    """Return what an attack guessed: it must be a guess, or none, for every session."""
+    found = np.asarray(given)
+    if found.shape != (sessions,) or not np.isin(found, (-1, 0, 1)).all():
+        raise ParameterError(
+            f"the attack {name!r} must return +1, -1 or 0 for each of {sessions:,} sessions, and does not."
+        )
+    return found.astype(np.int64)
 
 
 def _goodness(evidence: TranscriptPair, share: float, seeds: Sequence[int] | None) -> list[AuditFinding]:

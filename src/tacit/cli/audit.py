@@ -148,7 +148,7 @@ def _from_files(
         raise click.UsageError("give transcripts or a folder of them: leave --transcripts out.")
     source = click.get_current_context().get_parameter_source
     given = [name for name in _running_options() if source(name) is ParameterSource.COMMANDLINE]
-    clash = [f"--{name.replace('_', '-')}" for name in given]
+    clash = [options.spelled(name) for name in given]
     if clash:
         raise click.UsageError(f"the transcripts already say this: leave {', '.join(clash)} out.")
     common = {name: asked[name] for name in ("adjacency", "failure_probability")}
@@ -159,8 +159,9 @@ def _from_files(
 
 
 def _running_options() -> tuple[str, ...]:
-    size = ("agents", "graph", "keepers", "mixing", "noise", "decay", "law", "one_shot", "weights")
-    return (*size, "broken", "simulated", "rounds", "agent", "distance")
+    size = ("agents", "graph", "keepers", "weights")
+    law = ("mixing", "noise", "decay", "law", "one_shot", "parameters")
+    return (*size, *law, "broken", "simulated", "rounds", "agent", "distance")
 
 
 def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
@@ -209,7 +210,7 @@ def _mechanism(asked: dict[str, Any]) -> Mechanism:
         known = KEEPER_BUGS if keepers else BUGS
         who = "With" if keepers else "Without"
         raise click.UsageError(f"{who} keepers --broken must be one of {', '.join(known)}, got {bug}.")
-    given |= {name: asked[name] for name in ("law", "one_shot")} | {"keepers": keepers}
+    given |= {name: asked[name] for name in ("law", "one_shot", "parameters")} | {"keepers": keepers}
     return options.read_question(given).mechanism()
 
 

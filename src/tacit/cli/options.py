@@ -115,6 +115,26 @@ class ListOf(click.ParamType[tuple[Any, ...]]):
         return tuple(self.item.convert(part.strip(), param, ctx) for part in value.split(","))
 
 
+class Parameter(click.ParamType[tuple[str, Any]]):
+    """NAME=VALUE, for a parameter that only one law has."""
+
+    name = "name=value"
+
+    def __init__(self, value: click.ParamType[Any]) -> None:
+        self.value = value
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Any]:
+        """Split it at the first equals sign, and read the value."""
+        if not isinstance(value, str):
+            return tuple(value)
+        name, equals, rest = value.partition("=")
+        if not (name.strip() and equals):
+            self.fail(f"{value!r} is not like rate=0.5.", param, ctx)
+        return name.strip(), self.value.convert(rest, param, ctx)
+
+
 NUMBER, PER_AGENT = Number(), PerAgent()
 NUMBERS, WHOLES = ListOf(Number()), ListOf(Whole())
 OUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -154,6 +174,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "per agent": {"type": PER_AGENT},
     "graph": {"metavar": "NAME_OR_FILE"},
     "law": {"metavar": "NAME"},
+    "parameters": {"type": Parameter(PER_AGENT), "multiple": True, "metavar": "NAME=VALUE"},
     "weights": {"metavar": "NAME_OR_FILE"},
     "flag": {"is_flag": True},
 }
@@ -180,10 +201,15 @@ def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
 def _options(name: str, changes: Mapping[str, Any]) -> list[Callable[[F], F]]:
     known, default = field_of(name), Question.__dataclass_fields__[name].default
     usual: dict[str, Any] = {**_TYPES[known.kind], "help": known.help}
-    if default is not None and default is not False:
+    if default is not None and default is not False and default != ():
         usual |= {"default": default, "show_default": True}
-    made = click.option(f"--{name.replace('_', '-')}", **usual | dict(changes))
+    made = click.option(spelled(name), name, **usual | dict(changes))
     return [made, one_shot_option] if known.kind == "law" else [made]
+
+
+def spelled(name: str) -> str:
+    """Return the option of a field: --parameter gives one of the parameters at a time."""
+    return "--parameter" if name == "parameters" else f"--{name.replace('_', '-')}"
 
 
 failure_option = asked("failure_probability")

@@ -57,6 +57,14 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
 @_axis("decay", options.NUMBERS, "Decay (q).")
 @_axis("epsilon", options.NUMBERS, "Privacy (ε), with the noise and decay that are best for it.")
 @_axis("noise-kind", Names(), "Noise laws: fading, one-shot, constant.  [default: fading]")
+@click.option(
+    "--parameter",
+    "parameters",
+    type=options.Parameter(options.NUMBERS),
+    multiple=True,
+    metavar="NAME=LIST",
+    help="A parameter that only one noise law has, like rate=0.1,0.5; may be repeated.",
+)
 @click.option("--rounds", type=options.Whole(), default=100, show_default=True, help="Rounds of a run (T).")
 @click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Runs of every cell.")
 @click.option(
@@ -92,6 +100,10 @@ def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
     or --noise with --decay.
     """
     grid = {name: _flat(asked.pop(name)) for name in _AXES}
+    for name, values in asked.pop("parameters"):
+        if name in grid:
+            raise click.UsageError(f"--parameter is for what has no option of its own, and once: got {name}.")
+        grid[name] = list(values)
     output.require_writable(out, force=True)
     click.get_current_context().meta[ON_STOP] = (
         f"Stopped. Finished cells are in {out}: repeat the command to continue."

@@ -27,6 +27,9 @@ from tacit.rounding import ULP, extended, round_up
 WORDS = {"sigma": "mixing", "c": "noise", "q": "decay"}
 """Names of a law's parameters in files, in JSON and on the command line, by letter."""
 
+STEP = 1 + 4 * float(np.finfo(np.float64).eps)
+"""The factor by which noise is widened until its loss, rounded up, is within bounds."""
+
 _MOST_TERMS = 20_000_000
 _FLOAT_ERROR = 2.0**-48  # a scale in float64 may be off by some units in the last place
 _NEARLY_FLAT = (
@@ -173,6 +176,17 @@ class Law(ABC):
     def further(cls) -> tuple[str, ...]:
         """Words of the parameters that only this law has: not mixing, noise and decay."""
         return tuple(word for word in cls.words() if word not in WORDS.values())
+
+    @classmethod
+    def require_further(cls, given: Mapping[str, Any]) -> None:
+        """Refuse if a parameter that only this law has is missing."""
+        missing = [word for word in cls.further() if word not in given]
+        if missing:
+            raise ParameterError(
+                f"{cls.name} noise needs {' and '.join(missing)}: give {missing[0]} among the parameters "
+                f"(--parameter {missing[0]}=…).",
+                "parameters",
+            )
 
     def values(self) -> dict[str, float | FloatArray]:
         """Return the parameters by letter."""
@@ -361,8 +375,33 @@ class Law(ABC):
 
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
-        """Return this law with the least variance among those with a loss of at most ε."""
-        raise cls.undefined("best", "the best noise for an epsilon")
+        """Return this law with the least variance among those with a loss of at most ε.
+
+        The base class has an answer for a law that has no parameters of its own; see `least_noise`.
+        """
+        return cls.least_noise(sigma, epsilon, rounds, {})
+
+    @classmethod
+    def least_noise(
+        cls, sigma: PerAgent, epsilon: float, rounds: int | None, further: Mapping[str, PerAgent]
+    ) -> Self:
+        """Return this law with these further parameters, and the least noise c with a loss of at most ε.
+
+        It is known for a number of rounds, if all scales are proportional to c.
+        """
+        what = "the best noise for an epsilon"
+        cls.require_further(further)
+        if rounds is None:
+            raise cls.undefined("best for an endless run", what)
+        if "decay" in cls.words():
+            raise cls.undefined("best", what)
+        one, two = (cls.from_words({"mixing": sigma, "noise": c, **further}) for c in (1.0, 2.0))
+        if not np.allclose(two.scales(rounds), 2 * one.scales(rounds), rtol=1e-12, atol=0):
+            raise cls.undefined("best", what)
+        c = float(np.max(one.epsilons(rounds))) / epsilon
+        while float(np.max((made := replace(one, c=c)).epsilons(rounds))) > epsilon:
+            c *= STEP
+        return made
 
     def rounded(self, up: Callable[..., float]) -> Self:
         """Return the law with its numbers rounded up to a few digits, so that they can be typed.

@@ -11,9 +11,7 @@ import numpy as np
 from tacit.arrays import FloatArray, PerAgent
 from tacit.errors import LawError
 from tacit.law import geometric
-from tacit.law.base import Envelope, Law, Terms, checked
-
-_STEP = 1 + 4 * float(np.finfo(np.float64).eps)
+from tacit.law.base import STEP, Envelope, Law, Terms, checked
 
 
 @final
@@ -91,5 +89,5 @@ class Constant(Law):
         spent = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-mixing))
         c = spent / (mixing * epsilon)
         while float(np.max(cls(mixing, c).epsilons(rounds))) > epsilon:
-            c = c * _STEP
+            c = c * STEP
         return cls(mixing, c)

@@ -12,10 +12,8 @@ import numpy as np
 from tacit.arrays import FloatArray, PerAgent
 from tacit.errors import ParameterError
 from tacit.law import geometric
-from tacit.law.base import Envelope, Law, Terms, checked
+from tacit.law.base import STEP, Envelope, Law, Terms, checked
 from tacit.rounding import extended
-
-_STEP = 1 + 4 * float(np.finfo(np.float64).eps)
 
 
 @final
@@ -138,7 +136,7 @@ class Fading(Law):
         c, q = best_noise(sigma, epsilon, rounds), best_decay(sigma)
         law = cls(sigma, c, q)
         while float(np.max(law.epsilons(rounds))) > epsilon:
-            c = c * _STEP
+            c = c * STEP
             law = cls(sigma, c, q)
         return law
 

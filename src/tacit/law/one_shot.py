@@ -10,11 +10,9 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from tacit.arrays import FloatArray, PerAgent
-from tacit.law.base import Envelope, Law, checked
+from tacit.law.base import STEP, Envelope, Law, checked
 from tacit.law.geometric import by_kinds
 from tacit.rounding import extended, fraction_up, product_up, round_up
-
-_STEP = 1 + 4 * float(np.finfo(np.float64).eps)
 
 
 @final
@@ -82,5 +80,5 @@ class OneShot(Law):
         """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
         mixing, c = checked(sigma, "mixing (sigma)", below_one=True), 1 / epsilon
         while float(np.max(cls(mixing, c).epsilons(None))) > epsilon:
-            c *= _STEP
+            c *= STEP
         return cls(mixing, c)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NoReturn
 
-from tacit.errors import Infeasible
+from tacit.errors import Infeasible, LawError
 from tacit.rounding import shown_up
 from tacit.theory import convergence
 from tacit.theory.choosing import by_agreement, solve
@@ -116,7 +116,10 @@ def _radius_is_free(question: Trial) -> bool:
 
 def _changed(question: Trial, side: str) -> tuple[Changes, Trial] | None:
     """Return the change of one side that gives the question an answer, and the question with it."""
-    value = _SIDES[side](question)
+    try:
+        value = _SIDES[side](question)
+    except LawError:  # the law does not define what this side would need, such as noise for an endless run
+        return None
     for _ in range(_BUMPS):
         if value is None or not math.isfinite(value):
             return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
 from inspect import signature
@@ -140,6 +140,12 @@ class Question:
         "law",
         "analyze audit design simulate session",
         "Noise law: fading, one-shot or constant.  [default: fading]",
+    )
+    parameters: Any = _asked(
+        "parameters",
+        "analyze audit design simulate session",
+        "A parameter that only the law of --law has, like rate=0.5; may be repeated.",
+        (),
     )
     weights: Any = _asked(
         "weights",
@@ -276,23 +282,32 @@ class Question:
     def mechanism(self) -> Mechanism:
         """Return the mechanism for mixing, noise and decay; refuse missing and superfluous parameters."""
         law = self.chosen_law
-        if law.further():
-            raise ParameterError(
-                f"{law.name} noise has {law.further()[0]}, which no question has: make the "
-                "law in Python and analyze a mechanism with it.",
-                "law",
-            )
-        missing = [word for word in law.words() if getattr(self, word) is None]
+        own = self.own_parameters()
+        given = {word: getattr(self, word) for word in ("mixing", "noise", "decay")} | own
+        missing = [word for word in law.words() if word not in law.further() and given[word] is None]
         if missing:
             raise ParameterError(
                 f"{law.name} noise needs {' and '.join(missing)}: `tacit design` finds the best.", missing[0]
             )
         for word in ("noise", "decay"):
-            if getattr(self, word) is not None and word not in law.words():
+            if given[word] is not None and word not in law.words():
                 raise ParameterError(f"{law.name} noise has no {word}: leave it out.", word)
+        law.require_further(own)
         if not self.sized:
             raise ParameterError("give a number of agents (around a server) or a graph.", "agents")
-        return self.place(law.from_words({word: getattr(self, word) for word in law.words()}), self.agents)
+        return self.place(law.from_words(given), self.agents)
+
+    def own_parameters(self) -> dict[str, PerAgent]:
+        """Return the parameters that only the chosen law has; refuse those that it does not have."""
+        law = self.chosen_law
+        for word, _ in self.parameters:
+            if word not in law.further():
+                has = f"its own are {', '.join(law.further())}" if law.further() else "it has none of its own"
+                field = f"{word} has a field of its own" if word in ("mixing", "noise", "decay") else has
+                raise ParameterError(
+                    f"{word} is no parameter that only {law.name} noise has: {field}.", "parameters"
+                )
+        return dict(self.parameters)
 
     def promised(self) -> dict[str, Any]:
         """Return the keyword arguments of `tacit.analyze`, besides the mechanism."""
@@ -416,6 +431,22 @@ def _law(name: str, value: Any) -> Any:
     )
 
 
+def _parameters(name: str, value: Any) -> tuple[tuple[str, float | tuple[float, ...]], ...]:
+    """Return (name, value) pairs, from pairs or a mapping."""
+    pairs = value.items() if isinstance(value, Mapping) else value
+    must = f"{name} must be a mapping from names to numbers, like {{'rate': 0.5}}"
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise ParameterError(f"{must}, got {shown(value)}.", name)
+    found: dict[str, float | tuple[float, ...]] = {}
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise ParameterError(f"{must}, got {shown(pair)} in it.", name)
+        if pair[0] in found:
+            raise ParameterError(f"each parameter must be given once, got {pair[0]} twice.", name)
+        found[pair[0]] = _per_agent(pair[0], pair[1])
+    return tuple(found.items())
+
+
 def _as_given(name: str, value: Any) -> Any:  # noqa: ARG001
     return value
 
@@ -434,6 +465,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "per agent": _per_agent,
     "graph": _graph,
     "law": _law,
+    "parameters": _parameters,
     "weights": _as_given,
     "flag": _flag,
 }

@@ -129,8 +129,12 @@ class Trial:
 
     def with_law(self, law: type[Law], epsilon: float) -> Mechanism:
         """Return the mechanism with a law's noise of least variance for ε, in short decimal numbers."""
-        best = law.best(self.sigma, epsilon, self.rounds).rounded(_typed)
-        return self.question.place(best, self.agents)
+        own = self.question.own_parameters() if law is self.question.chosen_law else {}
+        if own:
+            best = law.least_noise(self.sigma, epsilon, self.rounds, own)
+        else:
+            best = law.best(self.sigma, epsilon, self.rounds)
+        return self.question.place(best.rounded(_typed), self.agents)
 
     def one_shot(self, epsilon: float) -> Mechanism:
         """Return the mechanism with one-shot noise for ε: what every answer is compared with."""
