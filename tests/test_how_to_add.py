@@ -10,6 +10,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.runtime.builders import small_session
 
 import tacit.cli
 import tacit.plots
@@ -20,9 +21,7 @@ from tacit.comparison.method import Error, Guarantee, Method, Said
 from tacit.errors import ParameterError
 from tacit.graph.build import from_keys, pack
 from tacit.graph.families import FAMILIES, Family
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
@@ -186,13 +185,7 @@ class Pipes:
 def test_a_transport(tmp_path):
     names = ["a0", "a1"]
     keys = provision(tmp_path / "keys", ["coordinator", *names])
-    session = Session(
-        name="pipes",
-        roster=tuple(Member(name, keys[name].public_key) for name in names),
-        coordinator=keys["coordinator"].public_key,
-        mixing=0.5, noise=2.0, decay=0.8, rounds=3, lattice=Lattice(0, 10), start=2, expires=LAST_EXPIRY,
-        deadlines=Deadlines(round=60.0, start=60.0, repeat=0.2),
-    )  # fmt: skip
+    session = small_session(keys, names, rounds=3)
 
     async def run():
         def end(name, who):

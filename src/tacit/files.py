@@ -1,8 +1,8 @@
-"""Files: written whole or not at all, and closed to others from the first byte where they hold secrets.
+"""Files: written completely or not at all; files with secrets are readable by their owner only.
 
 The only place that replaces a file, and the only journal of lines. A crash, a full disk or a second writer
-leaves either the old file or the new one, never a part of it. Of a journal it leaves whole lines, and at most
-a piece of a last one, which does not count.
+leaves either the old file or the new one, never a part of it. A journal
+keeps its complete lines; an incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -137,10 +137,10 @@ def begins_as(descriptor: int, first: bytes) -> bool:
 
 
 def read_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file; what a crash left of a last line comes without a line feed.
+    """Yield the lines of a file; an incomplete last line, left by a crash, has no line feed.
 
-    That is a line without its end, or one with zeros in it: a power cut can leave the length of a line on the
-    disk and not its bytes. A line that is too long comes empty.
+    A line with zeros in it counts as incomplete: a power cut can leave the length of a line on the disk
+    without its bytes. A line that is too long is yielded empty.
     """
     while line := file.readline(LARGEST):
         while not line.endswith(b"\n") and (rest := file.readline(LARGEST)):
@@ -186,7 +186,7 @@ class LineJournal:
                 yield line
 
     def begin(self, first: bytes) -> bool:
-        """Write the first line if there is none; False, and nothing is changed, if there is another."""
+        """Write the first line if there is none; return False if there is a different one."""
         if not begins_as(self._descriptor, first):
             return False
         if os.fstat(self._descriptor).st_size < len(first):
@@ -197,7 +197,7 @@ class LineJournal:
         return True
 
     def append(self, lines: Iterable[bytes]) -> None:
-        """Write lines after the last whole one; raises what the system raises."""
+        """Write lines after the last complete one; raises OSError."""
         if self._length is None:
             deque(self, maxlen=0)
         data, start = memoryview(b"".join(lines)), self._length or 0
@@ -212,7 +212,7 @@ class LineJournal:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in a directory are on the disk."""
+    """Wait until the entries of a directory are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -232,7 +232,7 @@ def read_public(path: Path) -> bytes:
 
 def _read(path: Path, *, private: bool) -> bytes:
     try:
-        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
+        # Without O_NONBLOCK, opening a named pipe would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)

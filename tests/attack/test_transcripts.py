@@ -1,9 +1,9 @@
 """Transcripts made to deceive their judge, or to wear it out."""
 
-import json
 from dataclasses import replace
 
 import pytest
+from tests.runtime.builders import lines_of, names, save
 
 from tacit.law import Fading
 from tacit.mechanism.lattice import Lattice
@@ -19,19 +19,6 @@ def write(path, game, by=COORDINATOR, records=None, **how):
     with TranscriptWriter(path, game.session, by, durable=False, **how) as writer:
         writer.take(game.kept[by] if records is None else records)
     return path
-
-
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def save(path, lines):
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def names(verdict):
-    return {finding.name for finding in verdict.findings}
 
 
 def lying_game(played, rounds):

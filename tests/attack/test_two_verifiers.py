@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.runtime.builders import lines_of
 
 from tacit.errors import FileError
 from tacit.history.file import encoded
@@ -46,10 +47,6 @@ def other():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 class Case:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
+from tests.runtime.builders import small_session
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import examine, read_folder, write_folder
@@ -22,8 +23,8 @@ from tacit.law import Law, named, register, registry
 from tacit.mechanism.lattice import Lattice
 from tacit.noise import SimulatedNoise
 from tacit.noise.approximate import epsilon_delta
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
@@ -130,20 +131,8 @@ def test_transcript_folders_know_its_name(tmp_path):
 
 def session_of(keys, kind="quadratic", further=(), law=LAW):
     agents = ["a0", "a1", "a2"]
-    return Session(
-        name="own",
-        roster=tuple(Member(name, keys[name].public_key) for name in agents),
-        coordinator=keys["coordinator"].public_key,
-        noise_kind=kind,
-        mixing=0.6,
-        noise=4.0,
-        further=further,
-        rounds=4,
-        lattice=Lattice.fitting(law, 4, 0, 10),
-        start=3,
-        expires=LAST_EXPIRY,
-        deadlines=Deadlines(round=600.0, start=600.0, repeat=0.1),
-    )
+    own = {"noise_kind": kind, "mixing": 0.6, "noise": 4.0, "decay": None, "further": further}
+    return small_session(keys, agents, lattice=Lattice.fitting(law, 4, 0, 10), **own)
 
 
 @pytest.mark.parametrize(

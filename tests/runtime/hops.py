@@ -27,10 +27,10 @@ from unittest import mock
 import msgspec
 import numpy as np
 from click.testing import CliRunner
+from tests.runtime.builders import small_session
 
 import tacit
 from tacit.cli import join
-from tacit.mechanism.lattice import Lattice
 from tacit.protocol import codec as codecs
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
@@ -38,8 +38,8 @@ from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Heard, Joined, NoiseReady, Start, Tick
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Began, Moved, Spoke
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Session
+from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.session import Deadlines
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.file import write_session
@@ -215,18 +215,7 @@ class Wire:
 def walks(folder: Path) -> tuple[Walk, Walk]:
     """Return what a private value passes from file to wire, and that with what feedback passes."""
     keys = provision(folder / "keys", ["coordinator", "me", "other"])
-    session = Session(
-        name="two",
-        roster=tuple(Member(name, keys[name].public_key) for name in ("me", "other")),
-        coordinator=keys["coordinator"].public_key,
-        mixing=0.5,
-        noise=2.0,
-        decay=0.8,
-        rounds=2,
-        lattice=Lattice(0, 10),
-        start=2,
-        expires=LAST_EXPIRY,
-    )
+    session = small_session(keys, ("me", "other"), rounds=2, deadlines=Deadlines())
     write_session(session, folder / "session.toml")
     (folder / "value").write_text(VALUE + "\n")
     (folder / "value").chmod(0o600)

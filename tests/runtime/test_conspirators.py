@@ -14,6 +14,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.runtime.builders import small_session
 
 import tacit.runtime.keeper
 from tacit.mechanism.lattice import Lattice
@@ -22,7 +23,7 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.masks import Party, agree, centred, mask, public_key, total
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Key, Masked, Message, Opening
 from tacit.protocol.roster import Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.session import Deadlines
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
@@ -43,20 +44,17 @@ def keys(tmp_path):
 
 
 def agreed(keys, name, kind):
-    return Session(
+    return small_session(
+        keys,
+        AGENTS,
         name=name,
-        roster=tuple(Member(agent, keys[agent].public_key) for agent in AGENTS),
-        coordinator=keys["coordinator"].public_key,
         keepers=tuple(Member(keeper, keys[keeper].public_key) for keeper in KEEPERS),
         noise_kind=kind,
-        mixing=0.5,
         noise=1.0 if kind == "one-shot" else 1.5,
         decay=None if kind == "one-shot" else 0.75,
         rounds=2,
         lattice=Lattice(0, 1),
         components=LENGTH,
-        start=len(AGENTS),
-        expires=LAST_EXPIRY,
         deadlines=Deadlines(round=30.0, start=30.0, repeat=5.0),
     )
 

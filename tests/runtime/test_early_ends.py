@@ -8,14 +8,14 @@ import base64
 from dataclasses import replace
 
 import pytest
+from tests.runtime.builders import limited, result_of, small_session
 
 from tacit.errors import CapExceeded, FileError, InputError
-from tacit.mechanism.lattice import Lattice
 from tacit.protocol.effects import RoundOpened, Spoken, Stopped, Waiting
 from tacit.protocol.messages import Reason
 from tacit.protocol.records import Ended, Spoke
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.session import Deadlines
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
@@ -45,34 +45,8 @@ def keys(tmp_path):
 
 @pytest.fixture
 def session(keys):
-    return Session(
-        name="test",
-        roster=tuple(Member(name, keys[name].public_key) for name in NAMES),
-        coordinator=keys["coordinator"].public_key,
-        mixing=0.5,
-        noise=20.0,
-        decay=0.8,
-        rounds=4,
-        lattice=Lattice(0, 10),
-        adjacency=10.0,
-        deadlines=Deadlines(round=600.0, start=600.0, repeat=0.05),
-        start=3,
-        quorum=3,
-        expires=EXPIRES,
-    )
-
-
-def limited(main):
-    async def within():
-        async with asyncio.timeout(60):
-            return await main
-
-    return asyncio.run(within())
-
-
-async def result_of(made):
-    async with made:
-        return await made.result()
+    often = Deadlines(round=600.0, start=600.0, repeat=0.05)
+    return small_session(keys, NAMES, noise=20.0, adjacency=10.0, quorum=3, expires=EXPIRES, deadlines=often)
 
 
 @pytest.fixture

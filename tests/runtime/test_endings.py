@@ -5,17 +5,16 @@ from dataclasses import replace
 
 import click
 import pytest
+from tests.runtime.builders import limited, result_of, small_session
 
 from tacit.cli import running
 from tacit.cli.status_place import StatusPlace
 from tacit.errors import CapExceeded, SessionOver
-from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import FellSilent, Finished, RoundClosed, Updated
 from tacit.protocol.messages import Report
 from tacit.protocol.records import Spoke
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.agent import Agent
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
@@ -27,7 +26,6 @@ from tacit.runtime.transport.memory import MemoryNetwork
 from tacit.runtime.verification.verdict import verify
 
 NAMES = ["a0", "a1", "a2"]
-WAIT = 300
 
 
 @pytest.fixture
@@ -37,27 +35,7 @@ def keys(tmp_path):
 
 @pytest.fixture
 def session(keys):
-    return Session(
-        name="test",
-        roster=tuple(Member(name, keys[name].public_key) for name in NAMES),
-        coordinator=keys["coordinator"].public_key,
-        mixing=0.5,
-        noise=2.0,
-        decay=0.8,
-        rounds=4,
-        lattice=Lattice(0, 10),
-        start=len(NAMES),
-        expires=LAST_EXPIRY,
-        deadlines=Deadlines(round=600.0, start=600.0, repeat=0.1),
-    )
-
-
-def limited(main):
-    async def within():
-        async with asyncio.timeout(WAIT):
-            return await main
-
-    return asyncio.run(within())
+    return small_session(keys, NAMES)
 
 
 def agent(session, i, keys, folder, network, **more):
@@ -73,11 +51,6 @@ def agent(session, i, keys, folder, network, **more):
 def coordinator(session, keys, folder, network, **more):
     given = {"ledger": folder / "c.ledger", "identity": keys["coordinator"]} | more
     return Coordinator(session, transport=network.transport(COORDINATOR), **given)
-
-
-async def result_of(made):
-    async with made:
-        return await made.result()
 
 
 async def play(session, keys, folder, **more):

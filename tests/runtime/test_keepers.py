@@ -6,14 +6,14 @@ import socket
 from dataclasses import replace
 
 import pytest
+from tests.runtime.builders import small_session
 
 from tacit.audit import examine_files
 from tacit.errors import InputError, LedgerError
-from tacit.mechanism.lattice import Lattice
 from tacit.protocol.effects import Answered, RoundClosed
 from tacit.protocol.records import Closed, Disclosed, Erasing, Spoke
 from tacit.protocol.roster import Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.session import Deadlines
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
@@ -39,20 +39,9 @@ def keys(tmp_path):
 
 @pytest.fixture
 def about(keys):
-    return Session(
-        name="kept",
-        roster=tuple(Member(name, keys[name].public_key) for name in AGENTS),
-        coordinator=keys["coordinator"].public_key,
-        keepers=tuple(Member(name, keys[name].public_key) for name in KEEPERS),
-        mixing=0.5,
-        noise=2.0,
-        decay=0.8,
-        rounds=4,
-        lattice=Lattice(0, 10),
-        start=len(AGENTS),
-        expires=LAST_EXPIRY,
-        deadlines=Deadlines(round=30.0, start=30.0, repeat=0.2),
-    )
+    keepers = tuple(Member(name, keys[name].public_key) for name in KEEPERS)
+    soon = Deadlines(round=30.0, start=30.0, repeat=0.2)
+    return small_session(keys, AGENTS, keepers=keepers, deadlines=soon)
 
 
 def end():

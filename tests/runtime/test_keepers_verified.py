@@ -6,6 +6,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
+from tests.runtime.builders import lines_of, names
 
 from tacit.errors import FileError, StateError
 from tacit.history.file import read_history
@@ -43,14 +44,6 @@ def written(harness, folder, number=COORDINATOR, extra=()):
     with TranscriptWriter(path, harness.session, number, durable=False, sign=sign) as writer:
         writer.take([*harness.ledgers[number].records(), *extra])
     return path
-
-
-def names(verdict):
-    return {finding.name for finding in verdict.findings}
-
-
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def rewritten(path, change):

@@ -10,30 +10,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.runtime.builders import ONE as S
+from tests.runtime.builders import SECRET, began, entered, moved
 
 from tacit.errors import CapExceeded, InputError, LedgerError
 from tacit.protocol.messages import Reason
-from tacit.protocol.records import Began, Closed, Ended, Evidence, Moved, Opened, Silenced, Spoke
+from tacit.protocol.records import Closed, Ended, Evidence, Opened, Silenced, Spoke
 from tacit.runtime.ledger.ledger import Ledger
 
-S, T = b"s" * 32, b"t" * 32
-SECRET = b"the-private-state"
-
-
-def began(session=S, planned=1.0):
-    return Began(session, 3, SECRET, planned, 0.0, 10.0)
-
-
-def moved(update):
-    return Moved(update, (b"feedback %d" % update,), (0, 1), b"y", SECRET, b"")
-
-
-def entered(path, session=S, planned=1.0, **options):
-    """Return a ledger in which a session has begun."""
-    ledger = Ledger(path)
-    ledger.reserve(session, "meter", planned=planned, adjacency=1.0, diameter=1.0, cap=10.0, **options)
-    ledger.append(session, [began(session, planned)])
-    return ledger
+T = b"t" * 32
 
 
 @pytest.fixture

@@ -9,20 +9,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.runtime.builders import ONE as S
+from tests.runtime.builders import entered
 
-from tacit.protocol.records import Began, Spoke
+from tacit.protocol.records import Spoke
 from tacit.runtime.ledger import rollback_guard, store
 from tacit.runtime.ledger.ledger import Ledger
-
-S = b"s" * 32
-
-
-def entered(path):
-    """Return a ledger in which a session has begun."""
-    ledger = Ledger(path)
-    ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
-    ledger.append(S, [Began(S, 3, b"state", 1.0, 0.0, 10.0)])
-    return ledger
 
 
 def script_run(script, *arguments):

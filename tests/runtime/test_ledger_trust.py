@@ -16,30 +16,13 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.runtime.builders import ONE as S
+from tests.runtime.builders import entered, moved
 
 from tacit.errors import LedgerError
-from tacit.protocol.records import Began, Moved, Spoke
+from tacit.protocol.records import Spoke
 from tacit.runtime.ledger import schema
 from tacit.runtime.ledger.ledger import Ledger
-
-S = b"s" * 32
-SECRET = b"the-private-state"
-
-
-def began(session=S, planned=1.0):
-    return Began(session, 3, SECRET, planned, 0.0, 10.0)
-
-
-def moved(update):
-    return Moved(update, (b"feedback %d" % update,), (0, 1), b"y", SECRET, b"")
-
-
-def entered(path, session=S, planned=1.0, **options):
-    """Return a ledger in which a session has begun."""
-    ledger = Ledger(path)
-    ledger.reserve(session, "meter", planned=planned, adjacency=1.0, diameter=1.0, cap=10.0, **options)
-    ledger.append(session, [began(session, planned)])
-    return ledger
 
 
 @pytest.fixture
@@ -177,11 +160,15 @@ def test_another_programs_file(tmp_path, kept):
     refused(other, "is damaged")
 
 
-def test_a_newer_version(kept):
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [(1, "is a ledger of tacit 0.1"), (schema.VERSION + 1, "has version 4, and this tacit knows version 3")],
+)
+def test_other_versions(kept, version, words):
     database = sqlite3.connect(kept)
-    database.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    database.execute(f"PRAGMA user_version = {version}")
     database.close()
-    refused(kept, "has version 4, and this tacit knows version 3")
+    refused(kept, words)
 
 
 @pytest.mark.parametrize("place", [0, 20, 100, 4096 + 8, 2 * 4096 + 4000])

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.runtime.builders import Script, limited, result_of, small_session
 
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
-from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.noise.ahead import refill_together
 from tacit.protocol.agent import AgentMachine
@@ -20,8 +20,8 @@ from tacit.protocol.messages import Feedback, Message, Report
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Closed, Moved, Spoke
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import AgentPhase
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.coordinator import Coordinator
@@ -34,7 +34,6 @@ from tacit.runtime.transport.memory import MemoryNetwork
 
 NAMES = ["a0", "a1", "a2", "a3"]
 VALUES = [1.0, 2.0, 4.0, 9.0]
-WAIT = 300
 
 
 @pytest.fixture
@@ -44,32 +43,12 @@ def keys(tmp_path):
 
 @pytest.fixture
 def session(keys):
-    return Session(
-        name="test",
-        roster=tuple(Member(name, keys[name].public_key) for name in NAMES),
-        coordinator=keys["coordinator"].public_key,
-        mixing=0.5,
-        noise=2.0,
-        decay=0.8,
-        rounds=6,
-        lattice=Lattice(0, 10),
-        start=len(NAMES),
-        expires=LAST_EXPIRY,
-        deadlines=Deadlines(round=5.0, start=20.0, repeat=0.05),
-    )
+    return small_session(keys, NAMES, rounds=6, deadlines=Deadlines(round=5.0, start=20.0, repeat=0.05))
 
 
 @pytest.fixture
 def ring(session):
     return replace(session, coordinator=None, edges=((0, 1), (1, 2), (2, 3), (0, 3)), quorum=2)
-
-
-def limited(main):
-    async def within():
-        async with asyncio.timeout(WAIT):
-            return await main
-
-    return asyncio.run(within())
 
 
 def member(kind, session, i, keys, folder, network, **more):  # noqa: PLR0917
@@ -82,11 +61,6 @@ def member(kind, session, i, keys, folder, network, **more):  # noqa: PLR0917
         transport=network.transport(i),
         **more,
     )
-
-
-async def result_of(made):
-    async with made:
-        return await made.result()
 
 
 def coordinator(session, keys, folder, network, **more):
@@ -290,16 +264,6 @@ def test_notices_come_by_iteration_and_by_callback(session, keys, tmp_path):
     assert iterated == called
     assert [n.round for n in iterated if isinstance(n, Updated)] == list(range(session.rounds))
     assert Finished(session.rounds) in iterated
-
-
-class Script:
-    """Whole numbers prepared before; notes when they are drawn."""
-
-    def __init__(self, draws):
-        self._draws = list(draws)
-
-    def draw(self, _scale, _size=None):
-        return self._draws.pop(0)
 
 
 def script(session, seed):

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from tests.runtime.builders import Script, small_session
 
-from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
@@ -18,7 +18,7 @@ from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.session import Deadlines
 from tacit.runtime.identity.certificates import Request
 from tacit.runtime.identity.identity import bundle, install, load_authority, provision
 from tacit.runtime.ledger.ledger import Ledger
@@ -39,19 +39,7 @@ def keys(tmp_path_factory):
 
 @pytest.fixture
 def server(keys):
-    return Session(
-        name="test",
-        roster=tuple(Member(name, keys[name].public_key) for name in NAMES),
-        coordinator=keys["coordinator"].public_key,
-        mixing=0.5,
-        noise=2.0,
-        decay=0.8,
-        rounds=5,
-        lattice=Lattice(0, 10),
-        start=len(NAMES),
-        expires=LAST_EXPIRY,
-        deadlines=Deadlines(round=30.0, start=30.0, repeat=0.2),
-    )
+    return small_session(keys, NAMES, rounds=5, deadlines=Deadlines(round=30.0, start=30.0, repeat=0.2))
 
 
 def ends(count):
@@ -60,16 +48,6 @@ def ends(count):
     for one in sockets:
         one.close()
     return [f"wss://127.0.0.1:{port}" for port in ports]
-
-
-class Script:
-    """Whole numbers prepared before."""
-
-    def __init__(self, draws):
-        self._draws = iter(draws)
-
-    def draw(self, _scale, _size=None):
-        return next(self._draws)
 
 
 def transports(session, keys):

@@ -171,7 +171,7 @@ def test_nothing_private_is_in_it():
 
 LATTICE = "\n[lattice]" + session_text(session()).partition("[lattice]")[2].partition("\n[")[0]
 WRONG = [
-    ("format = 2", "format = 1", "s.toml, format: must be 2, got 1: the file is from an older tacit"),
+    ("format = 2", "format = 1", "s.toml, format: must be 2, got 1: the file is from tacit 0.1"),
     ("format = 2", "format = 3", "s.toml, format: must be 2, got 3: the file is from a newer tacit"),
     ("expires = 2030", "expires = 1030", "s.toml: expires must be a whole number from 1"),
     ("00:00:00Z", "00:00:00.5Z", "s.toml, expires: must be a date and time in whole seconds with its zone"),

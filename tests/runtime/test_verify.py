@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.runtime.builders import lines_of, names, save
 
 from tacit.errors import FileError, ParameterError
 from tacit.history import read_history
@@ -30,19 +31,6 @@ def write(path, game, records=None, by=COORDINATOR, **how):
     with TranscriptWriter(path, game.session, by, durable=False, **how) as writer:
         writer.take(game.kept[by] if records is None else records)
     return path
-
-
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def save(path, lines):
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def names(verdict):
-    return {finding.name for finding in verdict.findings}
 
 
 def assert_same(signed, words):

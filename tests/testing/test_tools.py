@@ -88,7 +88,7 @@ def test_packets_can_be_taken_dropped_and_doubled_by_hand():
 
 @pytest.mark.parametrize("wrong", [{"loss": 1.1}, {"duplication": -0.1}, {"delay": (2.0, 1.0)}])
 def test_faults_must_make_sense(wrong):
-    with pytest.raises(ParameterError, match="probabilities"):
+    with pytest.raises(ParameterError):
         Faults(**wrong)
 
 

@@ -52,7 +52,7 @@ class AuditPlan:
         return others
 
     def report(self, subject: str, findings: Sequence[AuditFinding], *, curve: LossCurve) -> AuditReport:
-        """Put the result together."""
+        """Assemble the report."""
         return AuditReport(
             subject=subject,
             declared=describe(self.mechanism),

@@ -1,11 +1,11 @@
-"""What everybody can learn of one agent who conspires against it, but for one honest keeper.
+"""What all others together can learn about one agent, if one keeper is honest.
 
-The conspirators are the coordinator, all wires, all other agents and all keepers but one. They know every
-mask and every draw but those of the honest keeper. So of each update two numbers are left to them that they
-cannot compute: the agent's report X = x + mask, and the keeper's opening T = mask + z, modulo 2^w. If all
-is as declared, X − T = x − z is worth the message of the paper's agent, and every tester of such messages
-applies (`examine`). Masks and openings have rules of their own, and tests that also work on bytes of live
-sessions: `tacit.audit.masked_frames`.
+The conspirators are the coordinator, everyone who reads the wires, all other agents and all keepers but one.
+They know every mask and every draw except those of the honest keeper. So each update leaves two numbers that
+they cannot compute: the agent's report X = x + mask, and the keeper's opening T = mask + z, modulo 2^w. If
+everything is as declared, X − T = x − z has the law of a message of the paper's agent, so every tester of
+such messages applies (`examine`). Masks and openings have their own tests, which also work on the bytes of
+live sessions: `tacit.audit.masked_frames`.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from tacit.theory.advice import ALL_KEEPERS
 from tacit.theory.privacy import require_adjacency
 
 WIDTH = 16
-"""Bytes of a masked number here; a session takes as many as its numbers need, and five more."""
+"""Bytes of a masked number here; a session uses as many as its numbers need, plus five."""
 _MODULUS = 1 << 8 * WIDTH
-_OTHERS = 2  # agents beside the one that is attacked; the conspirators know their values
-_PAIRS = 600_000  # secrets: of 2^32 possible ones two are then the same, but for a probability of e^−41
+_OTHERS = 2  # agents besides the attacked one; the conspirators know their values
+_PAIRS = 600_000  # with secrets of only 32 bits two would be equal, except with probability e^−41
 _SHARE = 0.1  # of the failure probability, for masks and openings
-_WATCHED = 2000  # sessions whose masks are looked at bit by bit
+_WATCHED = 2000  # sessions whose masks are tested bit by bit
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MaskedView:
-    """What the conspirators cannot compute, and what the auditor knows of it; arrays (runs, updates).
+    """What the conspirators cannot compute, with what the auditor knows about it; arrays (runs, updates).
 
     Attributes
     ----------
     reports, openings : arrays of whole numbers modulo 2^w
-        X and T, the other keepers' and agents' parts taken away.
+        X and T, without the parts of the other keepers and agents.
     again : like `openings`, or None
-        Where the keeper answered a second closing for the same update, without the agent.
+        Answers to a second closing for the same update, without the agent.
     sent : array of whole numbers
         x, which follows from the value that the auditor chose.
     history : History
@@ -95,7 +95,7 @@ class KeeperBug:
 
 
 def right_mask(secret: bytes, update: int) -> int:
-    """Return the mask of one update: pseudo-random for whoever lacks the secret."""
+    """Return the mask of one update: pseudo-random for anyone without the secret."""
     return int.from_bytes(hashlib.shake_128(secret + update.to_bytes(8, "big")).digest(WIDTH), "big")
 
 
@@ -162,7 +162,7 @@ class MaskedSessions:
         The declared range of values.
     bug : KeeperBug, optional
     seedable : bool
-        Take noise and secrets that follow from the seed, for tests that must repeat. NOT private.
+        Use noise and secrets that follow from the seed, for repeatable tests. NOT private.
     """
 
     kept: Mechanism
@@ -178,20 +178,20 @@ class MaskedSessions:
 
     @property
     def name(self) -> str:
-        """What is on trial."""
+        """The name of the bug, or "keepers"."""
         return "keepers" if self.bug is None else self.bug.name
 
     @property
     def mechanism(self) -> ClientServer:
-        """The paper's agent that the view must be worth: its noise is the keeper's."""
+        """The paper's agent with the keeper's noise: the view must reveal no more than its messages."""
         return ClientServer(self.kept.noise_law, agents=1)
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
-        """Run so many sessions from one agent's value."""
+        """Run `runs` sessions from one agent's value."""
         return self.view(values, rounds, runs, seed).history
 
     def view(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> MaskedView:
-        """Run so many sessions, and return what is left to the conspirators."""
+        """Run `runs` sessions, and return what the conspirators cannot compute."""
         law, m = self.kept.noise_law, self.kept.keepers
         lattice = Lattice.fitting(law, rounds, self.low, self.high)
         on = OnLattice(ClientServer(law, agents=1 + _OTHERS, keepers=m), lattice)
@@ -275,7 +275,7 @@ def examine_keepers(
     seedable: bool = False,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a mechanism with keepers against everybody but one agent and one keeper.
+    """Audit a mechanism with keepers against everyone except one agent and one keeper.
 
     Parameters
     ----------

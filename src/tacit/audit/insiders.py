@@ -36,7 +36,7 @@ _NODES, _FAR = 3000, 1e9  # where the law is tabulated, and up to how many scale
 
 
 def hear_everything(transcripts: History, agent: int, insiders: Sequence[int]) -> bool:
-    """Whether the insiders know all that depends on an agent's start: its messages and its feedback."""
+    """Whether the insiders know everything that depends on an agent's start: its messages and feedback."""
     mechanism = transcripts.mechanism
     if isinstance(mechanism, Distributed):
         heard = set(insiders).union(*(mechanism.graph.neighbours(i).tolist() for i in insiders))

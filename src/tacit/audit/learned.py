@@ -81,7 +81,7 @@ def step_score(first: FloatArray, second: FloatArray) -> Score:
 
 
 def bits_score(first: FloatArray, second: FloatArray) -> Score:
-    """The same on how fine every number is: the place of its lowest bit."""
+    """The same on the position of each number's lowest bit."""
     score = step_score(*(last_bit(z).astype(np.float64) for z in (first, second)))
     return lambda z: score(last_bit(z).astype(np.float64))
 

@@ -1,7 +1,7 @@
-"""Masked numbers as they were sent: whether they look random, and whether anything was said twice.
+"""Tests of masked numbers as they were sent: they look random, and nothing is sent twice.
 
-To whoever lacks one keeper's masks, an agent's reports are independent random numbers, and so are a keeper's
-openings. That can be tested on the bytes of any session, live or recorded, without a secret:
+To anyone without the masks of one keeper, an agent's reports are independent random numbers, and so are a
+keeper's openings. That can be tested on the bytes of any session, live or recorded, without a secret:
 `examine_masked` reads the signed frames of transcripts. Whether keepers added their noise cannot be seen in
 a transcript: `tacit.audit.conspiracy` examines that.
 """
@@ -40,9 +40,9 @@ Numbers: TypeAlias = dict[tuple[int, int], list[bytes]]
 
 
 def once_finding(test: str, said: Sequence[Sequence[bytes | int]]) -> AuditFinding:
-    """One answer per update: all that someone said for one update must be the very same.
+    """One answer per update: all that a sender sent for one update must be identical.
 
-    `said` has, for each sender and update, all that was said.
+    `said` has, for each sender and update, everything that was sent.
     """
     twice = sum(len(set(answers)) > 1 for answers in said)
     detail = f"{twice:,} of {len(said):,} were said in two ways" if twice else f"all {len(said):,} are"
@@ -50,7 +50,7 @@ def once_finding(test: str, said: Sequence[Sequence[bytes | int]]) -> AuditFindi
 
 
 def opening_finding(openings: Sequence[Sequence[bytes | int]]) -> AuditFinding:
-    """One opening per update: all answers of a keeper to one update must be the very same bytes."""
+    """One opening per update: all answers of a keeper to one update must be the same bytes."""
     return once_finding("one opening per update", openings)
 
 
@@ -87,7 +87,7 @@ def mask_findings(
     flat = [int(number) if here else 0 for number, here in zip(table.flat, known.flat, strict=True)]
     data = b"".join(number.to_bytes(width, "big") for number in flat)
     bits = np.unpackbits(np.frombuffer(data, np.uint8)).reshape(*table.shape, 8 * width)
-    # The differences of neighbours are independent fair coins as well: masks are.
+    # Masks are independent and uniform, so the bits of differences of neighbours are fair coins too.
     looks = {f"{name}: bits": bits[known]}
     if len(table) > 1:
         looks[f"{name}: from one {rows} to the next"] = (bits[:-1] ^ bits[1:])[known[:-1] & known[1:]]
@@ -106,7 +106,8 @@ def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -
     modulus, pairs = 1 << 8 * width, len(numbers) * (len(numbers) - 1) // 2
     if not pairs:
         return AuditFinding(test, "skipped", "there is only one number")
-    room = int(Fraction(limit) * modulus) // pairs  # with more numbers around each one, chance hits too often
+    # By chance, two of the numbers are within this distance with a probability of at most `limit`.
+    room = int(Fraction(limit) * modulus) // pairs
     if room < 1:
         return AuditFinding(test, "skipped", f"some of {len(numbers):,} numbers of {width} bytes may agree")
     reach = min(span, (room - 1) // 2)
@@ -120,7 +121,7 @@ def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -
 
 
 def _fair(test: str, coins: npt.NDArray[np.uint8], share: float) -> AuditFinding:
-    """Toss every bit of a number as often as there are numbers; the oddest bit decides."""
+    """Test each bit position as a fair coin over all numbers; the least likely one decides."""
     tossed = len(coins)
     if tossed < 1 or 2.0 ** (1 - tossed) > share:
         return AuditFinding(test, "skipped", f"{tossed:,} numbers are too few to tell")
@@ -203,7 +204,7 @@ def read_masked(paths: Sequence[Path | str]) -> list[MaskedFrames]:
 
 
 def frame_findings(sessions: Sequence[MaskedFrames], failure_probability: float) -> list[AuditFinding]:
-    """Judge the frames of sessions of one kind: nothing was said twice, and all numbers look random."""
+    """Judge the frames of sessions of one kind: nothing is sent twice, and all numbers look random."""
     widths = {(frames.session.mask_bytes, frames.session.components) for frames in sessions}
     if len(widths) != 1:
         raise FileError("sessions to be judged together must have masked numbers of one length.")
@@ -253,7 +254,7 @@ def _random_findings(
 
 
 def _rows(said: Numbers) -> Iterator[list[bytes | None]]:
-    """One row for each sender; None where nothing was said for an update."""
+    """Return one row for each sender; None where nothing was sent for an update."""
     last = 1 + max((u for _, u in said), default=-1)
     for sender in sorted({sender for sender, _ in said}):
         yield [said.get((sender, u), [None])[0] for u in range(last)]
@@ -269,7 +270,7 @@ def examine_masked(
     paths : sequence of paths
         Transcripts of one session, or of several that declare the same.
     name : str
-        What is on trial, for the report.
+        The subject's name, for the report.
     adjacency, failure_probability
         As for `tacit.audit.examine`.
     """

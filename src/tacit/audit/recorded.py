@@ -1,4 +1,4 @@
-"""Audit recorded transcripts: as much as what is known of their starts allows."""
+"""Audit recorded transcripts, as far as what is known about their starts allows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEVEL = 0.95
 
 
 def write_folder(folder: Path | str, history: History, values: npt.ArrayLike | None = None) -> None:
-    """Write every run to a file of its own; `values` only where they are the auditor's choice."""
+    """Write every run to its own file, and `values` only if the auditor chose them."""
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     for run in range(history.runs):
@@ -40,7 +40,7 @@ def write_folder(folder: Path | str, history: History, values: npt.ArrayLike | N
 
 
 def read_folder(folder: Path | str) -> tuple[History, FloatArray | None]:
-    """Read all sessions of a folder, and the values if they are the auditor's choice."""
+    """Read all sessions of a folder, and the values if the auditor chose them."""
     where = Path(folder)
     paths = sorted(where.glob("*.jsonl"))
     if not paths:
@@ -74,8 +74,8 @@ def examine_folder(
     Parameters
     ----------
     folder : path
-        Either transcripts; with ``inputs.json``, of values that the auditor chose, the noise is tested
-        too. Or two folders of such, whose values differ in one agent: then the loss is measured too.
+        Transcripts; if ``inputs.json`` has the values, which the auditor chose, the noise is tested too.
+        Or two such folders whose values differ in one agent: then the loss is measured too.
     adjacency, failure_probability, seed, seeds, progress
         As for `examine`.
     """
@@ -170,7 +170,7 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
     seeds: Sequence[int] | None,
     tell: Progress,
 ) -> AuditReport:
-    """Rules for everyone; the noise too where the values are known."""
+    """Check the rules for every agent, and the noise if the values are known."""
     findings = [*rule_findings(transcripts)]
     notes = (_knowable(transcripts),)
     tell(0.3, "noise")
@@ -200,7 +200,7 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
 
 
 def _knowable(transcripts: History) -> str:
-    """How narrowly an eavesdropper can place an agent's value, without saying where."""
+    """Say how wide an eavesdropper's interval for an agent's value is, without saying where it is."""
     widths = []
     for agent in range(transcripts.mechanism.n):
         low, high = reconstruct(transcripts.of(agent)).interval(_LEVEL)

@@ -1,11 +1,11 @@
-"""Audit a series: what everybody else, and all keepers but one, can learn of one agent.
+"""Audit a series: what everyone else and all keepers but one can learn about one agent.
 
 The view of the conspirators is X − T, slot by slot: the agent's message plus the honest keeper's noise, for
 the slots that the coordinator says were used. The auditor knows the readings. It runs two streams that the
 series should hide from each other, and tests whether they can be told apart any better than promised.
 
-Three challenges: a step that everybody hears, a step of which only the last slot was used, and a step on
-readings that go up and down in every slot. Each planted bug below is caught by one of the tests.
+There are three challenges: a step of which all slots are used, a step of which only the last slot is used,
+and a step on readings that rise and fall in every slot. Each planted bug below is caught by one of the tests.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tacit.theory.advice import ALL_KEEPERS
 from tacit.theory.series import SeriesDesign, epsilon_of
 
 LIES: Final = 3
-"""How often the coordinator says of every message that it was not used."""
+"""How many times the coordinator claims that a message was not used."""
 RESTARTS: Final = 8
-_WATCHED: Final = 1000  # openings that are looked at
+_WATCHED: Final = 1000  # openings that are tested
 SLOTS: Final = 48
 """The usual length of an audited series: long enough for every bug, and its noise is drawn in seconds."""
 
@@ -60,13 +60,13 @@ class SeriesBug:
 
 
 def right_messages(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:  # noqa: ARG001
-    """Return what an agent says, whatever is used of it: one view of each slot."""
+    """Return what an honest agent sends, whichever slots are used: one view of each slot."""
     agent = SeriesAgent(design.code, design.grid)
     return np.array([[agent.read(x)[0] for x in readings.tolist()]], dtype=np.float64)
 
 
 def _backlog(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
-    """What was not used is added to the next message."""
+    """Add what was not used to the next message."""
     said, left = right_messages(design, readings, used), 0.0
     for t in range(said.shape[1]):
         said[0, t] += left
@@ -75,18 +75,18 @@ def _backlog(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> Flo
 
 
 def _resend(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
-    """A message is said again, in a later slot, as often as the coordinator says that it was not used."""
+    """Send a message again in a later slot, each time the coordinator claims that it was not used."""
     return np.repeat(right_messages(design, readings, used), 1 + LIES, axis=0)
 
 
 def _restart(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
-    """The filter starts from nothing several times."""
+    """Restart the filter from zero several times."""
     parts = np.array_split(readings, RESTARTS)
     return np.concatenate([right_messages(design, part, used) for part in parts], axis=1)
 
 
 def _rounded(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
-    """Readings are rounded to multiples of the hidden step before they are filtered."""
+    """Round readings to multiples of the hidden step before filtering."""
     step = design.hides.size
     return right_messages(design, np.rint((readings - design.low) / step) * step + design.low, used)
 
@@ -190,7 +190,7 @@ class SeriesView:
 @final
 @dataclass(frozen=True)
 class SeriesTrial:
-    """A series on trial, with or without a bug.
+    """A series to be audited, with or without a bug.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class SeriesTrial:
     seedable: bool = False
 
     def run(self, readings: FloatArray, used: BoolArray, runs: int, seed: list[int]) -> SeriesView:
-        """Run so many series of one agent on these readings."""
+        """Run `runs` series of one agent on these readings."""
         say = right_messages if self.bug is None or self.bug.sent is None else self.bug.sent
         sent = say(self.design, readings, used)[:, used]
         shape = (runs, *sent.shape)
@@ -278,7 +278,7 @@ def _judged(test: str, p: float, limit: float, detail: str) -> AuditFinding:
 
 
 def _answers(trial: SeriesTrial, draws: list[int], seed: int) -> list[tuple[int, ...]]:
-    """Return all that the keeper answers for each slot: masks plus noise, of whom a closing names."""
+    """Return the keeper's answers for each slot: noise plus the masks of the agents that were used."""
     masks = np.random.default_rng([seed, _WATCHED]).integers(0, 2**62, len(draws)).tolist()
     both = trial.bug is not None and trial.bug.twice  # a second closing, without the agent
     return [(mask - z, -z) if both else (mask - z,) for mask, z in zip(masks, draws, strict=True)]
@@ -294,7 +294,7 @@ def examine_series(
     seedable: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
-    """Audit a series against everybody but one agent and one keeper.
+    """Audit a series against everyone except one agent and one keeper.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def examine_series(
     sessions : int
         Series that are run for each stream of each challenge.
     failure_probability : float
-        How likely any alarm is if all is as declared.
+        Probability of any alarm if everything is as declared.
     seedable : bool
         See `SeriesTrial`.
     """

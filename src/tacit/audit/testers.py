@@ -85,8 +85,8 @@ def _loss_bounds(
 def judge(rule: Rule, first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
     """Apply a rule to scores of transcripts whose starts a fair coin chose.
 
-    `first` and `second` are the scores of those that came from the first and second start. How
-    many of each there are must itself be the coin's doing: see `coin`.
+    `first` and `second` are the scores of those that came from the first and second start. The
+    coin must also decide how many there are of each: see `coin`.
     """
     return tally(rule.guesses(first), rule.guesses(second), failure_probability)
 
@@ -110,10 +110,10 @@ def coin(transcripts: int, rng: np.random.Generator) -> tuple[int, int]:
 def coin_for(
     first: int, second: int, failure_probability: float, rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Toss coins for recorded transcripts, as many as there surely are transcripts for.
+    """Toss coins for recorded transcripts, few enough that the transcripts of either kind suffice.
 
-    Running out of either kind would spoil the coin; that has a thousandth of the failure
-    probability, which `judge` is therefore not given.
+    Running out of one kind would bias the coin. That happens with at most a thousandth of the failure
+    probability, which is therefore not available to `judge`.
     """
     few = min(first, second)
     most = 2 * few
@@ -129,7 +129,7 @@ def coin_for(
 
 
 def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) -> Rule:
-    """Choose the threshold on the log-likelihood ratio that should prove most, from its exact law."""
+    """Choose the threshold on the log-likelihood ratio whose expected bound is largest, by its exact law."""
     threshold = np.linspace(0, law.most, 400, endpoint=False)
     right, wrong = law.tail(threshold)[0], law.other_tail(threshold)[1]
     # by symmetry as many transcripts are beyond −threshold, and as many of them are named rightly
@@ -141,7 +141,7 @@ def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) ->
 def rule_from_sample(
     first: FloatArray, second: FloatArray, transcripts: int, failure_probability: float
 ) -> Rule:
-    """Choose thresholds on any score that should prove most, from other transcripts."""
+    """Choose the thresholds on a score that should give the largest bound, from other transcripts."""
     one, two = np.sort(first), np.sort(second)
     both = np.sort(np.concatenate([one, two]))
     shares = np.geomspace(1 / len(both), 0.5, 40)

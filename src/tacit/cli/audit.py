@@ -114,7 +114,7 @@ def command(
 
     Parameters are audited as they are deployed, on the lattice with exact noise. Two values of one
     agent are each run many times. Every test tries to tell the two apart, or to tell the noise from
-    what it should be. Where keepers add the noise, everybody but one agent and one keeper attacks.
+    what it should be. Where keepers add the noise, everyone attacks except one agent and one keeper.
     Transcripts are judged by what was public in them. Exit codes: 0 no alarm, 1 alarm, 2 the input
     cannot be used.
     """

@@ -2,7 +2,7 @@
 
 - `core`: the graph itself.
 - `sources`, `files`: from edges, networkx, scipy, edge lists and GraphML; everything is checked.
-- `families`: from a name, like ``regular:1000:8:seed=1``; one builder per file beside it.
+- `families`: from a name, like ``regular:1000:8:seed=1``; builders are in `lattices` and `random_graphs`.
 - `build`: from edges that need no checks, directly to sparse rows.
 """
 

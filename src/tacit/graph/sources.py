@@ -41,7 +41,7 @@ def graph_of(given: object) -> Graph:
         return given
     if isinstance(given, str | os.PathLike):
         return Graph.load(given)
-    # Whoever has such an object has loaded its package: do not load it for everybody else.
+    # Such an object exists only if its package is loaded: do not load it for everyone else.
     if (networkx := sys.modules.get("networkx")) and isinstance(given, networkx.Graph):
         return from_networkx(given)
     if (sparse := sys.modules.get("scipy.sparse")) and sparse.issparse(given):

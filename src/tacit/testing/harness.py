@@ -62,7 +62,7 @@ class Harness:
     noise : ScriptedNoise
         What is drawn.
     budgets : Budget or mapping by agent
-        By default without an end.
+        Unlimited by default.
     faults, seed
         What the network does.
     crash : callable
@@ -75,9 +75,9 @@ class Harness:
     machines : dict
         By number, `COORDINATOR` included; None while a node is down.
     ledgers, notices : dict
-        What each node saved, and what it told its owner over all its lives.
+        What each node saved, and what it told its owner, across all restarts.
     ephemeral : dict
-        The private keys of agents and keepers that are on their disks; removed as they must be.
+        Private keys of agents and keepers on their disks; removed when the protocol requires it.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Harness:
         return self._budgets if isinstance(self._budgets, Budget) else self._budgets[number]
 
     def start(self, *numbers: int) -> None:
-        """Start nodes, from their ledgers where these hold anything; all unless given."""
+        """Start the given nodes, or all; a node whose ledger has records resumes from it."""
         for number in numbers or self.numbers:
             self.machines[number] = self._made(number)
             self._tell_others(number, Joined(number))
@@ -213,18 +213,18 @@ class Harness:
             self.network.send(number, other, message.frame)
 
     def deliver(self, index: int) -> None:
-        """Deliver any packet that is on its way, now."""
+        """Deliver one packet in transit now."""
         packet = self.network.take(index)
         self.process(packet.to, Heard(packet.frame, packet.source))
 
     def tick(self, seconds: float = 0.0) -> None:
-        """Let time pass and tell everyone."""
+        """Advance the clock and tick every machine."""
         self.clock.advance(seconds)
         for number in self.numbers:
             self.process(number, Tick(self.clock.now))
 
     def run(self, until: Callable[[Harness], bool] | None = None, *, most: int = 200_000) -> bool:
-        """Deliver and tick until all rounds are made (or `until` says so); False if that never happens."""
+        """Deliver and tick until all rounds are made or `until` returns True; False if that never happens."""
         done = until or Harness.made
         for _ in range(most):
             if done(self):
@@ -237,7 +237,7 @@ class Harness:
         return False
 
     def _wait(self) -> bool:
-        """Move to whatever is next: a packet or a deadline. False if there is nothing."""
+        """Advance to the next packet or deadline; False if there is none."""
         wakes = {n: m.wake for n, m in self.machines.items() if m is not None and m.wake is not None}
         times = [*wakes.values(), *([] if self.network.next_at is None else [self.network.next_at])]
         if not times:
@@ -248,7 +248,7 @@ class Harness:
                 self.process(number, Tick(self.clock.now))
         return True
 
-    # ---- what came of it ------------------------------------------------------------------------------
+    # ---- results -------------------------------------------------------------------------------------
 
     def made(self) -> bool:
         """Whether every node runs and has made all rounds."""

@@ -9,7 +9,7 @@ from tacit.protocol.records import Record, decode_record, encode_record
 
 
 class SaveFailed(Exception):
-    """The disk is full, or so it was told."""
+    """Saving failed, because the test said that the disk is full."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""A network in memory that loses, duplicates, delays, reorders and cuts, as it is told or by seed."""
+"""A network in memory that loses, duplicates, delays and reorders packets, on command or by seed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tacit.testing.clock import ManualClock
 @final
 @dataclass(frozen=True)
 class Faults:
-    """How often what goes wrong. Delays differ from packet to packet, so packets overtake each other.
+    """How often each fault occurs. Delays differ between packets, so packets overtake each other.
 
     Parameters
     ----------
     loss, duplication : float
         Probabilities.
     delay : tuple of float
-        The least and the longest time in seconds a packet takes.
+        Shortest and longest time that a packet takes, in seconds.
     """
 
     loss: float = 0.0
@@ -31,13 +31,15 @@ class Faults:
     def __post_init__(self) -> None:
         low, high = self.delay
         if not (0 <= self.loss <= 1 and 0 <= self.duplication <= 1 and 0 <= low <= high):
-            raise ParameterError("loss and duplication must be probabilities, delays from 0 on and in order.")
+            raise ParameterError(
+                "loss and duplication must be from 0 to 1, and delay (shortest, longest) of at least 0."
+            )
 
 
 @final
 @dataclass(frozen=True, order=True)
 class Packet:
-    """Bytes on their way."""
+    """A frame in transit."""
 
     at: float
     order: int
@@ -48,14 +50,14 @@ class Packet:
 
 @final
 class FaultyNetwork:
-    """Packets on their way, in the order they will arrive.
+    """Packets in transit, in the order in which they will arrive.
 
     Attributes
     ----------
     flying : list of Packet
-        For tests that want to choose themselves: deliver, drop or duplicate any of them.
+        A test may deliver, drop or duplicate any of them.
     tap : list of (source, to, frame)
-        Everything that was ever sent, also what got lost.
+        Everything that was ever sent, including what was lost.
     """
 
     def __init__(self, clock: ManualClock, faults: Faults | None = None, *, seed: int = 0) -> None:
@@ -71,7 +73,7 @@ class FaultyNetwork:
         return f"<FaultyNetwork with {len(self.flying)} packets on their way>"
 
     def partition(self, *groups: Collection[int]) -> None:
-        """Cut the network: nothing passes between groups. Who is in none is cut off from all."""
+        """Split the network: nothing passes between groups. A node in no group is cut off from all."""
         self._groups = tuple(map(frozenset, groups))
 
     def heal(self) -> None:
@@ -79,11 +81,11 @@ class FaultyNetwork:
         self._groups, self.faults = (), Faults()
 
     def reaches(self, source: int, to: int) -> bool:
-        """Whether there is a way now."""
+        """Whether two nodes can reach each other now."""
         return not self._groups or any(source in group and to in group for group in self._groups)
 
     def send(self, source: int, to: int, frame: bytes) -> None:
-        """Put a packet on its way, or lose it."""
+        """Send a packet, or lose it."""
         self.tap.append((source, to, frame))
         if not self.reaches(source, to) or self._random.random() < self.faults.loss:
             return
@@ -92,7 +94,7 @@ class FaultyNetwork:
             self._launch(source, to, frame)
 
     def inject(self, to: int, frame: bytes, source: int = -2) -> None:
-        """Put bytes of a stranger, or of a liar, on their way."""
+        """Send bytes that no machine made, as an attacker would."""
         self._launch(source, to, frame)
 
     def _launch(self, source: int, to: int, frame: bytes) -> None:
@@ -101,7 +103,7 @@ class FaultyNetwork:
         self.flying.append(Packet(at, self._order, source, to, frame))
 
     def take(self, index: int) -> Packet:
-        """Take any packet out: to deliver it now, or never."""
+        """Remove a packet, to deliver it now or to drop it."""
         return self.flying.pop(index)
 
     def duplicate(self, index: int) -> None:
@@ -110,7 +112,7 @@ class FaultyNetwork:
         self._launch(packet.source, packet.to, packet.frame)
 
     def next(self) -> Packet | None:
-        """Take the packet that has arrived first by now, if any has; lose those that meet a cut."""
+        """Return the first packet that has arrived by now, or None; drop those that cannot pass a split."""
         while self.flying and (first := min(self.flying)).at <= self.clock.now:
             self.flying.remove(first)
             if first.source < -1 or self.reaches(first.source, first.to):

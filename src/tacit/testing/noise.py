@@ -1,4 +1,4 @@
-"""Noise that was decided before."""
+"""Noise that the test chooses in advance."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ScriptedNoise:
     draws : array_like of whole numbers, shape (rounds, n) or (rounds, n, k)
         As `OnLattice.execute` takes them.
     fresh : bool
-        Whether a draw that is asked for again is another one, as it would be of real noise. Then an agent
-        that draws twice for a message it has made is found out.
+        Whether a draw that is requested again is a different one, as with real noise. An agent that draws
+        twice for the same message then sends two different messages, which tests detect.
 
     Attributes
     ----------

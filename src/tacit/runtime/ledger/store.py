@@ -113,11 +113,16 @@ class Store:
         return store
 
     def _require_ours(self) -> None:
-        """Refuse another program's file and a newer version's before anything is changed in it."""
+        """Refuse another program's file and another version's before anything is changed in it."""
         application = self._ask("PRAGMA application_id")
         if application != schema.APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger of tacit: give another file.")
         version = self._ask("PRAGMA user_version")
+        if version < min(schema.READABLE):
+            raise LedgerError(
+                f"{self.path} is a ledger of tacit 0.1, which this version cannot use: use the tacit that "
+                "wrote it, or start a new ledger and set its cap to what remains."
+            )
         if version not in schema.READABLE:
             raise LedgerError(
                 f"{self.path} has version {version}, and this tacit knows version {schema.VERSION}: use the "

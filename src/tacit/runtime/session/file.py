@@ -255,7 +255,7 @@ def _other_format(written: int) -> str:
     """Say what to do with a session file of another version; nothing that it lacks is made up."""
     if written < FORMAT:
         return (
-            f"must be {FORMAT}, got {written}: the file is from an older tacit, whose sessions never expire. "
+            f"must be {FORMAT}, got {written}: the file is from tacit 0.1, whose sessions never expire. "
             "Make the session anew (`tacit session new`) and give the new file to everyone"
         )
     return f"must be {FORMAT}, got {written}: the file is from a newer tacit. Install that version"
