@@ -362,15 +362,18 @@ def test_a_fleet_with_keepers_killed_agents_and_a_restarted_hub(tmp_path):
     # Each agent has given its 5 of a day after five sessions; the last may be refused by too many to begin.
     done = [(row, result) for row, (state, result) in zip(rows, found, strict=True) if state == "finished"]
     assert len(done) >= 5
+    heard = set()
     for row, result in done:
         session = Session.decode(row["data"])
         used = [m.name for m in session.roster if m.name not in result["missing"]]
+        heard.update(used)
         target = session.clamp(sum(values[name] for name in used) / len(used))
         # One alarm in 10^9 sessions.
         assert abs(result["mean"] - target) <= radius_for(session, len(used), 1e-9)
     for name in values:
         with Ledger(tmp_path / f"{name}.ledger") as ledger:
-            assert 0 < ledger.spent("value") <= 5.0
+            assert ledger.spent("value") <= 5.0
+            assert ledger.spent("value") > 0 or name not in heard  # on a busy machine one can come too late
     told = repr(fleet.told)
     assert not any(f"{value:.4f}"[:-1] in told for value in values.values())
 
