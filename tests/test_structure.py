@@ -52,6 +52,13 @@ def test_a_class_name_is_used_once():
     assert [name for name, times in names.items() if times > 1] == []
 
 
+def test_no_module_has_a_name_that_says_nothing():
+    """A reader looks for what a module is about; these names do not tell."""
+    empty = {"common", "helpers", "manager", "misc", "stuff", "things", "tools", "util", "utils"}
+    vague = {"crew", "crowd", "happened", "kept", "mark", "parts", "reading", "saving", "speaker", "voice"}
+    assert [str(path) for path in TREES if path.stem.strip("_") in empty | vague] == []
+
+
 def test_the_package_asks_its_root_only_for_the_version():
     """The layers would not see what went through the root."""
     for path, tree in TREES.items():

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
-from tacit.report import Row
 
 if TYPE_CHECKING:
     from tacit.mechanism import Mechanism
-    from tacit.theory.promise import Promise
+    from tacit.theory.convergence import Assumption
 
 EPILOG = """\b
 Examples:
@@ -38,33 +37,18 @@ def command(*, as_json: bool, **asked: Any) -> None:
     made = analyze(mechanism, **question.promised())
     premise = _assumption(mechanism)
     if as_json:
-        output.print_json(made.as_dict() | ({"assumption": premise} if premise else {}))
-    else:
-        _print(made, premise)
+        output.print_json(made.as_dict() | ({"assumption": premise.as_dict()} if premise else {}))
+        return
+    told = made.summary()
+    further = {"Assumption 1": premise.rows()} if premise else {}
+    output.print_summary(replace(told, sections={**told.sections, **further}))
 
 
-def _assumption(mechanism: Mechanism) -> dict[str, Any] | None:
-    """Return whether the paper's Assumption 1 holds, as printed and as its proof needs it."""
+def _assumption(mechanism: Mechanism) -> Assumption | None:
+    """Return the paper's Assumption 1, where it applies: on a graph, with the paper's weights."""
     from tacit.mechanism import Distributed
     from tacit.theory import convergence
 
     if not isinstance(mechanism, Distributed) or not mechanism.topology.plain:
         return None
-    found = convergence.assumption(mechanism)
-    return {"as_printed": found.as_printed, "as_needed": found.as_needed, "lambda_n": found.lambda_N}
-
-
-def _print(made: Promise, premise: dict[str, Any] | None) -> None:
-    told = made.summary()
-    sections = dict(told.sections)
-    if premise:
-        words = {True: "holds", False: "does not hold"}
-        sections["Assumption 1"] = [
-            Row("as printed", words[premise["as_printed"]], "λ_N < M²/(2m), a slip of the paper"),
-            Row(
-                "as needed",
-                words[premise["as_needed"]],
-                "λ_N < 2m/M², which its proof uses; agents agree without it",
-            ),
-        ]
-    output.print_summary(replace(told, sections=sections))
+    return convergence.assumption(mechanism)

@@ -163,13 +163,13 @@ def _distinct(
     if (ends[:, 0] == ends[:, 1]).any() or (keys[1:] == keys[:-1]).any():
         return None
     if weights is None or (weights == 1).all():
-        return replace(from_keys(keys, len(labels)), labels=_kept(labels))
+        return replace(from_keys(keys, len(labels)), labels=_unless_numbers(labels))
     i, j = ends.T
     both = weighted_graph(np.r_[i, j], np.r_[j, i], np.r_[weights, weights], len(labels))
-    return replace(both, labels=_kept(labels))
+    return replace(both, labels=_unless_numbers(labels))
 
 
-def _kept(labels: tuple[Hashable, ...]) -> tuple[Hashable, ...] | None:
+def _unless_numbers(labels: tuple[Hashable, ...]) -> tuple[Hashable, ...] | None:
     """Return the labels unless they are the agents' own numbers."""
     return None if labels == tuple(range(len(labels))) else labels
 
@@ -310,6 +310,6 @@ def _graphml(path: str) -> Graph:
         labels, rank = _ranked(list(graph))
     nodes = [node for _, node in sorted(zip(rank.tolist(), graph, strict=True))]
     try:
-        return from_ordered_networkx(graph, nodes, _kept(labels))
+        return from_ordered_networkx(graph, nodes, _unless_numbers(labels))
     except GraphError as error:
         raise FileError(f"{path!r}: {error}") from None

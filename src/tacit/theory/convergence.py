@@ -10,6 +10,7 @@ every connected graph converges for every mixing, at a rate that is known exactl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from tacit.arrays import as_states
 from tacit.errors import ParameterError
 from tacit.mechanism import Distributed, Mechanism
+from tacit.report import Row
 from tacit.theory.agreement import disagreement, rounds_to_agreement
 from tacit.theory.rates import (
     gap,
@@ -117,6 +119,19 @@ class Assumption:
         """
         a = min(self.lambda_2 * (2 * self.m - self.lambda_N * self.M**2), 1.0)
         return a if a > 0 else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a program would read, ready for JSON."""
+        return {"as_printed": self.as_printed, "as_needed": self.as_needed, "lambda_n": self.lambda_N}
+
+    def rows(self) -> list[Row]:
+        """Return whether it holds, for people."""
+        words = {True: "holds", False: "does not hold"}
+        needed = "λ_N < 2m/M², which its proof uses; agents agree without it"
+        return [
+            Row("as printed", words[self.as_printed], "λ_N < M²/(2m), a slip of the paper"),
+            Row("as needed", words[self.as_needed], needed),
+        ]
 
 
 def assumption(mechanism: Mechanism) -> Assumption:
