@@ -83,7 +83,7 @@ def test_pictures_are_written_whole_and_not_over_others(run, tmp_path):
     assert (tmp_path / "audit.svg").read_text().rstrip().endswith("</svg>")
     assert "exists already" in run(*words, "--out", "audit.svg", code=2).stderr
     run(*words, "--out", "audit.svg", "--force", code=1)
-    assert "a picture ends in" in run(*words, "--out", "audit.txt", code=2).stderr
+    assert "a figure is written as" in run(*words, "--out", "audit.txt", code=2).stderr
 
 
 def test_graphs_one_shot_and_one_agent(run):

@@ -74,7 +74,7 @@ def test_contraction_is_for_agents_that_all_move_alike():
 # ---- rates
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.long)])
 def test_every_connected_graph_converges_for_every_mixing(step):
     """All 995 graphs of up to 7 agents: the rate is the dense one, below 1, and disagreement vanishes."""
     rng = np.random.default_rng(5)
@@ -98,8 +98,9 @@ def test_every_connected_graph_converges_for_every_mixing(step):
 
 
 @pytest.mark.parametrize("sigma", [0.3, 0.9, "random"])
-@pytest.mark.parametrize("name", ["karate", "barabasi:300:2:seed=3", "torus:5x60", "hypercube:8"])
+@pytest.mark.parametrize("name", ["karate", "barabasi:210:2:seed=3", "torus:5x41", "hypercube:8"])
 def test_spectral_rate_on_larger_graphs(name, sigma):
+    """All but the first have more than 200 agents, so that their spectrum is computed on sparse rows."""
     graph = Graph.from_name(name)
     if sigma == "random":
         sigma = np.random.default_rng(4).uniform(0.05, 0.95, graph.n)
@@ -233,7 +234,7 @@ def test_assumption_reports_the_laplacian_and_the_steps():
 
 
 def test_assumption_rounds_to_the_safe_side():
-    graph = Graph.from_name("regular:500:6:seed=1")
+    graph = Graph.from_name("regular:250:6:seed=1")
     found = convergence.assumption(Distributed(Fading(0.5, 1, 0.9), graph))
     values = np.linalg.eigvalsh(graph.laplacian().toarray())
     assert values[1] * (1 - 1e-6) <= found.lambda_2 <= values[1] + 1e-13

@@ -125,6 +125,7 @@ def check_answer(asked):
         typed = {name: type(v)(f"{v:.12g}") for name, v in changes.items()}
         keep(design(**asked | typed), asked | typed)
     assert refused is None or refused.alternatives
+    return refused
 
 
 def keep(answer, asked):
@@ -159,10 +160,8 @@ def test_every_alternative_of_many_questions_has_an_answer(asked):
     ],
 )
 def test_where_rounds_and_radius_both_bind_several_changes_are_told_together(asked):
-    check_answer({"failure_probability": 0.05, **asked})
-    with pytest.raises(Infeasible) as refused:
-        design(**asked)
-    assert any(len(changes) > 1 for changes in refused.value.alternatives) or len(refused.value.gives) > 1
+    refused = check_answer({"failure_probability": 0.05, **asked})
+    assert any(len(changes) > 1 for changes in refused.alternatives) or len(refused.gives) > 1
 
 
 @given(

@@ -83,10 +83,11 @@ def test_one_shot_second_moments_follow_unit_noise_through_the_mechanism(mechani
     np.testing.assert_allclose(shadow, power @ np.diag(2 * c**2) @ power.T, rtol=1e-11)
 
 
+@pytest.mark.parametrize("runs", [40_000, pytest.param(400_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("mechanism", FADING + ONE_SHOT)
-def test_moments_against_sampling(mechanism):
-    """200,000 executions, as components of one; false alarm 10⁻⁶ over all entries."""
-    runs, rounds, n = 200_000, 6, mechanism.n
+def test_moments_against_sampling(mechanism, runs):
+    """Many executions, as components of one; false alarm 10⁻⁶ over all entries."""
+    rounds, n = 6, mechanism.n
     values = np.linspace(-1, 2, n)
     rng = np.random.default_rng(99)
     scale = np.broadcast_to(mechanism.law.scales(rounds).reshape(rounds, -1), (rounds, n))

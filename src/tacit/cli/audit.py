@@ -13,8 +13,8 @@ import click
 from click.core import ParameterSource
 
 from tacit.cli import options, output
+from tacit.cli.drawing import require_drawable, write_figure
 from tacit.cli.output import progress
-from tacit.files import whole_file
 
 if TYPE_CHECKING:
     from tacit.audit.examination import Progress
@@ -119,13 +119,14 @@ def command(
     cannot be used.
     """
     if out is not None:
-        output.require_writable(out, force)
-        _require_drawable(out)
+        require_drawable(out, force)
     with _told() as tell:
         recorded = files or transcripts is not None
         report = _from_files(files, transcripts, asked, tell) if recorded else _from_running(asked, tell)
     if out is not None:
-        _draw(report, out)
+        from tacit.plots.audit import draw_audit
+
+        write_figure(draw_audit(report), out)
     output.print_result(report, as_json, file=out)
     if out is not None and not as_json:
         click.echo(f"Drawn: {out}")
@@ -220,20 +221,3 @@ def _likely_seeds() -> tuple[int, ...]:
 
     now = int(time.time())
     return (*COMMON, *range(now - _HOUR, now + 1))
-
-
-def _require_drawable(out: Path) -> None:
-    from tacit.plots.style import FORMATS
-
-    if out.suffix.lower() not in FORMATS:
-        raise click.BadParameter(
-            f"a picture ends in {', '.join(FORMATS)}, got {out.name}.", param_hint="--out"
-        )
-
-
-def _draw(report: AuditReport, out: Path) -> None:
-    from tacit.plots.audit import draw_audit
-    from tacit.plots.style import save
-
-    with whole_file(out) as part:
-        save(draw_audit(report), part)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
+from tacit.cli.drawing import require_drawable, write_figure
 from tacit.cli.output import progress
 from tacit.cli.values import read_values, values_option
-from tacit.errors import FileError
-from tacit.files import whole_file
 
 if TYPE_CHECKING:
     from tacit.comparison import Comparison
@@ -102,8 +101,7 @@ def command(
     from the seed, so it protects nobody.
     """
     if out is not None:
-        _require_drawable(out)
-        output.require_writable(out, force)
+        require_drawable(out, force)
     from tacit.theory.question import Question
 
     network = options.load_graph(graph)
@@ -115,28 +113,15 @@ def command(
     with progress("compare", "rounds") as tell:
         found = compare(network, values, seed=seed, progress=tell, weights=weights, **asked)
     if out is not None:
-        _draw(found, out)
+        from tacit.plots.compare import draw_compare
+
+        write_figure(draw_compare(found), out)
     if as_json:
         output.print_json({**found.as_dict(), "file": out})
         return
     _print(found, graph)
     if out is not None:
         click.echo(f"Drawn: {out}")
-
-
-def _require_drawable(out: Path) -> None:
-    from tacit.plots.style import FORMATS
-
-    if out.suffix.lower() not in FORMATS:
-        raise FileError(f"a figure is written as {', '.join(FORMATS)}, got {out.name!r}: change the name.")
-
-
-def _draw(found: Comparison, out: Path) -> None:
-    from tacit.plots.compare import draw_compare
-    from tacit.plots.style import save
-
-    with whole_file(out) as part:
-        save(draw_compare(found), part)
 
 
 def _print(found: Comparison, graph: str) -> None:

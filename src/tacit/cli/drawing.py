@@ -1,4 +1,4 @@
-"""What all verbs of `tacit figure` share: draw numbers, print them, or both."""
+"""What verbs share that draw: check the file's name before any work, then draw into it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tacit.report import near, up
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SUFFIXES = (".svg", ".png", ".pdf")
 _PROMISES = ("radius", "one_shot", "epsilon", "promised")
 
 
@@ -49,11 +48,7 @@ def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
         path = _target(name, out, force, numbers_only=table or as_json)
         drawing = made(**asked)
         if path is not None:
-            from tacit.plots.style import save
-
-            figure = drawing.draw()
-            with whole_file(path) as part:
-                save(figure, part)
+            write_figure(drawing.draw(), path)
         if as_json:
             columns = {column: list(values) for column, values in drawing.table.items()}
             output.print_json({"figure": name, **drawing.facts, "file": path, "table": columns})
@@ -85,10 +80,25 @@ def _target(name: str, out: Path | None, force: bool, numbers_only: bool) -> Pat
     if out is None and numbers_only:
         return None
     path = out or Path(f"{name}.svg")
-    if path.suffix.lower() not in _SUFFIXES:
-        raise FileError(f"a figure is written as {', '.join(_SUFFIXES)}, got {path.name!r}: change the name.")
-    output.require_writable(path, force)
+    require_drawable(path, force)
     return path
+
+
+def require_drawable(path: Path, force: bool) -> None:
+    """Refuse a file that no figure can be written to, or a missing matplotlib, before any work is done."""
+    from tacit.plots.style import FORMATS
+
+    if path.suffix.lower() not in FORMATS:
+        raise FileError(f"a figure is written as {', '.join(FORMATS)}, got {path.name!r}: change the name.")
+    output.require_writable(path, force)
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure completely or not at all."""
+    from tacit.plots.style import save
+
+    with whole_file(path) as part:
+        save(figure, part)
 
 
 def _print_columns(table: dict[str, Any]) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses, make_roster
 from tacit.cli.demo.tables import HIGH, LOW, UNIT, DemoResult
+from tacit.cli.drawing import write_figure
 from tacit.errors import TacitError
-from tacit.files import whole_file
 from tacit.protocol.codec import Codec
 from tacit.protocol.records import Began, Moved
 from tacit.protocol.session import Deadlines, Session
@@ -295,15 +295,13 @@ class Scenario:
 
     def _draw(self, out: Path) -> dict[str, Path]:
         from tacit.plots.fans import fan
-        from tacit.plots.style import save
         from tacit.plots.trajectories import draw_trajectories
 
         files = {kind: out / f"demo.{kind}" for kind in ("svg", "png")}
         promised = fan(self.session.mechanism, self.session.rounds, (0.5, self.promise.failure_probability))
         figure = draw_trajectories(self._history(out), promised, f"temperature ({UNIT})")
         for file in files.values():
-            with whole_file(file) as part:
-                save(figure, part)
+            write_figure(figure, file)
         return files
 
     def _keep_transcript(self, path: Path) -> None:
