@@ -3,8 +3,9 @@
 Run from the repository: ``python -m benchmarks.fleet [--agents 50] [--sessions 100] [--every 1]``
 
 Every agent is a `tacit agent` of its own with its own keys, ledger and value. While sessions begin at a
-fixed rate, agents are killed (SIGKILL) and started again, and so is the hub. Then everything is checked: each
-mean against the true mean of those who took part, each loss against its cap, each log for private values.
+fixed rate, agents are killed (SIGKILL) and started again, and so are keepers and the hub. Then everything is
+checked: each mean against the true mean of those who took part, each loss against its cap, each log for
+private values.
 Exits with 1 if anything is not as promised. This is no test of speed.
 """
 
@@ -73,7 +74,7 @@ class FleetOfProcesses:
         """Kill one without warning."""
         self.running[name].kill()
         self.running[name].wait()
-        self.kills["hub" if name == "hub" else "agent"] += 1
+        self.kills["hub" if name == "hub" else "keeper" if name in KEEPERS else "agent"] += 1
 
     def enrol(self) -> None:
         """Invite and enrol everyone, and write the policies."""
@@ -123,28 +124,26 @@ class FleetOfProcesses:
 
 
 def drive(fleet: FleetOfProcesses, every: float, say: Any) -> None:
-    """Run the sessions, and kill agents and the hub meanwhile."""
+    """Run the sessions, and kill agents, keepers and the hub meanwhile."""
     fleet.tacit(
         *["hub", "run", "hub", "--name", "load", "--every", f"{every}s", "--times", str(fleet.sessions)],
         *["--loss", str(LOSS), "--low", str(LOW), "--high", str(HIGH), "--one-shot"],
         *["--keepers", ",".join(KEEPERS), "--least", str(len(fleet.values) // 2)],
     )
-    rng, down, hub_kills = (
-        random.Random(1),
-        list[tuple[float, str]](),
-        [fleet.sessions // 3, 2 * fleet.sessions // 3],
-    )
+    rng, down = random.Random(1), list[tuple[float, str]]()
+    # After so many sessions; a keeper between the restarts of the hub, and each of them more than once.
+    kills = [(fleet.sessions * i // 9, "hub" if i in (3, 6) else KEEPERS[i % 2]) for i in range(1, 9)]
     next_kill = time.time() + 5
     while True:
         rows = fleet.rows()
         over = sum(row["state"] != "running" for row in rows)
         if over >= fleet.sessions:
             break
-        if hub_kills and len(rows) >= hub_kills[0]:
-            hub_kills.pop(0)
-            fleet.kill("hub")
-            say(f"hub killed after {len(rows)} sessions, {over} over")
-            fleet.start("hub")
+        if kills and len(rows) >= kills[0][0]:
+            name = kills.pop(0)[1]
+            fleet.kill(name)
+            say(f"{name} killed after {len(rows)} sessions, {over} over")
+            fleet.start(name)
         while down and time.time() >= down[0][0]:
             fleet.start(down.pop(0)[1])
         if time.time() >= next_kill and len(rows) < fleet.sessions:
@@ -197,6 +196,7 @@ def judge(fleet: FleetOfProcesses, codes: dict[str, int]) -> dict[str, Any]:
         "keepers": len(KEEPERS),
         "sessions": dict(states),
         "agents killed": fleet.kills["agent"],
+        "keepers killed": fleet.kills["keeper"],
         "hub killed": fleet.kills["hub"],
         "seconds": round(max(ended) - min(made), 1),
         "messages used, least and most": [min(used, default=0), max(used, default=0)],

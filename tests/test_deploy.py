@@ -1,31 +1,135 @@
 """What is in deploy/: files that parse, commands that exist, metrics that are served."""
 
+import asyncio
 import json
 import re
 import shlex
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from tests.runtime.fleets import Fleet, following
 
 from tacit.cli import main
+from tacit.protocol.roster import COORDINATOR, Member
+from tacit.runtime.agent import Agent
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.status.status import Status
+from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.testing import known_session
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 
 
-def test_the_dashboard_shows_metrics_that_are_served():
-    """`tests/test_docs.py` compares the page of metrics with what is served."""
-    told = set(re.findall(r"^\| `(tacit_\w+)`", (ROOT / "docs/reference/metrics.md").read_text(), re.M))
-    dashboard = json.loads((DEPLOY / "grafana.json").read_text())
-    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    queries = [str(one["query"]) for one in dashboard["templating"]["list"]]
-    used = set(re.findall(r"\btacit_\w+", " ".join(shown + queries)))
-    assert len(used) > 15
-    assert used <= told
-    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
-    assert all(re.search(r'session=~"\$session", member=~"\$member"', one) for one in shown)
+DASHBOARD = json.loads((DEPLOY / "grafana.json").read_text())
+ADDED_BY_PROMETHEUS = {"instance", "job"}
+
+
+def queries():
+    """Return every query of the dashboard, with the labels that it and its legend name."""
+    for panel in DASHBOARD["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"], set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+    for one in DASHBOARD["templating"]["list"]:
+        if one["type"] == "query":
+            yield one["query"]["query"], set(re.findall(r", (\w+)\)$", one["query"]["query"]))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Return the labels of each metric that a running hub, agent, keeper and coordinator export."""
+
+    async def fleet_metrics(folder):
+        fleet = Fleet(folder)
+        async with fleet.serving() as hub:
+            for name in ("alice", "bob", "mute", "north", "south"):
+                await fleet.enrol(name)
+            for name in ("alice", "bob"):
+                fleet.policy(name, trust=("north",), windows=[{"time": "1d", "cap": 50.0}])
+            fleet.policy("mute", cap=0.1, trust=("north",))
+            for name in ("north", "south"):
+                fleet.policy(name, role="keeper")
+            async with following(fleet, "alice", "bob", "mute", "north", "south") as members:
+                await fleet.run(least=2, keepers=("north", "south"))
+                await fleet.until(lambda: members[0].tally.finished)
+                return [HubPages(hub).metrics(), *(AgentPages(member).metrics() for member in members)]
+
+    async def session_metrics(folder):
+        """A coordinator and an agent of one session, as `tacit coordinate` and `tacit join` run them."""
+        names = ("coordinator", "a", "b")
+        keys = provision(folder, names, listening=["coordinator"])
+        roster = tuple(Member(name, keys[name].public_key) for name in names[1:])
+        session = replace(known_session(agents=2), roster=roster, coordinator=keys["coordinator"].public_key)
+        network, watched = MemoryNetwork(session), {}
+        async with AsyncExitStack() as stack:
+            members = []
+            for who, name in enumerate(names, start=COORDINATOR):
+                status = watched[name] = Status(session, who)
+                about = {
+                    "ledger": folder / f"{name}.ledger",
+                    "identity": keys[name],
+                    "transport": network.transport(who),
+                    "watch": status.notice,
+                    "takers": [status],
+                }
+                made = (
+                    Coordinator(session, **about) if who == COORDINATOR
+                    else Agent(session, 1.0, cap=100.0, **about)
+                )  # fmt: skip
+                members.append(await stack.enter_async_context(made))
+                expires = keys[name].expires
+                status.watch_network(
+                    lambda made=made, at=expires: replace(made.network(), expires=at, heard=1.0)
+                )
+            await asyncio.gather(*(member.result() for member in members))
+            for status in watched.values():
+                status.update(refused={"replay": 1})  # nobody says anything wrong here
+            return [status.metrics() for status in watched.values()]
+
+    async def both():
+        fleet, one = (tmp_path_factory.mktemp(name) for name in ("fleet", "session"))
+        return await asyncio.gather(fleet_metrics(fleet), session_metrics(one))
+
+    labels = {}
+    for page in (page for pages in asyncio.run(both()) for page in pages):
+        for family in text_string_to_metric_families(page.decode()):
+            for sample in family.samples:
+                labels.setdefault(sample.name, set()).update(sample.labels)
+    return labels
+
+
+def test_the_dashboard_asks_for_metrics_that_are_exported(exported):
+    asked = set()
+    for query, legend in queries():
+        names = set(re.findall(r"\btacit_\w+", query))
+        assert names, query
+        assert names <= set(exported), query
+        known = set().union(*(exported[name] for name in names)) | ADDED_BY_PROMETHEUS
+        by = {
+            word for found in re.findall(r"(?:by|ignoring) \(([^)]*)\)", query) for word in found.split(", ")
+        }
+        compared = set(re.findall(r"[{ ,](\w+)=~?\"", query))
+        assert legend | by | compared <= known, query
+        asked |= names
+    hub = {name for name in exported if name.startswith(("tacit_hub_", "tacit_agent_"))}
+    assert hub <= asked  # what a hub and its members export is all shown
+
+
+def test_the_dashboard_chooses_by_variables_that_it_has():
+    variables = {one["name"] for one in DASHBOARD["templating"]["list"]} | {"__rate_interval"}
+    for query, _ in queries():
+        assert set(re.findall(r"\$(\w+)", query)) <= variables
+    panels = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = [(p["gridPos"]["y"], p["gridPos"]["x"]) for p in panels]
+    assert places == sorted(set(places))
 
 
 def commands():

@@ -284,7 +284,8 @@ def test_the_metrics_are_those_that_are_served(tmp_path):
 
     from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
     from tacit.runtime.fleet.follower import Tally
-    from tacit.runtime.fleet.hub import Hub, new_hub
+    from tacit.runtime.fleet.hub import Hub
+    from tacit.runtime.fleet.hub_directory import new_hub
     from tacit.runtime.status.status import Status
     from tacit.testing import known_session
 

@@ -1,5 +1,8 @@
 """`tacit hub`, `invite`, `enroll`, `agent` and `keys sign DIRECTORY`, as far as nothing has to listen."""
 
+import io
+import json
+
 import pytest
 
 from tacit.runtime.fleet.invitation import Invitation
@@ -31,8 +34,8 @@ def test_invitations_are_lines_for_one_hub(run, answer, hub):
     lines = run("invite", "meter-*", "--count", 3, "--hub", hub).stdout.split()
     assert len({Invitation.parse(one).secret for one in lines}) == 3
     assert answer("hub", "show", hub)["open_invitations"] == 4
-    assert "1 invitations" in run("hub", "withdraw", hub, "alice").output
-    assert "3 invitations" in run("hub", "withdraw", hub, "--all").output
+    assert "1 invitation withdrawn" in run("hub", "withdraw", hub, "alice").output
+    assert "3 invitations withdrawn" in run("hub", "withdraw", hub, "--all").output
 
 
 @pytest.mark.parametrize(
@@ -125,3 +128,64 @@ def test_of_a_directory_all_or_none_are_signed(run, answer, tmp_path):
     assert not list((tmp_path / "certificates").glob("*.crt"))
     assert answer("keys", "show", "authority")["signed"] == []
     assert "holds none" in run("keys", "sign", "certificates", code=2).output
+
+
+# ---- tacit status of a hub and of those who follow it ------------------------------------------------
+
+SHOWN = {
+    "hub": {
+        "hub": "wss://hub.example.org:7447", "state": "serving", "members": {"a": "agent", "n": "keeper"},
+        "running": ["load-7"], "outcomes": {"finished": 6, "stopped": 1}, "refusals": {"cap": 2},
+        "rounds": 12, "enrolled": 0, "open_invitations": 3, "certificate_expires": 4e9,
+        "sessions": [{"name": "load-6", "state": "finished", "result": {"mean": 4.25}},
+                     {"name": "load-7", "state": "running", "result": None}],
+    },
+    "follower": {
+        "member": "a", "role": "agent", "hub": "wss://hub.example.org:7447", "connected": False,
+        "trouble": "nobody answers", "sessions_running": 0, "joined": 4, "finished": 3, "stopped": 1,
+        "rounds": 8, "refused": {"range": 1}, "certificate_expires": 1.0,
+        "loss": {"spent": 1.25, "cap": 20.0},
+        "windows": [{"seconds": 86400.0, "cap": 3.0, "spent": 1.0}],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Let an address answer with given bytes."""
+    from tacit.runtime.status import reader
+
+    def answer(data):
+        monkeypatch.setattr(reader.urllib.request, "urlopen", lambda *_, **__: io.BytesIO(data))
+
+    return answer
+
+
+def test_status_of_a_hub(run, answer, shown):
+    shown(json.dumps(SHOWN["hub"]).encode())
+    told = run("status", "9464").output
+    for words in (
+        "hub at wss://hub.example.org:7447", "serving", "1 agents, 1 keepers", "load-7",
+        "finished 6, stopped 1", "cap 2", "4.25", "load-6, finished", "more days",
+    ):  # fmt: skip
+        assert words in told, words
+    assert answer("status", "9464") == SHOWN["hub"]
+
+
+def test_status_of_an_agent_that_follows(run, answer, shown):
+    shown(json.dumps(SHOWN["follower"]).encode())
+    told = run("status", "9464").output
+    for words in (
+        "a, agent of the hub at wss://hub.example.org:7447", "4 joined, 3 finished, 1 stopped", "range 1",
+        "1.25", "cap of 20", "cap of 3 for 86,400 s", "has expired", "nobody answers",
+    ):  # fmt: skip
+        assert words in told, words
+    assert answer("status", "9464") == SHOWN["follower"]
+
+
+@pytest.mark.parametrize("data", [b"<html>", b"[]", b"{}", b'{"hub": "x"}', b"\xff"])
+def test_status_of_something_else(run, shown, data):
+    shown(data)
+    said = run("status", "9464", code=2).output
+    assert "did not answer with a status of tacit" in said
+    assert said.count("\n") == 1

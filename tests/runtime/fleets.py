@@ -10,7 +10,8 @@ import msgspec
 
 from tacit.runtime.fleet.enrolment import enroll
 from tacit.runtime.fleet.follower import FleetAgent
-from tacit.runtime.fleet.hub import AUTHORITY, Hub, new_hub
+from tacit.runtime.fleet.hub import Hub
+from tacit.runtime.fleet.hub_directory import AUTHORITY, new_hub
 from tacit.runtime.fleet.invitation import new_invitation, secret_digest
 from tacit.runtime.fleet.orders import SessionOrder
 from tacit.runtime.fleet.policy import policy_text
@@ -37,7 +38,7 @@ class Fleet:
     def __init__(self, folder):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        self.folder, self.address = folder, f"wss://localhost:{port}"
+        self.folder, self.home, self.address = folder, folder / "hub", f"wss://localhost:{port}"
         self.fingerprint = new_hub(folder / "hub", self.address, listen=f"wss://127.0.0.1:{port}")
         self.told, self.keys, self.hub = Told(), {}, None
 
@@ -51,7 +52,7 @@ class Fleet:
     @asynccontextmanager
     async def serving(self):
         """Run the hub while the block lasts."""
-        self.hub = Hub(self.folder / "hub", tell=self.told)
+        self.hub = Hub(self.home, tell=self.told)
         running = asyncio.ensure_future(self.hub.run())
         await self.until(lambda: self.told.events("listening") or running.done())
         try:

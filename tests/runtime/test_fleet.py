@@ -2,19 +2,26 @@
 
 import asyncio
 import json
+import shutil
+import socket
 from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, following
 
 import tacit
-from tacit.errors import InputError, LedgerError
+from tacit.errors import FileError, InputError, LedgerError
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.fleet import hub as hub_module
+from tacit.runtime.fleet import hub_directory
+from tacit.runtime.fleet.enrolment import enroll
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
-from tacit.runtime.fleet.hub import DRAINING, KEYS, PAUSED, SERVING
+from tacit.runtime.fleet.hub import DRAINING, PAUSED, SERVING, Hub
+from tacit.runtime.fleet.hub_directory import KEYS, LEDGER, move_hub
 from tacit.runtime.fleet.messages import SessionOffer, offered_session, signed_offer
 from tacit.runtime.fleet.orders import radius_for
+from tacit.runtime.fleet.store import STORE
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.cancellation import cancel
@@ -62,7 +69,7 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
                 mean = await anext(aiter(agents[0]))
             assert mean.value == result["mean"]
             assert (mean.session, mean.loss, mean.spent) == ("run", 1.0, 1.0)
-            assert hub_module.is_served(tmp_path / "hub")
+            assert hub_directory.is_served(tmp_path / "hub")
             page = json.loads(HubPages(hub).json())
             assert page["outcomes"] == {"finished": 1}
             assert page["members"] == dict.fromkeys(NAMES, "agent")
@@ -71,7 +78,7 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
             own = AgentPages(agents[0])
             assert json.loads(own.json())["loss"] == {"spent": 1.0, "cap": 100.0}
             assert 'tacit_agent_loss{what="spent"} 1.0' in own.metrics().decode()
-        assert not hub_module.is_served(tmp_path / "hub")
+        assert not hub_directory.is_served(tmp_path / "hub")
 
     asyncio.run(main())
 
@@ -403,3 +410,73 @@ def test_a_program_takes_part_with_a_function(tmp_path):
 
     asyncio.run(main())
     assert asked == [1, 1]
+
+
+# ---- another machine ---------------------------------------------------------------------------------
+
+
+def test_a_hub_moves_to_another_machine_in_the_middle_of_a_session(tmp_path):
+    """The directory is copied and the ledger adopted; members come back by themselves and go on."""
+
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        async with fleet.serving() as hub:
+            members = [await fleet.follow(name).__aenter__() for name in NAMES]
+            await fleet.until(lambda: len(hub.gateway.members) == 3)
+            hub.store.add_task("long", {"question": ROUNDS, "least": 3}, None, None)
+            await fleet.until(
+                lambda: any(
+                    one.coordinator and one.coordinator.machine.round >= 5 for one in hub._running.values()
+                )
+            )
+        moved = tmp_path / "moved"
+        shutil.copytree(tmp_path / "hub", moved)
+        with pytest.raises(LedgerError, match="adopt"):
+            Ledger(moved / LEDGER)
+        Ledger(moved / LEDGER, copied=True).close()
+        fleet.home = moved
+        async with fleet.serving():
+            [(state, result)] = await fleet.over("long")
+            assert state == "finished"
+            assert (result["rounds"], result["agents"]) == (60, 3)
+            await fleet.until(lambda: all(member.tally.finished == 1 for member in members))
+        for member in members:
+            await member.__aexit__(None, None, None)
+            assert member.tally.joined == 1
+            with Ledger(member.policy.ledger) as ledger:  # each message was drawn once and paid once
+                assert ledger.spent("value") <= 2.0
+        assert not fleet.told.events("failed", "refused")
+
+    asyncio.run(main())
+
+
+def test_a_hub_gets_another_address_and_an_empty_store_where_that_was_lost(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        line = fleet.invite("dave")
+        async with fleet.serving(), following(fleet, *NAMES):
+            await fleet.run(least=3)
+            with pytest.raises(InputError, match="stop it first"):
+                move_hub(fleet.home, fleet.address)
+        for ending in ("", "-wal", "-shm"):
+            (fleet.home / f"{STORE}{ending}").unlink(missing_ok=True)
+        with pytest.raises(FileError, match="no hub's directory"):
+            Hub(fleet.home)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        address, listen = f"wss://127.0.0.1:{port}", f"wss://127.0.0.1:{port}"
+        assert move_hub(fleet.home, address, listen=listen, new_store=True) == fleet.fingerprint
+        with pytest.raises(FileError, match="exists already"):
+            move_hub(fleet.home, address, listen=listen, new_store=True)
+        for name in NAMES:  # owners change one line
+            policy = tmp_path / f"{name}.toml"
+            policy.write_text(policy.read_text().replace(fleet.address, address))
+        async with fleet.serving(), following(fleet, *NAMES):
+            [(state, result)] = await fleet.run(least=3)
+            assert (state, result["used"]) == ("finished", [3, 3])
+            with pytest.raises(InputError, match="does not know the invitation"):
+                await asyncio.to_thread(
+                    enroll, msgspec.structs.replace(line, address=address), tmp_path / "dave"
+                )
+
+    asyncio.run(main())

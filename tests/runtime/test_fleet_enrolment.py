@@ -10,7 +10,7 @@ from tests.runtime.fleets import Fleet, following
 
 from tacit.errors import FileError, InputError
 from tacit.runtime.fleet.enrolment import Enrolment, enroll
-from tacit.runtime.fleet.hub import AUTHORITY
+from tacit.runtime.fleet.hub_directory import AUTHORITY
 from tacit.runtime.fleet.invitation import Invitation, new_invitation, require_pattern
 from tacit.runtime.fleet.messages import EnrolmentRequest
 from tacit.runtime.fleet.store import HubStore

@@ -309,3 +309,13 @@ def test_a_source_that_fails_says_so_without_the_value(tmp_path):
             read(source)
         shown = f"{error.value} {error.value.__cause__}"
         assert SECRET not in shown.replace(" ".join(getattr(source, "_words", ())), "")
+
+
+def test_an_unknown_field_of_the_value_is_answered_with_those_that_there_are(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text(
+        'format = 1\nhub = "wss://h:1"\nauthority = "00"\nkeys = "a"\nledger = "a.ledger"\n'
+        "[value]\nlow = 0\nhigh = 1\nlines = true\n[limits]\ncap = 1\n"
+    )
+    with pytest.raises(FileError, match=r"`lines`.*file, command, env, stdin"):
+        read_policy(path)

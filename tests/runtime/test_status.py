@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from prometheus_client.parser import text_string_to_metric_families
 
-from tacit.cli.status import _rows
+from tacit.cli.status import _summary
 from tacit.cli.status_place import StatusAddress, StatusPlace
 from tacit.errors import FileError, InputError, ParameterError
 from tacit.protocol import effects
@@ -35,6 +35,11 @@ def game(played):
 @pytest.fixture
 def status(game):
     return Status(game.session, clock=lambda: 12.0)
+
+
+def rows_of(shown):
+    """Return what `tacit status` prints, by name."""
+    return {row.name: row.value for rows in _summary(shown).sections.values() for row in rows}
 
 
 def samples(status):
@@ -187,7 +192,7 @@ def test_without_a_connection_nobody_is_running(game):
     assert (shown["phase"], shown["connected"], shown["heard"]) == ("disconnected", [], 100.0)
     assert "nobody listens" in shown["trouble"]
     assert samples(status)["tacit_connected", None] == 0
-    words = dict(_rows(shown))
+    words = rows_of(shown)
     assert (words["phase"], words["connected to"]) == ("disconnected", "nobody")
     assert "nobody listens" in words["trouble"]
     status.notice(effects.Finished(4))
@@ -210,7 +215,7 @@ def test_an_expired_certificate_is_shown_as_trouble(game):
     status.watch_network(lambda: Network(connected=(COORDINATOR,), expires=now))
     assert status.current.certificate_expires == now.timestamp()
     assert "expired on 2030-01-01 00:00 UTC: renew it" in status.current.trouble
-    assert dict(_rows(json.loads(status.json())))["trouble"] == status.current.trouble
+    assert rows_of(json.loads(status.json()))["trouble"] == status.current.trouble
 
 
 def test_healthy_is_who_answers_and_ready_is_who_can_work(game):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import click
 
@@ -15,6 +15,9 @@ from tacit.cli.status_place import StatusPlace, status_options
 
 if TYPE_CHECKING:
     from tacit.runtime.fleet.policy import Policy
+
+_RELEASE_AFTER = (1, 10)
+"""Sessions: after the first most is loaded, and after ten the rest."""
 
 EPILOG = """\b
 Example:
@@ -46,13 +49,30 @@ def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> N
         running.run(lambda: _follow(found, told, place, as_json))
 
 
+@final
+class _SmallLog:
+    """Passes on what happens, and releases memory once all that sessions need is loaded."""
+
+    def __init__(self, told: LineLog) -> None:
+        self._told, self._over = told, 0
+
+    def __call__(self, event: str, text: str, **facts: Any) -> None:
+        self._told(event, text, **facts)
+        if event in ("finished", "stopped"):
+            self._over += 1
+            if self._over in _RELEASE_AFTER:
+                from tacit.runtime.limits import release_libraries
+
+                release_libraries()
+
+
 async def _follow(policy: Policy, told: LineLog, place: StatusPlace, as_json: bool) -> None:
     from contextlib import AsyncExitStack
 
     from tacit.runtime.fleet.follower import FleetAgent
 
     async with AsyncExitStack() as stack:
-        agent = await stack.enter_async_context(FleetAgent(policy, tell=told))
+        agent = await stack.enter_async_context(FleetAgent(policy, tell=_SmallLog(told)))
         if place.at is not None:
             from tacit.runtime.fleet.fleet_status import AgentPages
 

@@ -70,7 +70,7 @@ def new(
 
     Certificates are renewed by themselves while the hub serves, and members get theirs from it.
     """
-    from tacit.runtime.fleet.hub import new_hub
+    from tacit.runtime.fleet.hub_directory import new_hub
 
     fingerprint = new_hub(home, address, listen=listen, hosts=hosts, days=days)
     if as_json:
@@ -82,6 +82,43 @@ def new(
     ]
     notes = [f"Start it with `tacit hub serve {home}`. Whoever has {home} can let anyone connect: guard it."]
     output.print_report(f"Hub in {home}", {"": rows}, notes)
+
+
+MOVE_EPILOG = """\b
+Examples, on the machine that the directory was copied to:
+  tacit ledger adopt hub/hub.ledger
+  tacit hub move hub --address wss://new.example.org:7447
+  tacit hub serve hub
+"""
+
+
+@command.command("move", epilog=MOVE_EPILOG)
+@click.argument("home", type=HUB)
+@click.option("--address", required=True, help="Where members reach the hub from now on, wss://host:port.")
+@click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
+@click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
+@click.option("--new-store", is_flag=True, help="Make an empty store, where hub.sqlite was lost.")
+@options.json_option
+def move(
+    *, home: Path, address: str, listen: str | None, hosts: tuple[str, ...], new_store: bool, as_json: bool
+) -> None:
+    """Give a hub that is stopped another address, and a certificate for that address.
+
+    Members keep their keys and certificates; where their policy names another address, change `hub` in it.
+    With --new-store, invitations, schedules, results and sessions under way are gone: sessions end when they
+    expire, and members go on with later ones.
+    """
+    from tacit.runtime.fleet.hub_directory import move_hub
+
+    fingerprint = move_hub(home, address, listen=listen, hosts=hosts, new_store=new_store)
+    if as_json:
+        output.print_json({"path": home, "address": address, "authority": fingerprint})
+        return
+    rows: list[output.Line] = [
+        ("address", address, "for invitations, and for `hub` in members' policies"),
+        ("authority", fingerprint, "SHA-256 of its key; the same as before"),
+    ]
+    output.print_report(f"Hub in {home}", {"": rows}, [f"Start it with `tacit hub serve {home}`."])
 
 
 SERVE_EPILOG = """\b
@@ -210,7 +247,7 @@ def run_session(
     from tacit.errors import InputError
     from tacit.protocol.roster import require_name
     from tacit.protocol.session import Deadlines
-    from tacit.runtime.fleet.hub import is_served
+    from tacit.runtime.fleet.hub_directory import is_served
     from tacit.runtime.fleet.orders import SessionOrder
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.fleet.store import HubStore
@@ -283,7 +320,9 @@ def _tell_result(title: str, facts: dict[str, Any], as_json: bool) -> None:
             rows.append(("radius", up(result["radius"]), "promised 95% of the time for so many agents"))
         output.print_report(f"{title} is over: {facts['state']}", {"Session": rows})
     if facts["state"] != "finished":
-        running.leave(f"{title} {facts['state']}: {result.get('why', 'it ended early')}", running.UNFINISHED)
+        refused = ", ".join(f"{name} ({why})" for name, why in sorted(result.get("refused", {}).items()))
+        early = f"it ended early, refused by {refused}" if refused else "it ended early"
+        running.leave(f"{title} {facts['state']}: {result.get('why', early)}", running.UNFINISHED)
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub show hub --json\n")
@@ -294,7 +333,8 @@ def _tell_result(title: str, facts: dict[str, Any], as_json: bool) -> None:
 @options.json_option
 def show(*, home: Path, last: int, as_json: bool) -> None:
     """Show members, what is scheduled, and the last sessions with their means."""
-    from tacit.runtime.fleet.hub import AUTHORITY, SERVING, is_served
+    from tacit.runtime.fleet.hub import SERVING
+    from tacit.runtime.fleet.hub_directory import AUTHORITY, is_served
     from tacit.runtime.fleet.store import HubStore, as_facts
     from tacit.runtime.identity.identity import load_authority
 
@@ -363,7 +403,7 @@ def cancel(*, home: Path, name: str, as_json: bool) -> None:
     """End a schedule, or a session, for good; what agents had not said is not lost."""
     from tacit.errors import InputError
     from tacit.protocol.session import Session
-    from tacit.runtime.fleet.hub import KEYS
+    from tacit.runtime.fleet.hub_directory import KEYS
     from tacit.runtime.fleet.store import HubStore
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.session.cancellation import cancel as sign_off
@@ -421,4 +461,5 @@ def withdraw(*, home: Path, name: str | None, everything: bool) -> None:
 
     if (name is None) != everything:
         raise click.UsageError("Give a name or --all.")
-    click.echo(f"{HubStore(home).withdraw(name)} invitations are withdrawn.")
+    count = HubStore(home).withdraw(name)
+    click.echo(f"{count} invitation{'' if count == 1 else 's'} withdrawn.")

@@ -52,7 +52,7 @@ def command(
     channel. The hub keeps only a hash of the secret. `tacit hub withdraw` takes back what was not used.
     """
     from tacit.errors import InputError
-    from tacit.runtime.fleet.hub import AUTHORITY
+    from tacit.runtime.fleet.hub_directory import AUTHORITY
     from tacit.runtime.fleet.invitation import new_invitation, secret_digest
     from tacit.runtime.fleet.store import HubStore
     from tacit.runtime.identity.identity import load_authority

@@ -1,11 +1,13 @@
-"""What a process may do: how many files it may have open, and that it leaves no image of its memory."""
+"""What a process may do: how many files it may have open, and what its memory holds and leaves behind."""
 
 from __future__ import annotations
 
 import ctypes
 import resource
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from tacit.errors import InputError
 
@@ -15,6 +17,7 @@ _PR_SET_DUMPABLE = 4
 SPARE_FILES = 128
 """What Python, the logs and the status page need."""
 _ENOUGH = 1 << 20
+_MADV_DONTNEED = 4
 
 
 def leave_no_core() -> None:
@@ -29,6 +32,44 @@ def leave_no_core() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # a C library without prctl: the limit above still holds
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def release_libraries() -> int:
+    """Unmap pages of libraries that hold nothing but what is in their files; return how many bytes.
+
+    Loading a library reads all of its tables of relocations and symbols once; OpenDP's alone are 6 MB. What
+    is needed again is mapped again when it is touched, from the system's cache of files: the system does the
+    same when memory is short. Only mappings that cannot be written and of which no page differs from the file
+    are unmapped, so nothing can be lost. Linux only; elsewhere nothing is done.
+    """
+    if sys.platform != "linux":
+        return 0
+    advise = ctypes.CDLL(None, use_errno=True).madvise
+    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    released = 0
+    with suppress(OSError):
+        for start, end, resident in _unchanged_pages(Path("/proc/self/smaps").read_text()):
+            if advise(start, end - start, _MADV_DONTNEED) == 0:
+                released += resident
+    return released
+
+
+def _unchanged_pages(maps: str) -> Iterator[tuple[int, int, int]]:
+    """Yield start, end and resident bytes of read-only mappings of files that are as the file is."""
+    head: list[str] = []
+    sizes: dict[str, int] = {}
+    for line in [*maps.splitlines(), "0-0 ---p 0 0 0"]:
+        words = line.split()
+        if not words[0].endswith(":"):
+            # A page that was changed while a library was loaded is anonymous, or swapped out since then.
+            # Fields that are missing count as changed.
+            unchanged = sizes.get("Anonymous:", 1) == 0 and sizes.get("Swap:", 1) == 0
+            if len(head) > 5 and head[5].startswith("/") and head[1] in ("r--p", "r-xp") and unchanged:
+                start, end = (int(place, 16) for place in head[0].split("-"))
+                yield start, end, sizes.get("Rss:", 0)
+            head, sizes = words, {}
+        elif words[-1] == "kB":
+            sizes[words[0]] = int(words[1]) * 1024
 
 
 def require_files(count: int, what: str) -> None:

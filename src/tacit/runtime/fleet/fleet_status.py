@@ -40,6 +40,7 @@ class HubPages:
             "running": [session.name for session in hub.running()],
             "outcomes": hub.store.outcomes(),
             "refusals": dict(hub.refusals),
+            "rounds": hub.rounds,
             "enrolled": hub.enrolled,
             "open_invitations": hub.store.open_invitations(time.time()),
             "certificate_expires": None if expires is None else expires.timestamp(),
@@ -76,6 +77,7 @@ class HubPages:
         }
         counters: _Gauges = {
             "hub_refusals": ("Sessions that agents did not join, by reason.", facts["refusals"], "reason"),
+            "hub_rounds": ("Rounds of sessions that ended since the start.", {"": facts["rounds"]}, None),
             "hub_enrolments": ("Members enrolled since the start.", {"": facts["enrolled"]}, None),
             "hub_sessions_started": ("Sessions begun since the start.", {"": self._hub.started}, None),
         }
@@ -103,6 +105,7 @@ class AgentPages:
             "joined": tally.joined,
             "finished": tally.finished,
             "stopped": tally.stopped,
+            "rounds": tally.rounds,
             "refused": dict(tally.refused),
             "certificate_expires": None if expires is None else expires.timestamp(),
         }
@@ -157,6 +160,7 @@ class AgentPages:
         outcomes = {state: facts[state] for state in ("joined", "finished", "stopped")}
         counters: _Gauges = {
             "agent_sessions": ("Sessions since the start.", outcomes, "state"),
+            "agent_rounds": ("Rounds of sessions that ended since the start.", {"": facts["rounds"]}, None),
             "agent_refusals": ("Sessions not joined, by reason.", facts["refused"], "reason"),
         }
         return _written(gauges, counters)

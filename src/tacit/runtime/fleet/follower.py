@@ -92,6 +92,7 @@ class Tally:
     joined: int = 0
     finished: int = 0
     stopped: int = 0
+    rounds: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -386,7 +387,7 @@ class FleetAgent:
         ) as member:
             self._tell("joined", f"{session.name} is kept", member=self.name, session=session.name)
             result = await member.result()
-        self._over(session, result.finished)
+        self._over(session, result.finished, result.opened)
         return True
 
     def _note(self, session: Session, result: AgentResult) -> None:
@@ -397,10 +398,12 @@ class FleetAgent:
             facts = (session.name, mean, result.rounds, session.n, result.loss, result.spent, result.cap)
             self._means.append(FleetMean(*facts))
             self._news.set()
-        self._over(session, result.finished, loss=result.loss, spent=result.spent, cap=result.cap)
+        costs = {"loss": result.loss, "spent": result.spent, "cap": result.cap}
+        self._over(session, result.finished, result.rounds, **costs)
 
-    def _over(self, session: Session, finished: bool, **facts: Any) -> None:
+    def _over(self, session: Session, finished: bool, rounds: int, **facts: Any) -> None:
         state = "finished" if finished else "stopped"
+        self.tally.rounds += rounds
         setattr(self.tally, state, getattr(self.tally, state) + 1)
         self._tell(state, f"{session.name} is over: {state}", member=self.name, session=session.name, **facts)
 

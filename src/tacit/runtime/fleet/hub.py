@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any, cast, final
 import msgspec
 
 from tacit.errors import InputError, TacitError
-from tacit.files import PRIVATE, private_directory, read_public
+from tacit.files import PRIVATE, read_public
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Session
 from tacit.runtime.coordinator import Coordinator, CoordinatorResult
 from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.enrolment import Enrolment
 from tacit.runtime.fleet.gateway import FleetMember, Gateway, member_number
+from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, LOCK, certify
 from tacit.runtime.fleet.log import FleetLog, say_nothing
 from tacit.runtime.fleet.messages import (
     AGENT,
@@ -48,31 +49,23 @@ from tacit.runtime.fleet.messages import (
 )
 from tacit.runtime.fleet.orders import SessionOrder, depends_on_size, designed, instance, radius_for
 from tacit.runtime.fleet.store import HubStore
-from tacit.runtime.identity.certificates import Request
 from tacit.runtime.identity.identity import (
     TRUSTED,
     Identity,
-    bundle,
-    install,
     install_revocations,
     load_authority,
-    new_agent,
-    new_authority,
     renew_agent,
     renew_authority,
 )
-from tacit.runtime.identity.register import REVOKED, opened
-from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
+from tacit.runtime.identity.register import REVOKED
 from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.transport.connection_diagnosis import require_endpoint
 from tacit.runtime.workers import in_worker
 
 if TYPE_CHECKING:
     import sqlite3
 
 
-LEDGER, KEYS, AUTHORITY, LOCK = "hub.ledger", "coordinator", "authority", "serving"
 SERVING, PAUSED, DRAINING = "serving", "paused", "draining"
 _LOOK = 0.1  # seconds between two looks at what is to be done
 _HOUSEKEEPING = 30.0
@@ -80,48 +73,6 @@ _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
 _FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # results are kept so long, and so many of them
 _WORD = re.compile(r"[a-z-]{1,20}")
-
-
-def new_hub(
-    home: Path, address: str, *, listen: str | None = None, hosts: tuple[str, ...] = (), days: float = 365
-) -> str:
-    """Make a hub's directory with an authority and keys of its own; return the authority's fingerprint."""
-    host, port = require_endpoint(address)
-    at = listen or f"wss://0.0.0.0:{port}"
-    require_endpoint(at)
-    private_directory(home)
-    HubStore(home, create=True).close()
-    authority = new_authority(f"{_plain(home.resolve().name)}-authority", home / AUTHORITY, days=days)
-    request = new_agent(COORDINATOR_NAME, home / KEYS, hosts=tuple(dict.fromkeys((host, *hosts))))
-    with opened(home / AUTHORITY, authority) as register:
-        made = register.sign(Request.parse(request.read_bytes(), str(request)), days, listen=True)
-        register.save()
-    install(bundle(made, authority), home / KEYS)
-    store = HubStore(home)
-    store.set_setting("address", address)
-    store.set_setting("listen", at)
-    store.close()
-    return authority.certificate.key_fingerprint
-
-
-def is_served(home: Path) -> bool:
-    """Whether a hub runs with this directory now."""
-    try:
-        descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _plain(name: str) -> str:
-    """Return a directory's name as certificates may have it."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-")[:40] or "hub"
 
 
 @final
@@ -132,7 +83,8 @@ class _Running:
         self.session, self.task, self.revived = session, task, revived
         self.offer: AnyMessage | None = None
         self.coordinator: Coordinator | None = None
-        self.unwilling: set[str] = set()
+        self.unwilling: dict[str, str] = {}
+        """Who refused, and the word that says why."""
         self.work: asyncio.Future[None] | None = None
 
 
@@ -184,6 +136,8 @@ class Hub:
         self.refusals: Counter[str] = Counter()
         self.enrolled = 0
         self.started = 0
+        self.rounds = 0
+        """Rounds of sessions that came to their end since the start."""
 
     @property
     def state(self) -> str:
@@ -330,7 +284,7 @@ class Hub:
         skip[0] = skip[1]
         skip[1] = min(2 * skip[1], _MOST_SKIPPED)
         self.refusals[why] += 1
-        running.unwilling.add(name)
+        running.unwilling[name] = why
         session = running.session
         left = sum(member.name not in running.unwilling for member in session.roster)
         kept = all(keeper.name not in running.unwilling for keeper in session.keepers)
@@ -406,8 +360,11 @@ class Hub:
             "used": used,
             "missing": sorted({m.name for m in session.roster} - set(result.used[-1])) if used else [],
         }
+        if running.unwilling:
+            facts["refused"] = dict(running.unwilling)
         if used:
             facts["radius"] = await self._radius(running, min(used))
+        self.rounds += result.rounds
         state = "finished" if result.finished else "stopped"
         self.store.end_session(session.id, state, facts)
         self._tell(state, f"{session.name} is over: {state}", session=session.name, **facts)
@@ -479,9 +436,8 @@ class Hub:
         """Let one who was away hear how a session ended: its coordinator goes on from the ledger."""
         row = self.store.session(session)
         revived = sum(one.revived for one in self._running.values())
-        assert self._ledger is not None
-        # Without its records it would begin anew; who was in it has ended it by its expiry.
-        if row is not None and row["data"] and self._ledger.size(session) and revived < _MOST_REVIVED:
+        # Once it has expired its records may be dropped, and it would begin anew; members have ended it too.
+        if row is not None and row["expires"] > self._clock() and revived < _MOST_REVIVED:
             found = Session.decode(row["data"])
             if member_number(found, member.name, member.public_key) is not None:
                 self._start(found, row["task"], revived=True)
@@ -511,12 +467,7 @@ class Hub:
             authority = renew_authority(self.home / AUTHORITY, days=life)
             self._tell("renewed", "the authority has a new certificate, with the same key")
         if mine.renewal_due():
-            request = renew_agent(self.home / KEYS)
-            with opened(self.home / AUTHORITY, authority) as register:
-                life = (mine.expires - mine.begins).total_seconds() / 86_400
-                signed = register.sign(Request.parse(request.read_bytes(), str(request)), life, listen=True)
-                register.save()
-            install(bundle(signed, authority), self.home / KEYS)
+            certify(self.home, authority, renew_agent(self.home / KEYS))
             self._identity = self.gateway.identity = Identity.load(self.home / KEYS)
             self._tell("renewed", "the hub has a new certificate")
         self.store.forget(self._clock(), _FORGET, _MOST_SESSIONS)

@@ -168,8 +168,8 @@ class Policy:
         if (lattice.low, lattice.high, session.components) != (self.low, self.high, self.components):
             return PolicyRefusal(
                 "range",
-                f"{where} is about {session.components} numbers from {lattice.low:g} to {lattice.high:g}, "
-                f"and the policy about {self.components} from {self.low:g} to {self.high:g}",
+                f"{where} is about {_numbers(session.components, lattice.low, lattice.high)}, and the policy "
+                f"about {_numbers(self.components, self.low, self.high)}",
             )
         try:
             require_trusted_keeper(session, self.trust or {})
@@ -178,6 +178,10 @@ class Policy:
         if now - ledger.last_begun(self.label) < self.pause:
             return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
         return None
+
+
+def _numbers(count: int, low: float, high: float) -> str:
+    return f"{f'{count} numbers' if count > 1 else 'one number'} from {low:g} to {high:g}"
 
 
 def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Policy:
@@ -189,7 +193,9 @@ def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Pol
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FileError(f"{place} must be TOML, and is not: {error}.") from None
     except msgspec.ValidationError as error:
-        raise FileError(f"{place}: {error}.") from None
+        known = ", ".join(ValuePolicy.__struct_fields__)
+        hint = f". [value] takes {known}" if str(error).endswith("`$.value`") else ""
+        raise FileError(f"{place}: {error}{hint}.") from None
     try:
         return _policy(found, place.resolve().parent, value)
     except FileError:

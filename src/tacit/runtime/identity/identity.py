@@ -212,10 +212,10 @@ def _require_free(folder: Path, names: Iterable[str], force: bool) -> None:
             )
 
 
-def renew_agent(directory: str | Path) -> Path:
+def renew_agent(directory: str | Path, hosts: Sequence[str] | None = None) -> Path:
     """Make a new TLS key and a request for it; the old ones serve until `install`.
 
-    The signing key stays: it is in rosters.
+    The signing key stays: it is in rosters. The names of the machine stay unless others are given.
     """
     folder = Path(directory)
     if (folder / NEXT_SIGNING).exists():
@@ -224,6 +224,8 @@ def renew_agent(directory: str | Path) -> Path:
             f"{folder / REQUEST} and install what comes back, then renew."
         )
     signing, subject = _signing_and_subject(folder)
+    if hosts is not None:
+        subject = CertificateSubject(subject.name, subject.public_key, tuple(hosts))
     tls = tls_key()
     _write_request(folder, tls, Request.make(subject, tls, signing), force=True)
     return folder / REQUEST

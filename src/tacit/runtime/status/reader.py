@@ -36,27 +36,30 @@ def status_url(where: str) -> str:
     return url if parts.path not in ("", "/") else f"{parts.scheme}://{parts.netloc}/status"
 
 
-def read_status(
-    url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = ("member",)
-) -> dict[str, Any]:
+def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = ("member",)) -> dict[str, Any]:
     """Fetch a status and check that it is one, of a kind that the caller can show."""
     try:
         with urllib.request.urlopen(url, timeout=seconds) as answer:
             found = json.loads(answer.read(_MOST_BYTES), object_pairs_hook=_plain)
     except urllib.error.HTTPError as error:
         error.close()
-        raise InputError(f"{url} answered {error.code}: it is not a member's status.") from None
+        raise InputError(
+            f"{url} answered {error.code}, which is no status of tacit: check the address (--status)."
+        ) from None
     except OSError as error:
         reason = getattr(error, "reason", error)
         said = getattr(reason, "strerror", None) or "no answer in time"
         raise InputError(
-            f"{url} does not answer ({said}): is the member running with a status port?"
+            f"{url} does not answer ({said}): is a hub or member running there with --status?"
         ) from None
     except (ValueError, RecursionError, HTTPException):
-        raise InputError(f"{url} did not answer with a status.") from None
+        found = None
     kind = kind_of(found) if isinstance(found, dict) else None
     if kind is None:
-        raise InputError(f"{url} did not answer with a status.")
+        raise InputError(
+            f"{url} did not answer with a status of tacit: give the port or address that a hub or member "
+            "was started with (--status)."
+        )
     if kind not in kinds:
         raise InputError(f"{url} shows the status of a {kind}, not of a {' or '.join(kinds)}.")
     return dict(found)

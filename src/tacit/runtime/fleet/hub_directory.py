@@ -1,0 +1,114 @@
+"""A hub's directory: its authority, its keys, its ledger and its store; made once, and moved as a whole."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.errors import InputError
+from tacit.files import private_directory
+from tacit.runtime.fleet.store import HubStore
+from tacit.runtime.identity.certificates import Request
+from tacit.runtime.identity.identity import (
+    Identity,
+    bundle,
+    install,
+    load_authority,
+    new_agent,
+    new_authority,
+    renew_agent,
+)
+from tacit.runtime.identity.register import opened
+from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
+from tacit.runtime.transport.connection_diagnosis import require_endpoint
+
+if TYPE_CHECKING:
+    from tacit.runtime.identity.certificates import Authority
+
+LEDGER, KEYS, AUTHORITY, LOCK = "hub.ledger", "coordinator", "authority", "serving"
+
+
+def new_hub(
+    home: Path, address: str, *, listen: str | None = None, hosts: tuple[str, ...] = (), days: float = 365
+) -> str:
+    """Make a hub's directory with an authority and keys of its own; return the authority's fingerprint."""
+    host, port = require_endpoint(address)
+    at = listen or f"wss://0.0.0.0:{port}"
+    require_endpoint(at)
+    private_directory(home)
+    HubStore(home, create=True).close()
+    authority = new_authority(f"{_plain(home.resolve().name)}-authority", home / AUTHORITY, days=days)
+    request = new_agent(COORDINATOR_NAME, home / KEYS, hosts=tuple(dict.fromkeys((host, *hosts))))
+    with opened(home / AUTHORITY, authority) as register:
+        made = register.sign(Request.parse(request.read_bytes(), str(request)), days, listen=True)
+        register.save()
+    install(bundle(made, authority), home / KEYS)
+    store = HubStore(home)
+    store.set_setting("address", address)
+    store.set_setting("listen", at)
+    store.close()
+    return authority.certificate.key_fingerprint
+
+
+def move_hub(
+    home: Path,
+    address: str,
+    *,
+    listen: str | None = None,
+    hosts: tuple[str, ...] = (),
+    new_store: bool = False,
+) -> str:
+    """Give a hub that is stopped another address, and a certificate for it; return the fingerprint.
+
+    With `new_store` the store is made anew, empty, where it was lost: authority, keys and ledger are what
+    members know the hub by.
+    """
+    host, port = require_endpoint(address)
+    at = listen or f"wss://0.0.0.0:{port}"
+    require_endpoint(at)
+    if is_served(home):
+        raise InputError(f"a hub runs with {home}: stop it first (`tacit hub drain`, or SIGTERM).")
+    authority = load_authority(home / AUTHORITY)
+    if new_store:
+        HubStore(home, create=True).close()
+    store = HubStore(home)
+    try:
+        certify(home, authority, renew_agent(home / KEYS, tuple(dict.fromkeys((host, *hosts)))))
+        store.set_setting("address", address)
+        store.set_setting("listen", at)
+    finally:
+        store.close()
+    return authority.certificate.key_fingerprint
+
+
+def certify(home: Path, authority: Authority, request: Path) -> None:
+    """Sign the hub's own certificate, for as long as the one before, and put it in its place."""
+    before = Identity.load(home / KEYS).certificate
+    life = (before.expires - before.begins).total_seconds() / 86_400
+    with opened(home / AUTHORITY, authority) as register:
+        signed = register.sign(Request.parse(request.read_bytes(), str(request)), life, listen=True)
+        register.save()
+    install(bundle(signed, authority), home / KEYS)
+
+
+def is_served(home: Path) -> bool:
+    """Whether a hub runs with this directory now."""
+    try:
+        descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _plain(name: str) -> str:
+    """Return a directory's name as certificates may have it."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-")[:40] or "hub"
