@@ -85,7 +85,16 @@ printf 20 > reading.txt
 tacit agent bob.toml 2> /dev/null &
 tacit hub run hub --every 500ms --loss 1 --low -10 --high 40 --one-shot --name load
 """
+AN_INSTALLER = r"""
+pip() {  # what installing the page's package leaves behind, in this folder instead of the environment
+  mkdir harmonic_noise-1.0.dist-info
+  printf 'Metadata-Version: 2.1\nName: harmonic-noise\nVersion: 1.0\n' > harmonic_noise-1.0.dist-info/METADATA
+  printf '[tacit.laws]\nharmonic = harmonic_noise:Harmonic\n' > harmonic_noise-1.0.dist-info/entry_points.txt
+  export PYTHONPATH="$PWD"
+}
+"""
 SETTINGS = {
+    "docs/how-to/extend.md": AN_INSTALLER,
     "docs/how-to/run-a-fleet.md": A_FLEET,
     "docs/how-to/embed.md": A_HUB_WITH_SESSIONS,
     "docs/how-to/run-a-session.md": ON_OTHER_MACHINES,
