@@ -26,7 +26,8 @@ each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def test_there_are_three():
-    assert "reproduce-the-paper" in [path.stem for path in NOTEBOOKS]
+    stems = [path.stem for path in NOTEBOOKS]
+    assert stems == ["audit-and-attack", "plan-a-deployment", "reproduce-the-paper"]
 
 
 @each
