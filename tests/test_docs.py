@@ -314,6 +314,17 @@ def test_the_metrics_are_those_that_are_served(tmp_path):
     assert told == served
 
 
+def test_both_citations_say_the_same():
+    told, shown = (ROOT / "CITATION.cff").read_text(), (ROOT / "docs/cite.md").read_text()
+    for name in ("version", "date-released", "license"):
+        (value,) = re.findall(rf"^{name}: (.+)$", told, re.M)
+        assert f"= {{{value}}}" in shown, name
+    for title in re.findall(r'^ *title: "(.+)"$', told, re.M):
+        assert f"{{{title}}}" in shown
+    families, given = (re.findall(rf"{name}-names: (.+)$", told, re.M) for name in ("family", "given"))
+    assert " and ".join(f"{a}, {b}" for a, b in zip(families, given, strict=True)) in shown
+
+
 def resolve(name):
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
