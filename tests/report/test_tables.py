@@ -81,6 +81,13 @@ def test_a_history_is_its_public_messages(history):
     assert str(SECRET) not in history._repr_html_()
 
 
+def test_names_of_agents_are_in_the_table_of_a_history():
+    named = nx.relabel_nodes(nx.path_graph(3), {0: "north", 1: "middle", 2: "south"})
+    made = Distributed(LAW, named).execute(np.arange(6.0).reshape(3, 2), np.ones((2, 3, 2)))
+    table = made.to_dataframe()
+    assert table.groupby("agent").label.unique().map(list).tolist() == [["north"], ["middle"], ["south"]]
+
+
 def test_a_history_of_vectors_has_one_row_per_component():
     made = Distributed(LAW, "ring:4").execute(np.arange(8.0).reshape(4, 2), np.ones((3, 4, 2)))
     table = made.to_dataframe()

@@ -25,7 +25,10 @@ def overview(history: History) -> Summary:
 
 
 def message_columns(history: History) -> dict[str, npt.NDArray[Any]]:
-    """Return every public message: run, round, agent, number of updates, component if any, and message."""
+    """Return every public message: run, round, agent, number of updates, component if any, and message.
+
+    Where the graph has names of agents, they are the column `label`.
+    """
     whole = history.stacked
     run, slot, agent = np.nonzero(whole.said)
     update = np.broadcast_to(whole.update, whole.said.shape)[run, slot, agent]
@@ -35,6 +38,9 @@ def message_columns(history: History) -> dict[str, npt.NDArray[Any]]:
         "agent": agent,
         "update": update,
     }
+    graph = getattr(history.mechanism, "graph", None)
+    if graph is not None and graph.labels is not None:
+        columns["label"] = np.array([str(graph.label(i)) for i in range(graph.n)])[agent]
     if whole.components is not None:
         columns = {name: np.repeat(values, whole.components) for name, values in columns.items()}
         columns["component"] = np.tile(np.arange(whole.components), len(run))
