@@ -5,46 +5,89 @@ Needs chromium. Made-up values and fixed seeds, so that pictures change only for
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-from playwright.sync_api import Page
+from threading import Event, Thread
 
 from benchmarks.browser import browser, studio
+from tacit.runtime.status.server import StatusServer
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 METERS = "agents=1,000&low=0&high=10&unit=kW&radius=0.2"
-WATCHED = "find=accuracy&place=graph&graph=geometric:40:0.3:seed=3&high=10&unit=kW&budget=40&mixing=0.4"
+REFUSED = "find=all&agents=500&high=1&budget=0.15&radius=0.5"
 SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wait for, width, dark
-    "studio-plan": (f"/?{METERS}", "Privacy loss 4.66", 1280, False),
-    "studio-plan-dark": (f"/?{METERS}", "Privacy loss 4.66", 1280, True),
-    "studio-plan-phone": (f"/?{METERS}", "Privacy loss 4.66", 375, False),
+    "studio-plan": ("/", "Privacy loss 0.2177", 1280, False),
+    "studio-plan-dark": ("/", "Privacy loss 0.2177", 1280, True),
+    "studio-plan-phone": ("/", "Privacy loss 0.2177", 390, False),
     "studio-keepers": (f"/?{METERS}&keepers=2", "Privacy loss 0.2177", 1280, False),
-    "studio-infeasible": ("/?find=all&agents=500&high=1&budget=0.15&radius=0.5", "Out of reach", 1280, False),
-    "studio-watch": (f"/watch?{WATCHED}&rounds=40&tolerance=20", "Round 0 of 40", 1280, False),
-    "studio-compare": (f"/compare?{METERS}", "× 0.5", 1280, False),
+    "studio-infeasible": (f"/?{REFUSED}", "Out of reach", 1280, False),
+    "studio-series": ("/series", "per mean", 1280, False),
+    "studio-watch": ("/watch", "Round 16 of 16", 1280, False),
+    "studio-compare": (f"/compare?{METERS}&b-agents=4,000", "× 0.5", 1280, False),
+    "studio-status": ("/status?ports={hub}", "connected", 1280, False),
 }
+HUB = {
+    "hub": "wss://192.0.2.1:7447", "state": "serving", "running": ["load-07"], "refusals": {"cap": 1},
+    "members": {"north": "keeper", "south": "keeper", "alice": "agent", "bob": "agent", "carol": "agent"},
+    "outcomes": {"finished": 6, "running": 1}, "rounds": 12, "open_invitations": 2,
+    "sessions": [
+        {"name": f"load-{i:02}", "state": "finished",
+         "result": {"mean": 4 + 0.1 * i, "rounds": 2, "agents": 3, "used": [3, 3], "radius": 1.2}}
+        for i in range(1, 7)
+    ] + [{"name": "load-07", "state": "running", "result": None}],
+}  # fmt: skip
+"""A made-up hub."""
 
 
-def play(page: Page) -> None:
-    """Move a watched session on to round 12."""
-    page.get_by_role("slider", name="round").locator("[tabindex]").first.focus()
-    for _ in range(12):
-        page.keyboard.press("ArrowRight")
-    page.get_by_text("After round 12").first.wait_for()
+class HubPage:
+    """Shows the made-up hub, for a `StatusServer`."""
+
+    def json(self) -> bytes:
+        """Return the status."""
+        return json.dumps(HUB).encode()
+
+    def metrics(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def not_ready(self) -> str | None:
+        """Return that it is ready."""
+        return None
+
+
+@contextmanager
+def hub() -> Iterator[int]:
+    """Show the made-up hub while the block lasts; yields its port."""
+    started, stop, ports = Event(), Event(), list[int]()
+
+    async def show() -> None:
+        async with StatusServer(HubPage()) as server:
+            ports.append(server.port)
+            started.set()
+            while not stop.is_set():
+                await asyncio.sleep(0.05)
+
+    thread = Thread(target=lambda: asyncio.run(show()))
+    thread.start()
+    started.wait()
+    yield ports[0]
+    stop.set()
+    thread.join()
 
 
 def main() -> None:
     """Take all pictures."""
-    with studio() as where, browser() as started:
+    with studio() as where, browser() as started, hub() as port:
         for name, (path, text, width, dark) in SHOTS.items():
             context = started.new_context(
                 viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
             )
             page = context.new_page()
-            page.goto(where + path, wait_until="commit")
+            page.goto(where + path.format(hub=port), wait_until="commit")
             page.get_by_text(text).filter(visible=True).first.wait_for()
-            if "watch" in name:
-                play(page)
             page.wait_for_timeout(500)  # charts are drawn a moment after their words
             page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
             context.close()

@@ -11,11 +11,25 @@ from urllib.parse import urlsplit
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 expect = playwright.expect
 SHOTS = Path(__file__).resolve().parents[2] / "out" / "screenshots"
 PATIENCE = 240_000  # milliseconds, for a machine that is busy
 expect.set_options(timeout=PATIENCE)
-PAGES = {"plan": "/", "watch": "/watch", "compare": "/compare", "status": "/status?ports=1"}
+PAGES = {
+    "plan": "/",
+    "series": "/series",
+    "watch": "/watch",
+    "compare": "/compare",
+    "status": "/status?ports=1",
+}
+READY = {
+    "plan": "Privacy loss",
+    "series": "per mean",
+    "watch": "Round 16",
+    "compare": "× 4",
+    "status": "Nobody",
+}
 FOCUSED = """() => {
     const e = document.activeElement;
     const within = e.closest('.q-field, .q-radio, .q-slider, .q-expansion-item');  // these mark it themselves
@@ -23,7 +37,7 @@ FOCUSED = """() => {
     const shown = style.outlineStyle !== 'none' || style.boxShadow !== 'none' || within !== null;
     return [(e.getAttribute('aria-label') || e.textContent || '').trim(), e.tagName, shown];
 }"""
-SHORT = "/watch?find=accuracy&agents=24&high=10&unit=kW&budget=4&mixing=0.3&rounds=6&tolerance=5"
+SHORT = "/watch?find=accuracy&agents=24&high=10&unit=kW&budget=4&mixing=0.3&rounds=6&tolerance=5&round=0"
 METERS = "agents=1,000&high=10&unit=kW&radius=0.2"
 
 
@@ -79,7 +93,7 @@ def see(page, text):
 
 
 def test_a_new_user_finds_a_design(visit):
-    page = visit("/")
+    page = visit("/?agents=500")
     for label, text in {
         "number of agents": "1,000", "values from": "0", "to": "10", "unit": "kW", "mean within ±": "0.2",
         "with probability": "95",
@@ -100,9 +114,9 @@ def test_a_slider_is_moved_with_the_keyboard(visit):
     slider = page.get_by_role("slider", name="number of agents")
     assert slider.evaluate("e => e.contains(document.activeElement)")
     page.keyboard.press("ArrowRight")
-    expect(field).not_to_have_value("500")
+    expect(field).not_to_have_value("1,000")
     grown = int(field.input_value())
-    assert grown > 500
+    assert grown > 1000
     see(page, f"The {grown:,} agents")
 
 
@@ -116,12 +130,13 @@ def test_everything_is_reached_by_tab_with_a_visible_focus(visit):
     tags = [tag for _, tag, _ in order]
     assert [name for name, _, shown in order if not shown] == []
     assert [name for name, _, _ in order[:4]] == ["Plan", "Watch", "Compare", "Status"]
+    assert [name for name, _, _ in order[5:7]] == ["One mean", "A series of means"]
     assert tags.count("INPUT") >= 6
     assert "BUTTON" in tags
 
 
 def test_what_cannot_be_had_says_what_has_to_give(visit):
-    page = visit("/")
+    page = visit("/?agents=500")
     page.get_by_text("Is all of this possible?").click()
     page.get_by_role("textbox", name="mean within ±").fill("1")
     see(page, "Out of reach")
@@ -155,6 +170,7 @@ def test_a_design_is_taken_along_to_the_other_pages(visit):
     page.get_by_role("link", name="Compare with another setting").click()
     see(page, "4,000")
     see(page, "× 0.5")
+    expect(page).to_have_url(re.compile("b-agents=4,000"))
     expect(page.get_by_role("link", name="Compare", exact=True)).to_have_attribute("aria-current", "page")
     page.go_back()
     see(page, "Privacy loss 4.66")
@@ -231,8 +247,47 @@ def test_light_and_dark(visit):
     page.wait_for_function("getComputedStyle(document.body).backgroundColor == 'rgb(247, 247, 248)'")
 
 
-@pytest.mark.parametrize("name", [pytest.param(p, marks=[pytest.mark.long] * (p != "plan")) for p in PAGES])
-def test_a_phone_needs_no_scrolling_to_the_side(visit, name):
-    page = visit(PAGES[name], width=375)
-    see(page, {"plan": "Privacy loss", "watch": "Round 0", "compare": "× 4", "status": "Nobody"}[name])
+def test_the_address_keeps_the_question(visit):
+    page = visit("/")
+    see(page, "Privacy loss 0.2177")
+    field = page.get_by_role("textbox", name="number of agents")
+    field.fill("4000")
+    expect(page).to_have_url(re.compile("agents=4000"))
+    page.get_by_role("textbox", name="mean within ±").fill("0.1")
+    expect(page).to_have_url(re.compile("radius=0.1"))
+    page.go_back()  # one field, one step
+    expect(page.get_by_role("textbox", name="mean within ±")).to_have_value("0.2")
+    expect(field).to_have_value("4000")
+    page.go_back()
+    expect(field).to_have_value("1,000")
+    see(page, "Privacy loss 0.2177")
+    page.go_forward()
+    expect(field).to_have_value("4000")
+    page.reload()
+    expect(page.get_by_role("textbox", name="number of agents")).to_have_value("4000")
+    see(page, "The 4,000 agents")
+    page.goto(page.url.replace("agents=4000", "agents=none"))
+    see(
+        page,
+        "The address cannot be used, so the page shows its example: agents: 'none' is not a whole number.",
+    )
+    expect(page.get_by_role("textbox", name="number of agents")).to_have_value("1,000")
+
+
+CASES = [("plan", "light", 1280), ("plan", "dark", 390), ("series", "dark", 390), ("watch", "dark", 1280),
+         ("watch", "light", 390), ("compare", "light", 390), ("status", "dark", 390)]  # fmt: skip
+LONG = [(name, colours, width) for name in PAGES for colours in ("light", "dark") for width in (1280, 390)]
+
+
+@pytest.mark.parametrize(
+    ("name", "colours", "width"),
+    [pytest.param(*case, marks=[pytest.mark.long] * (case not in CASES)) for case in LONG],
+)
+def test_everybody_can_use_a_page(visit, name, colours, width):
+    """No violation that axe-core finds: names, roles, contrast, landmarks, order; and no scrolling aside."""
+    page = visit(PAGES[name], width=width, color_scheme=colours)
+    see(page, READY[name])
+    found = Axe().run(page).response["violations"]
+    said = [(rule["id"], [node["html"][:160] for node in rule["nodes"]][:3]) for rule in found]
+    assert said == []
     page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")

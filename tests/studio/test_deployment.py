@@ -8,7 +8,7 @@ import pytest
 from tacit.errors import InputError
 from tacit.runtime.status.server import StatusServer
 from tacit.runtime.status.status import Status
-from tacit.studio.deployment import look, member, ports_named
+from tacit.studio.deployment import card_of, look, places_named, ports_named
 from tacit.studio.page_status import feedback_chart
 from tacit.testing import known_session
 
@@ -22,19 +22,75 @@ SEEN = {
 
 
 def test_a_member_in_words():
-    one = member(9464, SEEN, now=1042.0)
-    assert (one.name, one.round, one.rounds, one.here) == ("alice", 3, 10, "11 of 12")
-    assert one.late.endswith("and 3 more")
-    assert one.loss == "0.123457 spent, 1 planned, 2 cap"  # rounded up
-    assert one.share == pytest.approx(0.0617, abs=1e-4)
-    assert one.silent_for == "42 s"
+    one = card_of("9464", SEEN, now=1042.0)
+    facts = {row.name: row.value for row in one.facts}
+    assert (one.title, one.headline, one.done) == ("alice of session meters", "Round 3 of 10", 0.3)
+    assert facts["present"] == "11 of 12"
+    assert facts["late"].endswith("and 3 more")
+    assert facts["privacy loss"] == "0.123457 spent, 1 planned, 2 cap"  # rounded up
+    assert one.spent == pytest.approx(0.0617, abs=1e-4)
+    assert facts["nothing happened for"] == "42 s"
     assert len(one.alarms) == 4
-    quiet = member(1, {**SEEN, "phase": "finished", "loss": None, "equivocations": [], "feedback": None}, 1e9)
-    assert (quiet.silent_for, quiet.loss, quiet.share, quiet.feedback) == ("", "", None, "")
+    done = {**SEEN, "phase": "finished", "loss": None, "equivocations": [], "feedback": None}
+    quiet = card_of("1", done, 1e9)
+    assert {row.name for row in quiet.facts} == {"present", "late", "quiet"}
+    assert quiet.spent is None
+
+
+HUB = {
+    "hub": "wss://10.0.0.7:7447", "state": "serving", "running": ["tea-7"], "refusals": {"cap": 2},
+    "members": {"north": "keeper", "alice": "agent", "bob": "agent"}, "outcomes": {"finished": 6},
+    "rounds": 120, "enrolled": 3, "open_invitations": 1, "certificate_expires": 1000.0 + 5 * 86400,
+    "sessions": [
+        {"name": "tea-6", "state": "finished", "ended": 940.0,
+         "result": {"mean": 3.25, "rounds": 20, "agents": 2, "used": [2, 1], "radius": 0.123456}},
+        {"name": "tea-7", "state": "running", "ended": None, "result": None},
+    ],
+}  # fmt: skip
+
+
+def test_a_hub_in_words():
+    one = card_of("9464", HUB, now=1000.0)
+    facts = {row.name: row.value for row in one.facts}
+    assert one.headline == "2 agents and 1 keeper connected"
+    assert (facts["agents connected"], facts["keepers connected"]) == ("alice, bob", "north")
+    assert (facts["sessions under way"], facts["sessions so far"]) == ("tea-7", "finished 6")
+    assert (facts["refusals of agents"], facts["certificate"]) == ("cap 2", "valid for 5.0 more days")
+    newest, before = one.sessions.rows
+    assert newest == ("tea-7", "running", "", "", "", "", "")
+    assert before == ("tea-6", "finished", "20", "1 of 2", "3.25", "± 0.124", "60 s ago")
+    assert card_of("9464", HUB, now=1e9).alarms == ("the certificate has expired",)
+
+
+def test_a_follower_in_words():
+    seen = {
+        "member": "alice", "role": "agent", "hub": "wss://h", "connected": False, "trouble": "no route",
+        "sessions_running": 0, "joined": 3, "finished": 2, "stopped": 1, "refused": {"cap": 4},
+        "certificate_expires": None, "loss": {"spent": 1.5, "cap": 6.0},
+        "windows": [{"seconds": 86400 * 7, "cap": 2.0, "spent": 0.5}],
+    }  # fmt: skip
+    one = card_of("9465", seen, now=1000.0)
+    facts = {row.name: row.value for row in one.facts}
+    assert (one.headline, one.alarms, one.spent) == ("Not connected", ("no route",), 0.25)
+    assert facts["privacy loss"] == "1.5 spent, 6 cap"
+    assert facts["loss within 7 d"] == "0.5 spent, 2 cap"
+    assert facts["since the start"] == "3 joined, 2 finished, 1 stopped"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"members": 7}, {"sessions": [1]}, {"certificate_expires": "soon"}, {"outcomes": [1]}]
+)
+def test_a_status_that_cannot_be_read_is_refused_in_a_sentence(changes):
+    with pytest.raises(InputError, match="that can be read"):
+        card_of("9464", {**HUB, **changes}, now=1000.0)
 
 
 def test_ports_of_this_machine_only():
-    assert ports_named("9464, 9470-9472 9464") == (9464, 9470, 9471, 9472)
+    assert ports_named("9464, 9470-9472 9464") == ("9464", "9470", "9471", "9472")
+    far = "https://10.0.0.7:9464"
+    assert places_named(f"9464 {far} hub.local:9464", anywhere=True) == ("9464", far, "hub.local:9464")
+    with pytest.raises(InputError, match="ftp"):
+        places_named("ftp://x", anywhere=True)
     assert ports_named("") == ()
     for text, says in (
         ("0", "1 to 65535"),
@@ -69,10 +125,10 @@ def served():
 
 
 def test_a_look_finds_who_is_there_and_says_who_is_not(served):
-    seen = look((served, 1))
-    assert [one.port for one in seen.members] == [served]
-    assert seen.feedback == {served: (2, 7.5)}
-    assert "does not answer" in seen.absent[1]
+    seen = look((str(served), "1"))
+    assert [one.place for one in seen.cards] == [str(served)]
+    assert list(seen.feedback.values()) == [(2, 7.5)]
+    assert "does not answer" in seen.absent["1"]
 
 
 def test_the_feedback_is_drawn_in_the_order_of_rounds():

@@ -1,12 +1,16 @@
 """Fields as people type them, and the question they ask."""
 
+from dataclasses import replace
+
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli import main
-from tacit.studio.form import FieldErrors, Form, failure, number, read, whole
+from tacit.errors import InputError
+from tacit.studio.compare import two_forms, two_forms_query, with_more_agents
+from tacit.studio.form import EXAMPLE, FieldErrors, Form, failure, from_query, number, read, whole
 from tacit.studio.panel import SCALES
 from tacit.studio.scales import STEP, STEPS, Scale
 
@@ -73,11 +77,55 @@ def test_only_what_the_question_needs_is_asked():
     assert narrow == {"agents": 500, "radius": 5.0, "low": 0.0, "high": 10.0, "adjacency": 1.0}
 
 
-def test_a_form_survives_the_address_of_a_page():
-    form = Form(agents="1,000", unit="kW & more", average=False, place="graph")
-    assert Form.from_query(form.query()) == form
-    assert Form.from_query({"nonsense": "1"}) == Form()
-    assert Form().query() == {}
+@pytest.mark.parametrize(
+    "form",
+    [
+        EXAMPLE,
+        Form(unit="kW & more", average=False, place="graph", graph="karate"),
+        Form(find="size", budget="0.2", privacy="epsilon", keepers="3"),
+        Form(find="all", rounds="9", mixing="0.5", adjacency="1", tolerance="3", components="2"),
+    ],
+)
+def test_a_question_survives_the_address_of_a_page(form):
+    """What counts is written whole, so that a link means the same whatever the defaults become."""
+    query = form.query()
+    assert read(from_query(query)) == read(form)
+    assert set(query) == {name for name in form.used() if getattr(form, name) != ""}
+    assert from_query(query).query() == query
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ({"nonsense": "1"}, "no field 'nonsense'"),
+        ({"find": "gold"}, "find must be one of privacy, accuracy, size, all, got 'gold'"),
+        ({"place": "moon"}, "place must be"),
+        ({"average": "maybe"}, "average must be"),
+        ({"keepers": "99"}, "keepers must be"),
+        ({"agents": "-1"}, "agents: -1 is not a whole number"),
+        ({"radius": "x" * 900}, "is not a finite number"),
+        ({"low": "9", "high": "1"}, "low < high"),
+    ],
+)
+def test_an_address_that_cannot_be_used_gets_one_short_sentence(query, says):
+    with pytest.raises(InputError) as refused:
+        from_query(query)
+    assert says in str(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+def test_two_settings_survive_the_address_of_a_page():
+    first = Form(agents="1,000", high="10", radius="0.2", rounds="5", tolerance="9")
+    for second in (
+        with_more_agents(first),
+        replace(first, find="accuracy", budget="0.5"),
+        replace(first, rounds="", tolerance=""),
+        replace(first, place="graph", graph="karate"),
+        first,
+    ):
+        query = two_forms_query(first, second)
+        assert [read(form) for form in two_forms(query)] == [read(first), read(second)]
+    assert {k for k in two_forms_query(first, with_more_agents(first)) if k[:2] == "b-"} == {"b-agents"}
 
 
 @given(st.integers(0, STEPS), st.booleans())

@@ -7,7 +7,9 @@ import pytest_asyncio
 from nicegui import ui
 from nicegui.testing import user_simulation
 
+from tacit.studio import examples
 from tacit.studio.pages import root
+from tacit.studio.panel import Panel
 
 pytestmark = pytest.mark.asyncio
 PATIENCE = 3000  # tenths of a second
@@ -47,7 +49,7 @@ def chart(user, described):
 
 
 async def test_a_new_user_finds_a_design(user):
-    await user.open("/")
+    await user.open("/?agents=500")
     for marker, text in {"agents": "1,000", "low": "0", "high": "10", "unit": "kW", "radius": "0.2"}.items():
         put(user, marker, text)
     put(user, "probability", "95")
@@ -59,7 +61,7 @@ async def test_a_new_user_finds_a_design(user):
 
 
 async def test_moving_a_slider_moves_its_number_and_the_chart(user):
-    await user.open("/")
+    await user.open("/?agents=500")
     await see(user, "Privacy loss")
     before = chart(user, "Radius")["series"][3]["data"]
     user.find(marker="slide-agents").trigger("update:modelValue", 1000)
@@ -72,8 +74,9 @@ async def test_a_negative_accuracy_is_refused_and_the_old_answer_goes(user, capl
     await see(user, "Privacy loss")
     put(user, "radius", "-1")
     await see(user, "radius must be a number of at least 0, got -1")
-    await see(user, "Some fields need a second look.")
+    await see(user, "A field cannot be used")
     await user.should_not_see(marker="headline")
+    await user.should_not_see("Privacy against accuracy")
     put(user, "radius", "5")
     await see(user, "Privacy loss")
     assert not [record for record in caplog.records if record.exc_info]
@@ -95,7 +98,7 @@ async def test_several_numbers_per_value(user):
     ],
 )
 async def test_every_side_can_be_asked_for(user, label, says):
-    await user.open("/")
+    await user.open("/?agents=500")
     user.find(label).click()
     await see(user, says)
 
@@ -112,7 +115,7 @@ async def test_a_sentence_stands_at_its_field(user):
     await user.open("/")
     await see(user, "Privacy loss")
     put(user, "radius", "abc")
-    await see(user, "Some fields need a second look.")
+    await see(user, "A field cannot be used")
     (field,) = user.find(marker="radius").elements
     assert field.error == "'abc' is not a finite number."
     put(user, "radius", "5")
@@ -121,17 +124,17 @@ async def test_a_sentence_stands_at_its_field(user):
 
 
 async def test_a_graph_by_name(user):
-    await user.open("/")
+    await user.open("/?agents=500")
     user.find("on a graph").click()
     await user.should_see(marker="graph", retries=PATIENCE)
     put(user, "graph", "karate")
     await see(user, "tacit design --graph karate --radius 5 --true-average --low 0 --high 100")
     put(user, "graph", "nonsense")
-    await see(user, "Some fields need a second look.")
+    await see(user, "A field cannot be used")
 
 
 async def test_two_settings_are_compared(user):
-    await user.open("/compare?agents=1000&high=10&radius=0.2")
+    await user.open("/compare?agents=1000&high=10&radius=0.2&b-agents=4000")
     await see(user, "× 4")
     put(user, "agentsB", "1000")
     await user.should_not_see("× 4", retries=PATIENCE)
@@ -141,7 +144,7 @@ async def test_two_settings_are_compared(user):
 
 
 async def test_a_session_is_watched_round_by_round(user):
-    await user.open("/watch?find=accuracy&agents=8&budget=4&mixing=0.3&rounds=5&tolerance=50")
+    await user.open("/watch?find=accuracy&agents=8&budget=4&mixing=0.3&rounds=5&tolerance=50&round=0")
     await see(user, "Round 0 of 5")
     user.find("Step").click()
     await see(user, "Round 1 of 5")
@@ -160,7 +163,7 @@ async def test_a_session_is_watched_round_by_round(user):
 
 
 async def test_an_adversary_thinks_about_an_agent(user):
-    await user.open("/watch")
+    await user.open("/watch?find=accuracy&agents=24&high=10&unit=kW&budget=4&mixing=0.3&round=0")
     await see(user, "After round 0 its best guess is 5\u00a0kW")
     put(user, "adversary", "insiders")
     await see(user, "They see only their own connections")
@@ -174,7 +177,7 @@ async def test_an_adversary_thinks_about_an_agent(user):
 async def test_an_eavesdropper_is_watched_with_and_without_keepers(user):
     await user.open("/watch?find=accuracy&agents=8&budget=4&mixing=0.3&rounds=5&tolerance=50&keepers=2")
     await see(user, "Messages are under masks, so it learns from the feedback alone")
-    await see(user, "Without keepers an eavesdropper would be 95% sure")
+    await see(user, "an eavesdropper would then be 95% sure")
     assert [series["name"] for series in chart(user, "believed now")["series"]][2] == "without keepers"
     put(user, "adversary", "conspirators")
     await see(user, "Everybody but this agent and one honest keeper")
@@ -186,4 +189,112 @@ async def test_nobody_shows_a_status(user):
     await see(user, "does not answer")
     put(user, "ports", "abc")
     (field,) = user.find(marker="ports").elements
-    await until(lambda: field.error == "'abc' is not a port of this machine.")
+    await until(lambda: field.error == "'abc' is not a port of this machine or an address.")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/", "Privacy loss 0.2177"),
+        ("/series", "Deviation 0.05255\u00a0kW per mean"),
+        ("/watch", "Round 16 of 16"),
+        ("/compare", "Privacy loss 0.0"),
+    ],
+)
+async def test_a_page_opens_with_a_finished_example(user, path, says):
+    """At a loss of at most 1, and with all charts drawn."""
+    await user.open(path)
+    await see(user, says)
+    charts = user.find(kind=ui.echart).elements
+    await until(lambda: all(any(series["data"] for series in one.options["series"]) for one in charts))
+    if path == "/watch":
+        assert chart(user, "Loss")["series"][0]["data"][-1][1] <= 1
+
+
+async def test_an_example_that_is_ready_is_shown_while_the_page_is_built(user, monkeypatch):
+    examples.PLAN.prepare()
+    monkeypatch.setattr(Panel, "start", None)  # is not needed
+    await user.open("/")
+    await user.should_see("Privacy loss 0.2177")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/?agents=-1", "agents: -1 is not a whole number"),
+        ("/?find=gold", "find must be one of"),
+        ("/?gold=1", "no field 'gold'"),
+        ("/series?hides=all", "hides must be one of"),
+        ("/watch?seed=x", "seed: 'x' is not a whole number"),
+        ("/watch?adversary=me", "adversary must be one of"),
+        ("/compare?b-agents=none", "agents: 'none' is not a whole number"),
+        ("/status?ports=http://elsewhere", "is not a port of this machine"),
+    ],
+)
+async def test_an_address_that_cannot_be_used_is_said_above_the_example(user, caplog, path, says):
+    await user.open(path)
+    await see(user, "The address cannot be used, so the page shows its example")
+    await see(user, says)
+    page = path.partition("?")[0]
+    example = {"/": "1,000", "/series": "1,000", "/watch": "60", "/compare": "1,000", "/status": None}[page]
+    if example is not None:
+        (field,) = user.find(marker="agentsA" if page == "/compare" else "agents").elements
+        assert field.value == example
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_the_address_follows_the_question_and_the_question_the_address(user):
+    await user.open("/?agents=500&radius=5")
+    await see(user, "Privacy loss")
+    router = user.client.sub_pages_router
+    scripts, run = [], user.client.run_javascript
+
+    def recorded(script, **more):
+        if script.startswith("history."):
+            scripts.append(script)
+        return run(script, **more)
+
+    user.client.run_javascript = recorded
+    for text in ("6", "60"):  # two changes of one field are one step back
+        put(user, "agents", text)
+        await until(lambda text=text: f"agents={text}&" in router.current_path)
+    put(user, "radius", "x")  # is not kept
+    await see(user, "A field cannot be used")
+    put(user, "radius", "20")
+    await until(lambda: "radius=20" in router.current_path)
+    assert [script.partition("(")[0] for script in scripts] == [
+        "history.pushState", "history.replaceState", "history.pushState",
+    ]  # fmt: skip
+    assert "radius=x" not in "".join(scripts)
+    with user:  # as when going back
+        await router._handle_open("/?agents=500&radius=5")
+    (field,) = user.find(marker="agents").elements
+    await until(lambda: field.value == "500")
+    assert len(scripts) == 3
+
+
+async def test_a_series_is_planned(user):
+    await user.open("/series?hides=window&size=35040&agents=300")
+    await see(user, "Out of reach")
+    words = next(one.text for one in user.find(kind=ui.button).elements if one.text.startswith("agents "))
+    user.find(kind=ui.button, content=words).click()
+    await see(user, "per mean")
+    put(user, "size", "-1")
+    (field,) = user.find(marker="size").elements
+    await until(lambda: field.error == "this must be a positive number, got '-1'.")
+    await see(user, "A field cannot be used")
+    await user.should_not_see("What each mechanism would do")
+
+
+async def test_what_a_field_that_cannot_be_used_leaves_on_the_watch_page_is_marked_as_old(user, caplog):
+    await user.open("/watch")
+    await see(user, "Round 16 of 16")
+    put(user, "agents", "-1")
+    await see(user, "The pictures show the last session that could be")
+    for marker, text, says in (("agent", "999999", "0 to 59"), ("seed", "-1", "whole number")):
+        put(user, "agents", "60")
+        put(user, marker, text)
+        (field,) = user.find(marker=marker).elements
+        await until(lambda field=field, says=says: says in (field.error or ""))
+        put(user, marker, "1")
+    assert not [record for record in caplog.records if record.exc_info]

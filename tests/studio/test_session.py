@@ -113,7 +113,7 @@ def test_an_eavesdropper_with_and_without_keepers(played, adversary):
     options = charts_watch.density(made.belief, made.session, 15, made.without)
     drawn = {series["name"]: series["data"] for series in options["series"]}
     np.testing.assert_allclose(np.array(drawn["without keepers"])[:, 1], alone.density[-1], rtol=1e-5)
-    np.testing.assert_allclose(np.array(drawn["now"])[:, 1], made.belief.density[-1], rtol=1e-5)
+    np.testing.assert_allclose(np.array(drawn["with keepers"])[:, 1], made.belief.density[-1], rtol=1e-5)
     json.dumps(charts_watch.network(made.session, 3, 0), allow_nan=False)
 
 

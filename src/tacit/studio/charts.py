@@ -1,7 +1,8 @@
-"""What to draw, as ECharts wants to be told; colours are names that light and dark give a meaning.
+"""What to draw, as options of ECharts.
 
-Charts are SVG, so that ``var(--ink)`` works in them and a test can read them. The shape of a chart (how
-many series, in which order) does not change with its data: then an update is a merge, and fast.
+Colours are CSS variables, which the style sheet defines for light and dark. Charts are SVG, so that
+``var(--ink)`` works in them and a test can read them. The trade-off chart always has the same series in the
+same order: then ECharts merges an update, which is fast.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tacit.plots.curves import SeriesCurves
 from tacit.rounding import shown_up
 from tacit.studio.planning import TradeoffCurve, steps
 from tacit.studio.words import with_unit
@@ -111,6 +113,40 @@ def tradeoff(curves: dict[str, TradeoffCurve | None]) -> Options:
     return options
 
 
+_MECHANISMS = {
+    "square-root": "square root", "tree": "binary tree", "pure tree": "binary tree, pure ε",
+    "independent": "independent noise", "independent laplace": "independent, pure ε",
+}  # fmt: skip
+
+
+def over_slots(curves: SeriesCurves | None, chosen: str, slots: int, unit: str) -> Options:
+    """Draw the deviation of each mechanism over the number of means, on logarithmic axes."""
+    options = frame(
+        "means in the series", with_unit("deviation of each mean,", unit) if unit else "deviation"
+    )
+    styles: list[tuple[str, Options]] = [
+        (ACCENT, {}), (SECOND, {"type": "dashed"}), (THIRD, {"type": "dotted"}), (MUTED, {"type": "dashed"}),
+    ]  # fmt: skip
+    for axis in ("xAxis", "yAxis"):
+        options[axis] |= {"type": "log"}
+    found = {} if curves is None else curves.deviation
+    order = sorted(found, key=lambda kind: kind != chosen)
+    for (colour, style), kind in zip(styles, order, strict=False):
+        points = [
+            [n, float(f"{y:.5g}")] for n, y in zip(curves.slots if curves else (), found[kind], strict=True)
+            if math.isfinite(y)
+        ]  # fmt: skip
+        name = _MECHANISMS[kind] + (" (chosen)" if kind == chosen else "")
+        options["series"].append(line(name, points, colour, width=2.5 if kind == chosen else 1.5, **style))
+        if kind == chosen:
+            at = next((point for point in points if point[0] == slots), None)
+            options["series"].append(dot("asked", (at[0], at[1]) if at else None, colour, f"{slots:,} means"))
+            options["series"][-1]["label"] |= {"position": "bottom", "offset": [0, 0]}
+    options["xAxis"] |= {"min": 1}
+    options["legend"]["data"] = [one["name"] for one in options["series"] if one["type"] == "line"]
+    return options
+
+
 def _lines(name: str, curve: TradeoffCurve | None, colour: str, rightmost: float) -> list[Options]:
     prefix = f"{name}: " if name else ""
     styles = {
@@ -138,7 +174,7 @@ def _lines(name: str, curve: TradeoffCurve | None, colour: str, rightmost: float
     asked = None
     if curve is not None and point is None and curve.asked[0] and curve.asked[1]:
         asked = (curve.asked[0], curve.asked[1])
-    series.append(dot(f"{prefix}asked", asked, SECOND, f"{name} asked: out of reach".strip(), "diamond"))
+    series.append(dot(f"{prefix}asked", asked, SECOND, f"{name} asked for: out of reach".strip(), "diamond"))
     series[-1]["label"] |= {"position": "bottom", "offset": [0, 0]}  # below the curve there is room
     return series
 

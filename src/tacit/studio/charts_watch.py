@@ -12,6 +12,8 @@ from tacit.studio.charts import ACCENT, INK, LINE, MUTED, SECOND, WASH, Options,
 from tacit.studio.watched_run import WatchedRun, edges
 from tacit.studio.words import percent, with_unit
 
+INNER, OUTER = "var(--band-inner)", "var(--band-outer)"
+"""Fills of the narrow and of the wide band."""
 _MOST_LINES = 40
 _BELOW, _EVEN, _ABOVE = (0, 114, 178), (205, 208, 212), (213, 94, 0)  # blue, grey, vermilion of the figures
 
@@ -46,11 +48,12 @@ def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
     rounds = np.arange(session.rounds + 1.0)
     options = frame("round", with_unit("state,", unit) if unit else "state")
     options["series"] = []
-    names = []
+    bands = []
     for b, radius in zip(session.fan.failure_probability, session.fan.radius, strict=True):
-        names.append(f"{percent(1 - b)} of runs")
-        fill = "var(--wash-strong)" if b == max(session.fan.failure_probability) else WASH
-        options["series"] += _band(names[-1], rounds, session.target - radius, session.target + radius, fill)
+        inner = b == max(session.fan.failure_probability)
+        name, fill = f"{percent(1 - b)} of runs end here", INNER if inner else OUTER
+        bands.append(_swatch(name, fill))
+        options["series"] += _band(name, rounds, session.target - radius, session.target + radius, fill)
     step = max(1, session.agents // _MOST_LINES)
     past = rounds[: t + 1]
     for i in range(0, session.agents, step):
@@ -60,7 +63,7 @@ def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
     options["series"].append(line("chosen agent", _points(past, theta[: t + 1, agent]), ACCENT))
     mean = line("average of all", _points(past, session.average[: t + 1]), SECOND, width=2.5)
     options["series"].append(mean | {"markLine": _level(session.target, "target")})
-    options["legend"]["data"] = [*map(_swatch, names), "average of all", "chosen agent"]
+    options["legend"]["data"] = [*bands, "average of all", "chosen agent"]
     low, high = float(theta.min()), float(theta.max())
     options["xAxis"] |= {"min": 0, "max": session.rounds, "minInterval": 1}
     options["yAxis"] |= _ends(low, high)
@@ -111,6 +114,16 @@ def network(session: WatchedRun, t: int, agent: int) -> Options:
     }  # fmt: skip
 
 
+def graph_key() -> dict[str, str]:
+    """What the colours of the graph mean: a style of a dot, and its words."""
+    return {
+        f"background: {_colour(-1)}": "below the target",
+        f"background: {_colour(0)}": "at the target",
+        f"background: {_colour(1)}": "above the target",
+        "background: transparent; border: 2.5px solid var(--ink)": "the chosen agent",
+    }
+
+
 def spent(session: WatchedRun, t: int) -> Options:
     """Draw the loss so far, after every round, under what was promised for the whole run."""
     design = session.plan.design
@@ -135,15 +148,17 @@ def density(found: Belief, session: WatchedRun, t: int, without: Belief | None =
     options = frame(
         with_unit("value of the chosen agent,", unit) if unit else "value of the chosen agent", "belief"
     )
-    prior = line("before", _points(found.values, found.prior), MUTED, width=1.5, type="dashed")
-    now = line("now", _points(found.values, found.density[t]), ACCENT) | {"areaStyle": {"color": WASH}}
-    now["markLine"] = _level(0, "truth", SECOND) | {"data": [{"xAxis": float(f"{truth:.6g}")}]}
+    name = "now" if without is None else "with keepers"
+    prior = line("before", _points(found.values, found.prior), MUTED, width=1.5, type="dotted")
+    now = line(name, _points(found.values, found.density[t]), ACCENT) | {"areaStyle": {"color": WASH}}
+    now["markLine"] = _level(0, "truth", INK) | {"data": [{"xAxis": float(f"{truth:.6g}")}]}
     now["markLine"]["label"] |= {"position": "end"}
     now["markLine"]["lineStyle"] |= {"type": "solid", "width": 2}
     options["series"], top = [prior, now], float(found.density.max())
     if without is not None:
         seen = without.density[min(t, len(without.density) - 1)]
-        options["series"].append(line("without keepers", _points(without.values, seen), SECOND, width=1.5))
+        points = _points(without.values, seen)
+        options["series"].append(line("without keepers", points, SECOND, type="dashed"))
         top = max(top, float(without.density.max()))
     options["legend"]["data"] = [series["name"] for series in options["series"]]
     options["yAxis"] |= _ends(0, 1.15 * top)
@@ -160,20 +175,20 @@ def interval(found: Belief, session: WatchedRun, t: int) -> Options:
     options = frame("round", with_unit("value,", unit) if unit else "value")
     past = found.rounds[: t + 1].astype(np.float64)
     name = f"{percent(found.level)} sure"
-    options["series"] = _band(name, past, found.low[: t + 1], found.high[: t + 1], WASH)
+    options["series"] = _band(name, past, found.low[: t + 1], found.high[: t + 1], OUTER)
     mean = line("best guess", _points(past, found.mean[: t + 1]), ACCENT)
-    mean["markLine"] = _level(truth, "truth", SECOND)
+    mean["markLine"] = _level(truth, "truth", INK)
     mean["markLine"]["lineStyle"] |= {"type": "solid", "width": 2}
     options["series"].append(mean)
-    options["legend"]["data"] = [_swatch(name), "best guess"]
+    options["legend"]["data"] = [_swatch(name, OUTER), "best guess"]
     options["xAxis"] |= {"min": 0, "max": session.rounds, "minInterval": 1}
     options["yAxis"] |= {"min": float(found.values[0]), "max": float(found.values[-1])}
     return options
 
 
-def _swatch(name: str) -> Options:
+def _swatch(name: str, fill: str) -> Options:
     """A band in the legend."""
-    return {"name": name, "icon": "roundRect", "itemStyle": {"color": "var(--wash-strong)", "opacity": 1}}
+    return {"name": name, "icon": "roundRect", "itemStyle": {"color": fill, "opacity": 1}}
 
 
 def _unit(session: WatchedRun) -> str:

@@ -1,14 +1,50 @@
-"""Two answers side by side."""
+"""Two settings side by side: their answers, and how the address of the page names both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tacit.errors import InputError
 from tacit.report import near
 from tacit.rounding import shown_up
+from tacit.studio.form import Form, from_query, whole
 from tacit.studio.planning import PlanAnswer
 from tacit.studio.words import percent
+
+_SECOND = "b-"  # begins the names of fields in which setting B differs from setting A
+_MORE = 4
+
+
+def two_forms(query: Mapping[str, str]) -> tuple[Form, Form]:
+    """Read two settings from an address; an `InputError` says what cannot be used."""
+    first = from_query({name: text for name, text in query.items() if not name.startswith(_SECOND)})
+    changes = {name[len(_SECOND) :]: text for name, text in query.items() if name.startswith(_SECOND)}
+    return first, from_query(changes, first)
+
+
+def two_forms_query(first: Form, second: Form) -> dict[str, str]:
+    """Name two settings in an address: the first whole, and of the second what differs."""
+    query = first.query()
+    known = from_query(query).query()
+    filled = {name: "" for name in known if name not in second.query()}  # emptied in the second
+    differs = {name: text for name, text in second.query().items() if known.get(name) != text}
+    used = {name: text for name, text in filled.items() if name in second.used()}
+    return query | {_SECOND + name: text for name, text in (differs | used).items()}
+
+
+def with_more_agents(form: Form) -> Form:
+    """Return the same setting with four times the agents, where it has a number of agents."""
+    try:
+        return replace(form, agents=f"{_MORE * whole(form.agents):,}")
+    except InputError:
+        return form  # its field says what is wrong
+
+
+def compared_query(form: Form) -> dict[str, str]:
+    """Name a setting and the same one with more agents in an address."""
+    return two_forms_query(form, with_more_agents(form))
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from tacit.errors import InputError, ParameterError
 from tacit.theory.question import Question
@@ -22,10 +22,16 @@ FINDS = {
 }
 TRUSTED = {"0": "Nobody", "1": "One keeper", "2": "One of two keepers", "3": "One of three keepers"}
 """Whom agents trust, by the number of keepers."""
+PLACES = {"server": "around a server", "graph": "on a graph"}
+PRIVACIES = {"loss": "over the whole range", "epsilon": "per unit (ε)"}
 _TYPED_IN = {
     "failure_probability": "probability", "epsilon": "budget", "loss": "budget", "true_average": "average",
 }  # fmt: skip
 """Where a field of a question has another name in the form."""
+_CHOICES = {
+    "find": FINDS, "place": PLACES, "privacy": PRIVACIES, "keepers": TRUSTED, "average": ("yes", "no"),
+}  # fmt: skip
+_MOST_QUOTED = 60
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
 
 
@@ -60,20 +66,70 @@ class Form:
     components: str = "1"
     keepers: str = "0"
 
-    @classmethod
-    def from_query(cls, query: Mapping[str, str], **otherwise: Any) -> Self:
-        """Fill a form from the address of a page; what it does not name is as usual."""
-        known = {f.name: f for f in fields(cls)}
-        given: dict[str, Any] = {k: v for k, v in query.items() if k in known}
-        if "average" in given:
-            given["average"] = given["average"] != "no"
-        return cls(**{**otherwise, **given})
+    def used(self) -> frozenset[str]:
+        """Return the fields that count for the question; the page shows only these."""
+        names = {"find", "low", "high", "unit", "probability", "components"}
+        names |= {"rounds", "mixing", "adjacency", "tolerance"}
+        on_graph = self.find != "size" and self.place == "graph"
+        names |= {"graph", "average"} if on_graph else {"keepers"}
+        if self.find != "size":
+            names |= {"place"} if on_graph else {"place", "agents"}
+        if self.find != "accuracy":
+            names.add("radius")
+        if self.find != "privacy":
+            names |= {"budget", "privacy"}
+        return frozenset(names)
 
     def query(self) -> dict[str, str]:
-        """What differs from an untouched form, for the address of a page."""
-        usual = asdict(type(self)())
-        said = {k: v for k, v in asdict(self).items() if v != usual[k]}
-        return {k: v if isinstance(v, str) else "yes" if v else "no" for k, v in said.items()}
+        """Return the question for the address of a page, complete: it does not depend on any default."""
+        told = {name: text for name, text in asdict(self).items() if name in self.used() and text != ""}
+        return {
+            name: text if isinstance(text, str) else "yes" if text else "no" for name, text in told.items()
+        }
+
+
+EXAMPLE = Form(agents="1,000", high="10", unit="kW", radius="0.2", keepers="2")
+"""What the pages show before anybody has asked anything."""
+
+
+def from_query(query: Mapping[str, str], otherwise: Form | None = None) -> Form:
+    """Fill a form from the address of a page; fields that it does not name are as in `otherwise`.
+
+    Raises
+    ------
+    InputError
+        If a name is not one of the fields, or its text cannot be used.
+    """
+    known = [field.name for field in fields(Form)]
+    changes: dict[str, Any] = {}
+    for name, text in query.items():
+        if name not in known:
+            raise InputError(f"this page has no field {quoted(name)}.")
+        require_choice(name, text, _CHOICES)
+        changes[name] = text != "no" if name == "average" else text
+    form = replace(otherwise or Form(), **changes)
+    try:
+        read(form)
+    except FieldErrors as error:
+        raise InputError(first_of(error.fields)) from None
+    return form
+
+
+def require_choice(name: str, text: str, choices: Mapping[str, Any]) -> None:
+    """Check the text of a field that has few possible texts."""
+    if name in choices and text not in choices[name]:
+        raise InputError(f"{name} must be one of {', '.join(choices[name])}, got {quoted(text)}.")
+
+
+def first_of(sentences: Mapping[str, str]) -> str:
+    """Return the first sentence, with the name of its field."""
+    field, sentence = next(iter(sentences.items()))
+    return sentence if field in sentence or not field else f"{field}: {sentence}"
+
+
+def quoted(text: str) -> str:
+    """Quote what was typed, cut where it is very long."""
+    return repr(text if len(text) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}…")
 
 
 def number(text: str) -> float:
@@ -83,7 +139,7 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{text!r} is not a finite number.")
+        raise InputError(f"{quoted(text)} is not a finite number.")
     return value
 
 
@@ -97,10 +153,10 @@ def whole(text: str, least: int = 1) -> int:
         except InputError:
             as_float = math.nan
         if not as_float.is_integer():
-            raise InputError(f"{text!r} is not a whole number.") from None
+            raise InputError(f"{quoted(text)} is not a whole number.") from None
         value = int(as_float)
     if not least <= value < 2**63:
-        raise InputError(f"{value} is not a whole number from {least} to 2^63 - 1.")
+        raise InputError(f"{quoted(text)[1:-1]} is not a whole number from {least} to 2^63 - 1.")
     return value
 
 
@@ -109,7 +165,7 @@ def failure(percent: str) -> float:
     try:
         return float((100 - Decimal(_plain(percent))) / 100)
     except (InvalidOperation, ValueError):
-        raise InputError(f"{percent!r} is not a finite number.") from None
+        raise InputError(f"{quoted(percent)} is not a finite number.") from None
 
 
 def _plain(text: str) -> str:
@@ -117,13 +173,14 @@ def _plain(text: str) -> str:
     return text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
 
 
-class _Reader:
+class Reader:
     """Reads field after field and keeps every sentence, not only the first."""
 
     def __init__(self) -> None:
         self.wrong: dict[str, str] = {}
 
     def __call__(self, field: str, read: Callable[[str], T], text: str) -> T | None:
+        """Return what the text says, or None and keep the sentence."""
         try:
             return read(text)
         except InputError as error:
@@ -145,20 +202,19 @@ def read(form: Form) -> Question:
     FieldErrors
         With the sentence that the command line would print, for each field.
     """
-    get = _Reader()
+    get, used = Reader(), form.used()
     said: dict[str, Any] = {"low": get("low", number, form.low), "high": get("high", number, form.high)}
     said["failure_probability"] = get("probability", failure, form.probability)
     said["components"] = get("components", whole, form.components)
-    if form.find != "size":
-        if form.place == "server":
-            said["agents"] = get("agents", whole, form.agents)
-        else:
-            said |= {"graph": form.graph.strip(), "true_average": form.average}
-    if form.find == "size" or form.place == "server":
+    if "agents" in used:
+        said["agents"] = get("agents", whole, form.agents)
+    if "graph" in used:
+        said |= {"graph": form.graph.strip(), "true_average": form.average}
+    if "keepers" in used:
         said["keepers"] = get("keepers", lambda text: whole(text, 0), form.keepers)
-    if form.find != "accuracy":
+    if "radius" in used:
         said["radius"] = get("radius", number, form.radius)
-    if form.find != "privacy":
+    if "budget" in used:
         said["loss" if form.privacy == "loss" else "epsilon"] = get("budget", number, form.budget)
     for name, reader in (("rounds", whole), ("mixing", number), ("adjacency", number), ("tolerance", number)):
         if getattr(form, name).strip():

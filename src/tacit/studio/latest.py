@@ -1,4 +1,4 @@
-"""Work off the event loop, of which only the newest question is answered."""
+"""Slow work in a thread: only the newest question is answered."""
 
 from __future__ import annotations
 

@@ -1,143 +1,161 @@
-"""Plan: from what you want to the best parameters, or to what has to give."""
+"""Plan: from what you want to the best parameters, or to what could be had instead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
-from tacit.report import Row
+from tacit.errors import InputError
 from tacit.studio import charts
-from tacit.studio.form import Form
+from tacit.studio.address import Address, Query, say_instead
+from tacit.studio.compare import compared_query
+from tacit.studio.examples import PLAN
+from tacit.studio.fields import Fields
+from tacit.studio.form import EXAMPLE, Form, from_query
 from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer, TradeoffCurve
-from tacit.studio.shell import card, chart, code, page, paragraph, redraw
+from tacit.studio.series_planning import SeriesAnswer
+from tacit.studio.shell import Notice, Numbers, card, chart, code, kinds, page, paragraph, redraw
 from tacit.theory.advice import keeper_warnings
 
+F = TypeVar("F", bound=Any)
 
-class Answer:
-    """The answer to one form: a headline, numbers, or what has to give."""
+
+class Answer(Generic[F]):
+    """The answer to one form: a headline, or what could be had instead, or that a field must be changed."""
 
     def __init__(self, heading: str = "Answer") -> None:
         with card(heading) as self._card:
             self._card.props("aria-live=polite")
             self.body = ui.element("div")
+        with self.body:
+            paragraph("Working it out …", "hint")
 
-    def show(self, found: PlanAnswer, panel: Panel) -> None:
-        """Show an answer."""
+    def show(self, found: PlanAnswer | SeriesAnswer, panel: Fields[F, Any]) -> None:
+        """Show an answer in place of the old one."""
         self.body.clear()
         self._card.classes(remove="alarm")
         with self.body:
             if found.wrong:
-                self._wrong(found)
+                elsewhere = found.wrong.get("")
+                paragraph(elsewhere or "A field cannot be used: the reason is below it.", "wrong")
             elif found.refusal:
                 self._card.classes("alarm")
                 self._refused(found, panel)
             else:
                 ui.label(found.headline).classes("figure").mark("headline")
                 paragraph(found.plain, "plain")
-                if found.warning:
-                    paragraph(found.warning, "wrong")
-                trusts(found)
 
-    def _wrong(self, found: PlanAnswer) -> None:
-        elsewhere = found.wrong.get("")
-        paragraph(elsewhere or "Some fields need a second look.", "wrong")
-
-    def _refused(self, found: PlanAnswer, panel: Panel) -> None:
+    def _refused(self, found: PlanAnswer | SeriesAnswer, panel: Fields[F, Any]) -> None:
         ui.label("Out of reach").classes("figure").mark("headline")
         paragraph(found.refusal, "plain")
         if not found.ways:
             return
         with ui.element("div").classes("ways"):
-            ui.label("Let one of them give:").classes("hint")
+            ui.label("Change one of these:").classes("hint")
             for way in found.ways:
 
-                async def give(form: Form = way.form) -> None:
-                    await panel.fill(form)
+                async def give(form: Any = way.form) -> None:
+                    await panel.fill(form, "way")
 
                 ui.button(way.words, on_click=give).props("outline dense no-caps padding='2px 10px'")
 
 
 def trusts(found: PlanAnswer) -> None:
     """Build the answers for agents that trust nobody and for those that trust keepers, side by side."""
-    if not found.trust:
-        return
-    with ui.element("div").classes("trusts"):
-        for one in found.trust:
-            with ui.element("div").classes("trust asked" if one.asked else "trust"):
-                ui.label(f"Agents trust: {one.whom.lower()}").classes("hint")
-                ui.label(one.headline).classes("whom")
-                paragraph(one.words)
-    assumed = keeper_warnings(found.question.keepers if found.question is not None else 0)
+    if found.warning:
+        paragraph(found.warning, "wrong")
+    if found.trust:
+        with ui.element("div").classes("trusts"):
+            for one in found.trust:
+                with ui.element("div").classes("trust asked" if one.asked else "trust"):
+                    ui.label(f"Agents trust: {one.whom.lower()}").classes("hint")
+                    ui.label(one.headline).classes("whom")
+                    paragraph(one.words)
+    assumptions(found.question.keepers if found.question is not None else 0)
+
+
+def assumptions(keepers: int) -> None:
+    """Build the sentences about what agents must trust keepers for."""
+    assumed = keeper_warnings(keepers)
     if assumed:
         with ui.element("div").classes("assumed").props('role="note"'):
             for sentence in assumed:
                 paragraph(sentence)
 
 
-def numbers(sections: Mapping[str, Sequence[Row]]) -> None:
-    """Build the numbers of an answer, grouped and aligned."""
-    with ui.element("div").classes("numbers"):
-        for section, lines in sections.items():
-            with ui.element("div"):
-                with ui.element("h2"):
-                    ui.label(section)
-                for line in lines:
-                    with ui.element("div").classes("line"):
-                        ui.label(line.name)
-                        ui.label(line.shown).classes("value")
-                        ui.label(line.meaning).classes("meaning")
-
-
 class PlanPage:
     """A form beside its answer, the trade-off, the numbers, and the lines that do the same."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        form, said = asked(address.query, EXAMPLE)
+        kinds("/")
+        self._notice = Notice(said)
         with ui.element("div").classes("columns"):
             with ui.element("div").classes("card"):
                 self._panel = Panel(form, self._show, self._draw)
             with ui.element("div").classes("stack"):
-                self._answer = Answer()
-                with card("Privacy against accuracy"):
+                self._answer: Answer[Form] = Answer()
+                with card("Privacy against accuracy") as self._card:
                     self._picture = chart(charts.tradeoff({"": None}), "Radius against privacy loss")
-                with ui.element("section").classes("card") as self._details:
-                    self._table = ui.element("div")
+                self._numbers = Numbers()
                 with card("Do the same elsewhere", "form") as self._same:
                     self._command, self._python = code("On the command line"), code("In Python")
                     with ui.element("div").classes("ways"):
                         self._watch = ui.link("Watch a session with these numbers", "/watch")
                         self._compare = ui.link("Compare with another setting", "/compare")
-        self._details.set_visibility(False)
+        self._card.set_visibility(False)
         self._same.set_visibility(False)
-        ui.timer(0.01, self._panel.start, once=True)
+        address.follow(self._moved)
+        if form == EXAMPLE and PLAN.found is not None:
+            self._panel.answered(PLAN.found)
+        else:
+            ui.timer(0.01, self._panel.start, once=True)
+
+    def _moved(self, query: Query) -> None:
+        form, said = asked(query, EXAMPLE)
+        self._notice.say(said)
+        background_tasks.create(self._panel.fill(form))
 
     def _draw(self, curve: TradeoffCurve) -> None:
+        self._card.set_visibility(True)
         redraw(self._picture, charts.tradeoff({"": curve}))
 
     def _show(self, found: PlanAnswer) -> None:
+        if self._panel.changed and not found.wrong:
+            self._notice.say("")
+            self._address.write(found.form.query(), self._panel.changed)
         self._answer.show(found, self._panel)
-        self._details.set_visibility(found.design is not None)
-        self._same.set_visibility(bool(found.command))
+        with self._answer.body:
+            trusts(found)
+        self._card.set_visibility(found.curve is not None)
         if found.curve is not None:
             self._draw(found.curve)
-        self._table.clear()
-        with self._table:
-            if found.design is not None and found.summary is not None:
-                numbers(found.summary.sections)
-                with ui.element("div").classes("notes"):
-                    for note in found.design.notes():
-                        paragraph(note)
+        self._numbers.show(found.summary, found.design.notes() if found.design is not None else ())
+        self._same.set_visibility(not found.wrong)
+        if found.wrong:
+            return
         self._command(found.command)
         self._python(found.python)
-        query = urlencode(found.form.query())
-        self._watch.props["href"] = f"/watch?{query}"
-        self._compare.props["href"] = f"/compare?{query}"
+        self._watch.props["href"] = f"/watch?{urlencode(found.form.query(), safe=':,')}"
+        self._compare.props["href"] = f"/compare?{urlencode(compared_query(found.form), safe=':,')}"
 
 
-def build(query: Mapping[str, str]) -> None:
+def asked(query: Query, example: Form) -> tuple[Form, str]:
+    """Return the form that an address asks for; if it cannot be used, the example and a sentence."""
+    if not query:
+        return example, ""
+    try:
+        return from_query(query), ""
+    except InputError as error:
+        return example, say_instead(error)
+
+
+def build(address: Address) -> None:
     """Build the page."""
     lead = "Say how many agents, how accurate, how private; get the parameters that do it."
     with page("Plan", lead):
-        PlanPage(Form.from_query(query))
+        PlanPage(address)

@@ -1,24 +1,24 @@
-"""Status: a running session, read from the status ports of its members, again and again."""
+"""Status: what runs, read again and again from the status ports of hubs and members."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from nicegui import ui
+from nicegui import background_tasks, ui
 
 from tacit.errors import InputError
+from tacit.report import Grid
+from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.charts import ACCENT, SECOND, THIRD, Options, frame, line
-from tacit.studio.deployment import Deployment, MemberStatus, look, ports_named
+from tacit.studio.deployment import Deployment, StatusCard, look, places_named, ports_named
 from tacit.studio.latest import Latest
-from tacit.studio.shell import card, chart, page, paragraph, redraw
+from tacit.studio.shell import Notice, card, chart, page, paragraph, redraw, table
 
 _EVERY = 1.0  # seconds between two looks
 _USUAL = "9464"
 _START = (
+    "tacit hub serve hub --status 9464\n"
+    "tacit agent alice.toml --status 9465\n"
     "tacit coordinate meters.toml --keys coordinator --listen wss://localhost:7447 "
-    "--ledger coordinator.ledger --status 9464\n"
-    "tacit join meters.toml --keys alice --connect wss://localhost:7447 --value-file alice.value --cap 1 "
-    "--ledger alice.ledger --status 9465"
+    "--ledger coordinator.ledger --status 9466"
 )
 
 
@@ -35,81 +35,131 @@ def feedback_chart(history: dict[str, dict[int, float]]) -> Options:
 
 
 class StatusPage:
-    """Members at ports of this machine, in words, and the feedback they heard."""
+    """Hubs and members in words, and the feedback that members heard.
 
-    def __init__(self, ports: str) -> None:
+    `anywhere` allows addresses of other machines. They are typed, and never taken from the page's own
+    address: a link must not make this machine talk to another one.
+    """
+
+    def __init__(self, address: Address, anywhere: bool) -> None:
+        self._address, self._anywhere = address, anywhere
         self._history: dict[str, dict[int, float]] = {}
-        self._latest: Latest[tuple[int, ...], Deployment] = Latest(look, self._show)
+        self._latest: Latest[tuple[str, ...], Deployment] = Latest(look, self._show)
+        places, said = _asked(address.query)
+        self._notice = Notice(said)
         with ui.element("div").classes("stack"):
             with card(), ui.element("div").classes("controls"):
-                self._ports = ui.input("status ports on this machine", value=ports, on_change=self._look)
-                self._ports.props(
-                    'dense outlined stack-label hide-bottom-space hint="Like 9464, or 9464-9470."'
-                ).classes("grow").mark("ports")
+                hint = "Like 9464, or 9464-9470" + (", or https://10.0.0.7:9464." if anywhere else ".")
+                self._places = ui.input("status ports", value=places, on_change=self._changed)
+                self._places.props(f'dense outlined stack-label hide-bottom-space hint="{hint}"')
+                self._places.classes("grow").mark("ports")
             self._nobody = ui.element("section").classes("card")
             with self._nobody:
                 self._absent()
-            self._members = ui.element("div").classes("numbers members")
+            self._cards = ui.element("div").classes("numbers members")
             with card("Feedback since this page was opened") as self._card:
                 self._picture = chart(feedback_chart({}), "Feedback, round by round", "low")
+        self._nobody.set_visibility(False)
         self._card.set_visibility(False)
+        address.follow(self._moved)
         ui.timer(_EVERY, self._look)
 
     def _absent(self) -> None:
         ui.label("Nobody shows a status there").classes("figure").mark("nobody")
-        paragraph("A member of a session shows itself when it is started with --status PORT:", "plain")
+        paragraph(
+            "A hub, agent, keeper or coordinator shows itself if it is started with --status PORT:", "plain"
+        )
         with ui.element("div").classes("code").style("margin: 12px 0"), ui.element("pre"):
             ui.label(_START)
         self._why = ui.label().classes("hint").mark("why")
 
-    async def _look(self) -> None:
-        self._ports.error = None
+    def _moved(self, query: Query) -> None:
+        self._places.value, said = _asked(query)
+        self._notice.say(said)
+        background_tasks.create(self._look())
+
+    async def _changed(self) -> None:
         try:
-            ports = ports_named(self._ports.value or "")
+            ports = ports_named(self._places.value or "")
+        except InputError:
+            ports = ()
+        if ports:
+            self._notice.say("")
+            self._address.write({"ports": (self._places.value or "").strip()}, "ports")
+        await self._look()
+
+    async def _look(self) -> None:
+        self._places.error = None
+        try:
+            places = places_named(self._places.value or "", anywhere=self._anywhere)
         except InputError as error:
-            self._ports.error = str(error)
+            self._places.error = str(error)
+            self._cards.clear()  # what was seen before is of other places
             return
-        await self._latest.ask(ports)
+        await self._latest.ask(places)
 
     def _show(self, seen: Deployment) -> None:
-        self._nobody.set_visibility(not seen.members)
+        self._nobody.set_visibility(not seen.cards)
         self._why.set_text(" ".join(seen.absent.values()))
-        self._members.clear()
-        with self._members:
-            for one in seen.members:
-                _member(one)
-        for one in seen.members:
-            if one.port in seen.feedback:
-                over, y = seen.feedback[one.port]
-                self._history.setdefault(f"{one.name} ({one.port})", {})[over] = y
+        self._cards.clear()
+        with self._cards:
+            for one in seen.cards:
+                _card(one)
+        for name, (over, y) in seen.feedback.items():
+            self._history.setdefault(name, {})[over] = y
         self._card.set_visibility(bool(self._history))
         redraw(self._picture, feedback_chart(self._history))
 
 
-def _member(one: MemberStatus) -> None:
-    with card(f"{one.name} of session {one.session}"):
-        ui.label(f"Round {one.round} of {one.rounds}").classes("figure")
+def _card(one: StatusCard) -> None:
+    with card(one.title, "wide" if one.sessions is not None else ""):
+        ui.label(one.headline).classes("figure")
         ui.label(one.phase).classes("hint")
-        with ui.element("div").classes("bar"):
-            ui.element("div").style(f"width: {100 * one.round / max(one.rounds, 1):.0f}%")
-        facts = {
-            "present": one.here, "late": one.late, "quiet": one.quiet, "feedback": one.feedback,
-            "privacy loss": one.loss, "nothing happened for": one.silent_for,
-        }  # fmt: skip
-        for name, value in facts.items():
-            if value:
-                with ui.element("div").classes("line"):
-                    ui.label(name)
-                    ui.label(value).classes("value")
-        if one.share is not None:
-            with ui.element("div").classes("bar"):
-                ui.element("div").style(f"width: {100 * one.share:.0f}%").props('title="of the cap"')
+        if one.done is not None:
+            _bar(one.done, "rounds that are over")
+        for row in one.facts:
+            with ui.element("div").classes("line"):
+                ui.label(row.name)
+                ui.label(row.shown).classes("value")
+        if one.spent is not None:
+            _bar(one.spent, "part of the cap that is spent")
         for alarm in one.alarms:
             ui.label(alarm).classes("wrong")
+        if one.sessions is not None:
+            _sessions(one.sessions)
 
 
-def build(query: Mapping[str, str]) -> None:
+def _bar(share: float, described: str) -> None:
+    percent = f"{100 * min(max(share, 0.0), 1.0):.0f}"
+    props = (
+        f'role=progressbar aria-valuemin=0 aria-valuemax=100 aria-valuenow={percent} aria-label="{described}"'
+    )
+    with ui.element("div").classes("bar").props(props):
+        ui.element("div").style(f"width: {percent}%")
+
+
+def _sessions(grid: Grid) -> None:
+    with ui.element("h3"):
+        ui.label(grid.title)
+    with ui.element("div").classes("scroll").props("tabindex=0 role=region aria-label='Last sessions'"):
+        table(grid.columns, grid.rows)
+
+
+def _asked(query: Query) -> tuple[str, str]:
+    """Return the ports that an address asks for; if they cannot be used, the usual one and a sentence."""
+    try:
+        for name in query:
+            if name != "ports":
+                raise InputError(f"this page has no field {name[:60]!r}.")
+        ports = query.get("ports", _USUAL)
+        ports_named(ports)
+    except InputError as error:
+        return _USUAL, say_instead(error)
+    return ports, ""
+
+
+def build(address: Address, anywhere: bool = True) -> None:
     """Build the page."""
-    lead = "A session that runs on this machine: who takes part, who is late, and what it has cost so far."
+    lead = "What runs: hubs and their agents and keepers, sessions, who is late, and what it has cost so far."
     with page("Status", lead):
-        StatusPage(query.get("ports", _USUAL))
+        StatusPage(address, anywhere)

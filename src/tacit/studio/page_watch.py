@@ -1,35 +1,36 @@
-"""Watch: a simulated session, round by round, and what an adversary makes of it."""
+"""Watch: a simulated session, round by round, and what an adversary learns from it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from nicegui import background_tasks, events, ui
 
 from tacit.audit.beliefs import Adversary, Belief
+from tacit.errors import InputError
 from tacit.report import near
 from tacit.rounding import shown_up
 from tacit.studio import charts, charts_watch
-from tacit.studio.form import Form
+from tacit.studio.address import Address, Query, say_instead
+from tacit.studio.examples import WATCH, WATCHED
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
-from tacit.studio.planning import PlanAnswer, TradeoffCurve
-from tacit.studio.shell import Slider, card, chart, page, paragraph, redraw
-from tacit.studio.watched_run import ADVERSARIES, NAMED, Scene, WatchedRun, Watching, scene
+from tacit.studio.planning import PlanAnswer
+from tacit.studio.shell import Notice, Slider, card, chart, page, paragraph, redraw
+from tacit.studio.watched_run import (
+    ADVERSARIES,
+    NAMED,
+    Scene,
+    WatchedRun,
+    Watching,
+    scene,
+    watching_from_query,
+)
 from tacit.studio.words import percent, with_unit
 
+EXAMPLE = Watching(WATCHED)
 _PAUSE = 0.3  # seconds between two rounds
-_START = Form(
-    find="accuracy",
-    agents="24",
-    graph="geometric:40:0.3:seed=3",
-    high="10",
-    unit="kW",
-    budget="4",
-    mixing="0.3",
-)
 _SAID = {
     "eavesdropper": "It hears every message and all feedback.",
     "server": "It receives every message, and made the feedback.",
@@ -51,22 +52,32 @@ _MASKED = {
 class WatchPage:
     """A session that plays, and a belief that follows it."""
 
-    def __init__(self, form: Form, seed: str) -> None:
+    def __init__(self, address: Address) -> None:
+        self._address, self._entry = address, ""
         self._scene, self._t = Scene(), 0
         self._latest: Latest[Watching, Scene] = Latest(scene, self._show)
+        watching, said = _asked(address.query)
+        self._filling, self._first = False, watching.round
+        self._notice = Notice(said)
         with ui.element("div").classes("columns"):
             with ui.element("div").classes("stack"):
                 with ui.element("div").classes("card"):
-                    self._adversary_form()
+                    self._adversary_form(watching)
                 with card(), ui.expansion("Setting of the session", value=False).props("dense"):
-                    self._panel = Panel(form, self._planned, self._sketched)
+                    self._panel = Panel(watching.form, self._planned, lambda _: None)
             with ui.element("div").classes("stack"):
                 with card():
-                    self._controls(seed)
+                    self._controls(watching.seed)
                     self._said = ui.label("Playing the session …").classes("hint").mark("said")
-                self._pictures()
+                with ui.element("div").classes("stack") as self._charts:
+                    self._pictures()
+        self._charts.set_visibility(False)
         self._timer = ui.timer(_PAUSE, self._step, active=False)
-        ui.timer(0.01, self._panel.start, once=True)
+        address.follow(self._moved)
+        if watching == EXAMPLE and WATCH.found is not None:
+            self._show(WATCH.found)
+        else:
+            ui.timer(0.01, self._panel.start, once=True)
 
     def _controls(self, seed: str) -> None:
         with ui.element("div").classes("controls"):
@@ -74,28 +85,31 @@ class WatchPage:
                 ui.button("Play", icon="play_arrow", on_click=self._toggle).props("unelevated").mark("play")
             )
             ui.button("Step", on_click=self._stepped).props("outline")
-            ui.button("Back to the start", on_click=lambda: self._go(0)).props("flat")
+            ui.button("Back to the start", on_click=self._restart).props("flat")
             self._round = Slider(min=0, max=10, step=1, value=0).classes("grow").mark("round")
             self._round.props["aria-label"] = "round"
             self._round.on("update:model-value", self._slid, throttle=0.05)
-            self._seed = ui.input("seed", value=seed, on_change=self._changed).props(
+            self._seed = ui.input("seed", value=seed, on_change=self._on("seed")).props(
                 "dense outlined stack-label hide-bottom-space inputmode=numeric"
             ).style("width: 92px").mark("seed")  # fmt: skip
 
-    def _adversary_form(self) -> None:
+    def _adversary_form(self, watching: Watching) -> None:
         with ui.element("div").classes("form"):
             with ui.element("h2"):
                 ui.label("What does an adversary learn?")
             fields = "dense outlined stack-label hide-bottom-space"
             self._who = ui.select(
-                ADVERSARIES, value="eavesdropper", label="adversary", on_change=self._changed
+                ADVERSARIES, value=watching.adversary, label="adversary", on_change=self._on("adversary")
             )
             self._who.props(fields).mark("adversary")
-            self._told = ui.input("compromised agents", value="1-5", on_change=self._changed).props(fields)
-            self._about = ui.input("about agent number", value="0", on_change=self._changed).props(fields)
-            self._about.props("inputmode=numeric").mark("agent")
-            self._told.mark("told").set_visibility(False)
+            self._told = ui.input(
+                "compromised agents", value=watching.compromised, on_change=self._on("compromised")
+            ).props(fields)
+            self._about = ui.input("about agent number", value=watching.agent, on_change=self._on("agent"))
+            self._about.props(fields).props("inputmode=numeric").mark("agent")
+            self._told.mark("told").set_visibility(watching.adversary in NAMED)
             self._verdict = ui.label().mark("verdict")
+            self._other = ui.label().mark("without")
             self._why = ui.label().classes("hint")
 
     def _pictures(self) -> None:
@@ -109,35 +123,69 @@ class WatchPage:
         with ui.element("div").classes("halves"):
             with card("Who talks to whom"):
                 self._network = chart({"series": []}, "The agents, coloured by their states")
+                self._key = _key()
                 self._crowd = paragraph("There are too many agents to draw each of them.", "hint")
             with card("Privacy loss so far"):
                 self._spent = chart(charts.frame("round", "loss so far"), "Loss after every round")
 
-    def _sketched(self, curve: TradeoffCurve) -> None:
-        """Nothing is drawn before the session was played."""
-
-    async def _changed(self, _: object = None) -> None:
+    @property
+    def _watching(self) -> Watching:
+        """What is in the fields."""
         adversary = cast(Adversary, self._who.value)
-        self._told.set_visibility(adversary in NAMED)
         texts = (self._about.value or "", adversary, self._told.value or "")
-        await self._latest.ask(Watching(self._panel.form, self._seed.value or "", *texts))
+        return Watching(self._panel.form, self._seed.value or "", *texts, str(self._t))
+
+    def _on(self, name: str) -> Callable[[], Awaitable[None]]:
+        async def changed() -> None:
+            if not self._filling:
+                self._entry = name
+                await self._ask()
+
+        return changed
+
+    async def _ask(self) -> None:
+        self._told.set_visibility(self._who.value in NAMED)
+        await self._latest.ask(self._watching)
 
     def _planned(self, _: PlanAnswer) -> None:
-        background_tasks.create(self._changed())
+        self._entry = self._panel.changed
+        background_tasks.create(self._ask())
+
+    def _moved(self, query: Query) -> None:
+        watching, said = _asked(query)
+        self._notice.say(said)
+        self._filling, self._entry, self._first = True, "", watching.round
+        self._seed.value, self._about.value = watching.seed, watching.agent
+        self._who.value, self._told.value = watching.adversary, watching.compromised
+        self._filling = False
+        background_tasks.create(self._panel.fill(watching.form))
 
     def _show(self, made: Scene) -> None:
         another = made.session is not self._scene.session
-        self._scene = made
         fields = {"seed": self._seed, "agent": self._about, "compromised": self._told, "adversary": self._who}
         for name, made_field in fields.items():
             made_field.error = made.wrong.get(name)
         self._said.classes(remove="wrong")
+        self._charts.classes(remove="old") if not made.wrong else self._charts.classes("old")
         if made.session is None:
             self._pause()
-            self._said.classes("wrong").set_text(made.wrong.get("", ""))
+            old = "" if self._scene.session is None else " The pictures show the last session that could be."
+            self._said.classes("wrong").set_text((made.wrong.get("") or "A field cannot be used.") + old)
             return
+        self._scene = made
+        self._charts.set_visibility(True)
         self._round.props["max"] = made.session.rounds
-        self._go(0 if another else self._t)
+        if self._first:
+            self._go(int(self._first))
+            self._first = ""
+        else:
+            self._go(made.session.rounds if another else self._t)
+        if self._entry and not made.wrong:
+            self._notice.say("")
+            self._write(self._entry)
+
+    def _write(self, entry: str) -> None:
+        self._address.write(self._watching.query(), entry)
 
     def _toggle(self) -> None:
         if self._timer.active:
@@ -154,13 +202,20 @@ class WatchPage:
         self._play.set_text("Play")
         self._play.props("icon=play_arrow")
 
+    def _restart(self) -> None:
+        self._pause()
+        self._go(0)
+        self._write("round")
+
     def _stepped(self) -> None:
         self._pause()
         self._step()
+        self._write("round")
 
     def _slid(self, event: events.GenericEventArguments) -> None:
         self._pause()
         self._go(int(event.args))
+        self._write("round")
 
     def _step(self) -> None:
         self._go(self._t + 1)
@@ -189,6 +244,7 @@ class WatchPage:
         redraw(self._paths, charts_watch.trajectories(session, t, agent))
         redraw(self._spent, charts_watch.spent(session, t))
         self._network.set_visibility(session.places is not None)
+        self._key.set_visibility(session.places is not None)
         self._crowd.set_visibility(session.places is None)
         if session.places is not None:
             redraw(self._network, charts_watch.network(session, t, agent))
@@ -200,6 +256,7 @@ class WatchPage:
             picture.set_visibility(found is not None)
         said = _SAID | _MASKED if session.history.mechanism.keepers else _SAID
         self._why.set_text("" if found is None else said[found.adversary])
+        self._other.set_text("" if found is None else _without_keepers(self._scene.without, t, unit))
         if found is None:
             self._verdict.set_text("")
             return
@@ -211,8 +268,18 @@ class WatchPage:
         self._verdict.set_text(
             f"After round {t} its best guess is {with_unit(mean, unit)}, and it is {percent(found.level)} "
             f"sure of {low} to {with_unit(high, unit)}. The truth is {with_unit(truth, unit)}. "
-            f"Learned so far: {learned}, of at most {most}." + _without_keepers(self._scene.without, t, unit)
+            f"Learned so far: a loss of {learned}, of at most {most}."
         )
+
+
+def _key() -> ui.element:
+    """Build the legend of the graph's colours."""
+    with ui.element("ul").classes("key") as made:
+        for style, words in charts_watch.graph_key().items():
+            with ui.element("li"):
+                ui.element("span").classes("spot").style(style).props("aria-hidden=true")
+                ui.label(words)
+    return made
 
 
 def _without_keepers(other: Belief | None, t: int, unit: str) -> str:
@@ -222,16 +289,24 @@ def _without_keepers(other: Belief | None, t: int, unit: str) -> str:
     now = min(t, len(other.mean) - 1)
     low, high = (near(float(row[now]), 3) for row in (other.low, other.high))
     return (
-        f" Without keepers an eavesdropper would be {percent(other.level)} sure of {low} to "
-        f"{with_unit(high, unit)} by now, and could have learned up to "
-        f"{shown_up(float(other.promised[now]), 3)}."
+        "Without keepers, agents add noise of their own. For the same question an eavesdropper would then be "
+        f"{percent(other.level)} sure of {low} to {with_unit(high, unit)}, and "
+        f"could have learned a loss of up to {shown_up(float(other.promised[now]), 3)}."
     )
 
 
-def build(query: Mapping[str, str]) -> None:
+def _asked(query: Query) -> tuple[Watching, str]:
+    """Return what an address asks to watch; if it cannot be used, the example and a sentence."""
+    if not query:
+        return EXAMPLE, ""
+    try:
+        return watching_from_query(query, EXAMPLE.form), ""
+    except InputError as error:
+        return EXAMPLE, say_instead(error)
+
+
+def build(address: Address) -> None:
     """Build the page."""
-    known = {name: value for name, value in query.items() if name != "seed"}
-    form = Form.from_query(known) if known else replace(_START)
     lead = "A simulated session, round by round: the agents, what they lose, and what an adversary learns."
     with page("Watch", lead):
-        WatchPage(form, query.get("seed", "1"))
+        WatchPage(address)

@@ -1,30 +1,36 @@
 """The pages of the studio, under one root."""
 
-# No `from __future__ import annotations` here: NiceGUI looks for the class itself in signatures.
+from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 
-from nicegui import PageArguments, ui
+from nicegui import ui
 
-from tacit.studio import page_compare, page_plan, page_status, page_watch, shell
+from tacit.studio import page_compare, page_plan, page_series, page_status, page_watch, shell
+from tacit.studio.address import Address
 
-Build = Callable[[Mapping[str, str]], None]
+Build = Callable[[Address], None]
 BUILDERS: dict[str, Build] = {
     "/": page_plan.build,
+    "/series": page_series.build,
     "/watch": page_watch.build,
     "/compare": page_compare.build,
     "/status": page_status.build,
 }
 
 
-def root() -> None:
-    """Build what a browser opens: the head, and below it the page that the address asks for."""
+def root(anywhere: bool = True) -> None:
+    """Build what a browser opens: the head, and below it the page that the address asks for.
+
+    `anywhere` is whether the page may be told to read the status of other machines.
+    """
     shell.head()
-    ui.sub_pages({path: _page(build) for path, build in BUILDERS.items()})
+    address = Address()
+    builders = BUILDERS | {"/status": partial(page_status.build, anywhere=anywhere)}
+    # Builders take no arguments: NiceGUI would build a page again whenever its query changes.
+    ui.sub_pages({path: _page(build, address) for path, build in builders.items()})
 
 
-def _page(build: Build) -> Callable[[PageArguments], None]:
-    def made(args: PageArguments) -> None:
-        build(args.query_parameters)
-
-    return made
+def _page(build: Build, address: Address) -> Callable[[], None]:
+    return lambda: build(address)

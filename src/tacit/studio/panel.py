@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any
 
-from nicegui import events, ui
+from nicegui import ui
 
 from tacit.errors import InputError
-from tacit.studio.form import FINDS, TRUSTED, Form, number
+from tacit.studio.fields import Fields
+from tacit.studio.form import FINDS, PLACES, PRIVACIES, TRUSTED, Form, number
 from tacit.studio.latest import Latest
 from tacit.studio.planning import PlanAnswer, TradeoffCurve, plan, sketch
-from tacit.studio.scales import STEP, STEPS, Scale
-from tacit.studio.shell import Slider
+from tacit.studio.scales import Scale
 from tacit.theory import advice
 
 GRAPHS = (
@@ -29,17 +25,16 @@ SCALES = {
     "rounds": Scale(1, 201, log=False, whole=True),
     "mixing": Scale(0.05, 0.99, log=False),
 }
-_WIDEST = 1e300  # range for which there is a slider
-_REST = 0.06  # seconds without a change
+_WIDEST = 1e300  # a range wider than this gets the slider of a range of 1
 _HINTS = {
     "radius": "How far from the true mean the agents may end.",
-    "probability": "How sure you want to be of that.",
+    "probability": "How often the mean must be that close.",
     "budget": f"The most that one agent may lose. {advice.scale()}",
 }
 
 
-class Panel:
-    """A form whose answer is found off the event loop; only the newest is shown.
+class Panel(Fields[Form, PlanAnswer]):
+    """A form for one mean.
 
     Parameters
     ----------
@@ -49,6 +44,8 @@ class Panel:
         Is given every answer.
     draw : callable
         Is given the curve at once, while the answer is still being worked out.
+    name : str
+        Tells two forms on one page apart.
     """
 
     def __init__(
@@ -58,41 +55,19 @@ class Panel:
         draw: Callable[[TradeoffCurve], None],
         name: str = "",
     ) -> None:
-        self.form, self._name, self._show, self._filling = form, name, show, False
-        self._inputs: dict[str, ui.input] = {}
-        self._sliders: dict[str, Slider] = {}
-        self._plan: Latest[Form, PlanAnswer] = Latest(plan, self._answered)
-        self._sketch: Latest[Form, TradeoffCurve | None] = Latest(
-            sketch, lambda c: draw(c) if c is not None else None
+        self._curves: Latest[Form, TradeoffCurve | None] = Latest(
+            sketch, lambda curve: draw(curve) if curve is not None else None
         )
-        with ui.element("form").classes("form").props('aria-label="What you want"').on("submit.prevent"):
-            self._build()
-        self._arrange()
-
-    async def start(self) -> None:
-        """Answer the question that the form begins with."""
-        await self._plan.ask(self.form)
-
-    async def fill(self, form: Form) -> None:
-        """Put other text into the fields."""
-        self.form, self._filling = form, True
-        for name, field in self._inputs.items():
-            field.value = getattr(form, name)
-        self._find.value, self._place.value = form.find, form.place
-        self._privacy.value, self._average.value = form.privacy, form.average
-        self._keepers.value = form.keepers if form.keepers in TRUSTED else None
-        self._filling = False
-        await self._changed()
+        super().__init__(form, plan, show, name)
 
     def _build(self) -> None:
+        self._hints = _HINTS
         with ui.element("div").classes("group"):
             self._heading("What do you want to know?")
-            self._find = ui.radio(FINDS, value=self.form.find, on_change=self._on("find")).props("dense")
+            self._choice("find", FINDS, "What do you want to know?")
         with ui.element("div").classes("group"):
             self._heading("Who takes part")
-            places = {"server": "around a server", "graph": "on a graph"}
-            self._place = ui.radio(places, value=self.form.place, on_change=self._on("place"))
-            self._place.props("dense inline")
+            self._place = self._choice("place", PLACES, "Who takes part", "dense inline")
             self._agents = self._number("agents", "number of agents", slider=True)
             with ui.element("div") as self._graph:
                 field = self._text("graph", "graph, by its name").props(f'list="graphs{self._name}"')
@@ -100,14 +75,12 @@ class Panel:
                 with ui.element("datalist").props(f'id="graphs{self._name}"'):
                     for known in GRAPHS:
                         ui.element("option").props(f'value="{known}"')
-                self._average = ui.switch(
+                self._choices["average"] = ui.switch(
                     "aim for the true mean", value=self.form.average, on_change=self._on("average")
                 ).props("dense")
         with ui.element("div").classes("group") as self._trust:
             self._heading("Whom do your agents trust?")
-            chosen = self.form.keepers if self.form.keepers in TRUSTED else None
-            self._keepers = ui.radio(TRUSTED, value=chosen, on_change=self._on("keepers")).props("dense")
-            self._keepers.mark(f"keepers{self._name}")
+            self._choice("keepers", TRUSTED, "Whom do your agents trust?")
         with ui.element("div").classes("group"):
             self._heading("Their values")
             with ui.element("div").classes("side"):
@@ -121,9 +94,7 @@ class Panel:
         with ui.element("div").classes("group") as self._budget:
             self._heading("Privacy")
             self._number("budget", "privacy loss of at most", slider=True)
-            kinds = {"loss": "over the whole range", "epsilon": "per unit (ε)"}
-            self._privacy = ui.radio(kinds, value=self.form.privacy, on_change=self._on("privacy"))
-            self._privacy.props("dense inline")
+            self._choice("privacy", PRIVACIES, "What the loss is about", "dense inline")
         with (
             ui.element("div").classes("group"),
             ui.expansion("More: rounds, mixing, …").props("dense") as more,
@@ -146,86 +117,34 @@ class Panel:
                 'placeholder="the whole range" hint="Adjacency δ: smaller protects less."'
             )
             self._number("components", "numbers per value").props(
-                'hint="Components. Each has noise of its own; the accuracy asked for is that of any one."'
+                'hint="Components. Each has noise of its own. The accuracy asked for is that of any one."'
             )
             self._number("tolerance", "agents agree within").props(
                 'placeholder="a thousandth of the range" hint="When they count as agreed."'
             )
 
-    def _heading(self, text: str) -> None:
-        with ui.element("h2"):
-            ui.label(text)
-
-    def _text(self, name: str, label: str) -> ui.input:
-        made = ui.input(label, value=getattr(self.form, name), on_change=self._on(name))
-        made.props("dense outlined stack-label hide-bottom-space autocomplete=off spellcheck=false")
-        self._inputs[name] = made.mark(f"{name}{self._name}")
-        return made
-
-    def _number(self, name: str, label: str, *, slider: bool = False) -> ui.input:
-        made = self._text(name, label).props("inputmode=decimal")
-        if name in _HINTS:
-            made.props["hint"] = _HINTS[name]
-        if slider:
-
-            def slid(event: events.GenericEventArguments) -> None:
-                made.value = self._scale(name).text(float(event.args))
-
-            bar = Slider(min=0, max=STEPS, step=STEP, value=0).mark(f"slide-{name}{self._name}")
-            bar.on("update:model-value", slid, throttle=0.05)  # only what the user does, unlike on_change
-            bar.props["aria-label"] = label
-            self._sliders[name] = bar
-        return made
-
     def _scale(self, name: str) -> Scale:
         if name != "radius":
             return SCALES[name]
-        try:  # a radius is large or small only beside the range of the values
+        try:  # a radius is large or small only compared with the range of the values
             span = number(self.form.high) - number(self.form.low)
         except InputError:
             span = 1.0
         span = span if 0 < span < _WIDEST else 1.0
         return Scale(span / 10_000, span)
 
-    def _on(self, name: str) -> Callable[[events.ValueChangeEventArguments[Any]], Any]:
-        async def changed(event: events.ValueChangeEventArguments[Any]) -> None:
-            if not self._filling:
-                change: dict[str, Any] = {name: event.value if event.value is not None else ""}
-                self.form = replace(self.form, **change)
-                await self._changed()
-
-        return changed
-
-    async def _changed(self) -> None:
-        """Draw the curve at once, and answer when the slider or the typing rests for a moment."""
-        self._arrange()
-        form = self.form
-        await self._sketch.ask(form)
-        await asyncio.sleep(_REST)
-        if form is self.form:
-            await self._plan.ask(form)
+    async def _sketch(self, form: Form) -> None:
+        await self._curves.ask(form)
 
     def _arrange(self) -> None:
-        """Show the fields that this question needs, and put the sliders where the numbers are."""
-        form = self.form
-        on_server = form.place == "server"
-        self._place.set_visibility(form.find != "size")
-        for field in (self._agents, self._sliders["agents"]):
-            field.set_visibility(form.find != "size" and on_server)
-        self._graph.set_visibility(form.find != "size" and not on_server)
-        self._trust.set_visibility(form.find == "size" or on_server)
-        for field in (self._radius, self._sliders["radius"]):
-            field.set_visibility(form.find != "accuracy")
-        self._budget.set_visibility(form.find != "privacy")
+        used = self.form.used()
+        for name, fields in {
+            "place": (self._place,), "graph": (self._graph,), "keepers": (self._trust,),
+            "budget": (self._budget,), "agents": (self._agents, self._sliders["agents"]),
+            "radius": (self._radius, self._sliders["radius"]),
+        }.items():  # fmt: skip
+            for field in fields:
+                field.set_visibility(name in used)
         for name in ("low", "high", "radius", "adjacency", "tolerance"):
-            self._inputs[name].props["suffix"] = form.unit
-        for name, bar in self._sliders.items():
-            scale, text = self._scale(name), getattr(form, name)
-            with suppress(InputError):  # the field says what is wrong
-                if scale.text(bar.value or 0) != text:  # otherwise it was the slider that was moved
-                    bar.value = scale.position(number(text))
-
-    def _answered(self, answer: PlanAnswer) -> None:
-        for name, field in self._inputs.items():
-            field.error = answer.wrong.get(name)
-        self._show(answer)
+            self._inputs[name].props["suffix"] = self.form.unit
+        self._place_sliders()

@@ -31,7 +31,7 @@ _MOST_KEEPERS = len(TRUSTED) - 1
 
 @dataclass(frozen=True)
 class Way:
-    """One thing that could give, in words, and the form that gives it."""
+    """A change that gives the question an answer, in words, and the form with it."""
 
     words: str
     form: Form
@@ -74,7 +74,7 @@ class TradeoffCurve:
 
 @dataclass(frozen=True, eq=False)
 class PlanAnswer:
-    """What a form leads to: an answer, or what has to give, or what is wrong with which field."""
+    """What a form leads to: an answer, or what could be had instead, or what is wrong with which field."""
 
     form: Form
     question: Question | None = None
@@ -103,9 +103,8 @@ def plan(form: Form) -> PlanAnswer:
         return _answered(asked, question, _design(question))
     except Infeasible as error:
         ways = tuple(_way(form, changes) for changes in error.alternatives)
-        return replace(
-            asked, refusal=str(error), ways=ways, curve=_refused_curve(question, form.unit.strip())
-        )
+        curve = _refused_curve(question, form.unit.strip())
+        return replace(asked, refusal=str(error), ways=ways, curve=curve)
     except TacitError as error:
         return replace(asked, wrong={_field(error): str(error)}, command="", python="")
     except MemoryError:
@@ -130,7 +129,7 @@ def _modest(question: Question) -> Question:
 
 
 def sketch(form: Form) -> TradeoffCurve | None:
-    """Return the curve alone, at once: for a slider that is being moved.
+    """Return the curve alone, which is fast: it is drawn while a slider moves.
 
     None where there is none, or where a field cannot be used: the answer that follows says why.
     """
@@ -209,8 +208,8 @@ def _trusting(form: Form, question: Question, keepers: int) -> TrustAnswer:
     whom, asked = TRUSTED[str(keepers)], keepers == question.keepers
     try:
         found = _design(replace(question, keepers=keepers))
-    except Infeasible:
-        return TrustAnswer(whom, "Out of reach", "What is asked for cannot be had in this way.", asked)
+    except Infeasible as error:
+        return TrustAnswer(whom, "Out of reach", _needed(error, form), asked)
     else:
         made = found.promise
         words = (
@@ -219,6 +218,17 @@ def _trusting(form: Form, question: Question, keepers: int) -> TrustAnswer:
             f"Protection: {strength(made.loss).name}."
         )
         return TrustAnswer(whom, _headline(form, found), words, asked)
+
+
+def _needed(error: Infeasible, form: Form) -> str:
+    """Say what is missing, in the quantities of the question."""
+    unit = form.unit.strip()
+    parts = []
+    if "radius" in error.gives:
+        parts.append("± " + with_unit(near(error.gives["radius"], 4), unit))
+    parts += [f"{name} {error.gives[name]:g}" for name in ("loss", "epsilon") if name in error.gives]
+    parts += [f"{error.gives['agents']:,} agents"] if "agents" in error.gives else []
+    return f"It would take {' or '.join(parts)}." if parts else "No change of one number makes it possible."
 
 
 @lru_cache(maxsize=256)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
+from tacit.studio.words import typed
 from tacit.theory.question import Question
 
 
@@ -14,13 +14,13 @@ def command(question: Question) -> str:
     for name, value in question.given().items():
         words.append(f"--{name.replace('_', '-')}")
         if value is not True:
-            words.append(_text(value))
+            words.append(typed(value))
     return shlex.join(words)
 
 
 def python(question: Question) -> str:
     """Return the Python lines that give the same answer."""
-    asked = {name: repr(value) if value is True else _text(value) for name, value in question.given().items()}
+    asked = {name: repr(value) if value is True else typed(value) for name, value in question.given().items()}
     lines = ["from tacit import design"]
     if question.graph is not None:
         asked["graph"] = repr(question.graph)
@@ -28,10 +28,3 @@ def python(question: Question) -> str:
     lines += ["", f"answer = design(\n{arguments})"]
     lines += ["print(answer.mechanism.law)", "print(answer.promise.loss, answer.promise.radius)"]
     return "\n".join(lines)
-
-
-def _text(value: Any) -> str:
-    """Write a number so that it reads back as the same one; whole numbers whole."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return value if isinstance(value, str) else repr(value)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import threading
 from collections.abc import Callable
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
 from tacit.errors import InputError
+from tacit.studio.examples import prepare
 from tacit.studio.guard import Guard
 from tacit.studio.pages import root
 
@@ -68,7 +71,7 @@ def serve(sock: socket.socket, host: str, ready: Callable[[], None] = lambda: No
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     ui.run_with(
         app,
-        root=root,
+        root=partial(root, anywhere=is_loopback(host)),
         title="tacit studio",
         favicon=ICON,
         dark=None,
@@ -83,6 +86,7 @@ def serve(sock: socket.socket, host: str, ready: Callable[[], None] = lambda: No
         server_header=False,
     )
     server = _Server(config, ready)
+    threading.Thread(target=prepare, daemon=True).start()  # pages then open with a finished example
     server.run(sockets=[sock])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -10,9 +10,12 @@ from typing import Any
 
 from nicegui import ui
 
+from tacit.report import Row, Summary
 from tacit.studio.charts import Options
 
 PAGES = {"/": "Plan", "/watch": "Watch", "/compare": "Compare", "/status": "Status"}
+KINDS = {"/": "One mean", "/series": "A series of means"}
+"""The two kinds of question of Plan."""
 ACCENT = "#0072b2"  # as in tacit.plots.style
 _DARK = {
     None: ("brightness_auto", "as the system"),
@@ -34,7 +37,7 @@ def _css() -> str:
 
 def head() -> None:
     """Build the head of every page."""
-    ui.add_head_html(f"<style>{_css()}</style>")
+    ui.add_head_html(f"<style>{_css()}</style><script>document.documentElement.lang = 'en'</script>")
     ui.colors(primary=ACCENT)
     with ui.element("header").classes("top"), ui.element("div").classes("inner"):
         with ui.element("div").classes("brand"):
@@ -47,7 +50,7 @@ def head() -> None:
         here = path.partition("?")[0].rstrip("/") or "/"
         for target, link in links.items():
             link.props(remove="aria-current")
-            if target == here:
+            if target == here or (target == "/" and here in KINDS):
                 link.props("aria-current=page")
 
     router = ui.context.client.sub_pages_router
@@ -75,12 +78,67 @@ def _dark_button() -> None:
 def page(title: str, lead: str) -> Iterator[None]:
     """Build the frame of one page."""
     ui.page_title(f"{title} · tacit studio")
-    with ui.element("div").classes("page"):
+    with ui.element("div").classes("page"):  # NiceGUI builds the main landmark
         with ui.element("h1"):
             ui.label(title)
         with ui.element("p").classes("lead"):
             ui.label(lead)
         yield
+
+
+def kinds(here: str) -> dict[str, ui.link]:
+    """Build the links between the kinds of question of Plan."""
+    with ui.element("nav").classes("kinds").props('aria-label="Kind of question"'):
+        links = {path: ui.link(name, path) for path, name in KINDS.items()}
+    links[here].props("aria-current=page")
+    return links
+
+
+class Notice:
+    """A sentence above a page, such as why its address cannot be used; not shown while it is empty."""
+
+    def __init__(self, text: str = "") -> None:
+        with ui.element("div").classes("notice").props('role="alert"') as self._box:
+            self._label = ui.label().mark("notice")
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        """Show a sentence, or nothing."""
+        self._label.set_text(text)
+        self._box.set_visibility(bool(text))
+
+
+class Numbers:
+    """The numbers of an answer, grouped and aligned, with the notes below them."""
+
+    def __init__(self) -> None:
+        with ui.element("section").classes("card").props('aria-label="Numbers"') as self._card:
+            self._table = ui.element("div")
+        self._card.set_visibility(False)
+
+    def show(self, summary: Summary | None, notes: Sequence[str] = ()) -> None:
+        """Show a summary, or nothing."""
+        self._card.set_visibility(summary is not None)
+        self._table.clear()
+        if summary is None:
+            return
+        with self._table:
+            with ui.element("div").classes("numbers"):
+                for section, rows in summary.sections.items():
+                    self._section(section, rows)
+            with ui.element("div").classes("notes"):
+                for note in notes:
+                    paragraph(note)
+
+    def _section(self, section: str, rows: Sequence[Row]) -> None:
+        with ui.element("div"):
+            with ui.element("h2"):
+                ui.label(section)
+            for row in rows:
+                with ui.element("div").classes("line"):
+                    ui.label(row.name)
+                    ui.label(row.shown).classes("value")
+                    ui.label(row.meaning).classes("meaning")
 
 
 @contextmanager
@@ -113,6 +171,22 @@ def paragraph(text: str, classes: str = "") -> ui.label:
     """Build a paragraph."""
     with ui.element("p"):
         return ui.label(text).classes(classes)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Build a table whose first column names its rows."""
+    with ui.element("table").classes("plain-table"):
+        with ui.element("tr"):
+            for column in columns:
+                with ui.element("th").props("scope=col"):
+                    ui.label(column)
+        for first, *others in rows:
+            with ui.element("tr"):
+                with ui.element("th").props("scope=row"):
+                    ui.label(first)
+                for cell in others:
+                    with ui.element("td"):
+                        ui.label(cell)
 
 
 def code(heading: str) -> Any:

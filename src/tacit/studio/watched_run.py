@@ -1,9 +1,9 @@
-"""A simulated session to watch: made-up values, seeded noise, and what an adversary makes of it."""
+"""A simulated session to watch: made-up values, seeded noise, and what an adversary learns from it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -17,15 +17,15 @@ from tacit.history import History
 from tacit.noise import SimulatedNoise
 from tacit.plots.fans import Fan, fan
 from tacit.rounding import product_up
-from tacit.studio.form import Form, whole
+from tacit.studio.form import Form, from_query, require_choice, whole
 from tacit.studio.graphs import graph
 from tacit.studio.planning import PlanAnswer, plan
 from tacit.theory import accuracy, privacy
 
 MOST_AGENTS = 2000
-"""Of a session that is played on a page."""
+"""The most agents of a session that a page plays."""
 MOST_DRAWN = 400
-"""Of a graph whose nodes can still be told apart."""
+"""The most agents that are drawn one by one."""
 ADVERSARIES: dict[Adversary, str] = {
     "eavesdropper": "an eavesdropper",
     "server": "the curious server",
@@ -70,6 +70,34 @@ class Watching:
     agent: str = "0"
     adversary: Adversary = "eavesdropper"
     compromised: str = "1-5"
+    round: str = ""  # which is shown; the last one if it is empty
+
+    def query(self) -> dict[str, str]:
+        """Name what is watched in the address of a page."""
+        own = {"seed": self.seed, "agent": self.agent, "adversary": self.adversary, "round": self.round}
+        if self.adversary in NAMED:
+            own["compromised"] = self.compromised
+        return self.form.query() | {name: text for name, text in own.items() if text}
+
+
+def watching_from_query(query: Mapping[str, str], otherwise: Form) -> Watching:
+    """Read what an address asks to watch; an `InputError` says what cannot be used.
+
+    An address that says nothing of the setting is about `otherwise`.
+    """
+    own = {
+        name: query[name] for name in ("seed", "agent", "adversary", "compromised", "round") if name in query
+    }
+    rest = {name: text for name, text in query.items() if name not in own}
+    require_choice("adversary", own.get("adversary", "eavesdropper"), {"adversary": ADVERSARIES})
+    for name in ("seed", "agent", "round"):
+        if own.get(name):
+            try:
+                whole(own[name], 0)
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
+    agents_named(own.get("compromised", ""))
+    return Watching(from_query(rest) if rest else otherwise, **own)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +115,7 @@ class Scene:
 
 
 def scene(asked: Watching) -> Scene:
-    """Play the session that is asked for, and let the adversary think. Whatever goes wrong is said."""
+    """Play the session that is asked for, and compute what the adversary believes. Errors are sentences."""
     found = plan(asked.form)
     if found.design is None:
         return Scene(wrong={"": found.refusal or " ".join(found.wrong.values())})
@@ -110,7 +138,7 @@ def scene(asked: Watching) -> Scene:
 
 
 def _without_keepers(form: Form, session: WatchedRun, agent: int) -> Belief | None:
-    """Let an eavesdropper think about the same value where agents add their own noise."""
+    """Return what an eavesdropper would believe of the same value if agents added their own noise."""
     alone = replace(form, keepers="0")
     if not session.history.mechanism.keepers or plan(alone).design is None:
         return None
@@ -186,7 +214,7 @@ def edges(session: WatchedRun) -> list[tuple[int, int]]:
 
 
 def believe(session: WatchedRun, agent: int, adversary: Adversary, compromised: Sequence[int] = ()) -> Belief:
-    """Return what an adversary believes of one agent's value, who at first holds all values for equal."""
+    """Return what an adversary believes of one agent's value; at first all values are equally likely."""
     question = session.plan.question
     assert question is not None
     return belief(

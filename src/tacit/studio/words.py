@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_FLOOR, Decimal
+from typing import Any
 
 
 def with_unit(number: str, unit: str) -> str:
     """Put the unit behind the number, with a space that does not break."""
     return f"{number}\u00a0{unit}" if unit else number
+
+
+def typed(value: Any) -> str:
+    """Write a number so that it reads back as the same one; whole numbers whole."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return value if isinstance(value, str) else repr(value)
 
 
 def percent(share: float) -> str:

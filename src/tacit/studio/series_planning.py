@@ -1,0 +1,262 @@
+"""The fields of a question about a series, and everything that the page shows of its answer."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
+from typing import Any
+
+from tacit.errors import Infeasible, InputError, ParameterError
+from tacit.plots.curves import SLOTS, SeriesCurves, series_curves
+from tacit.report import Summary, near
+from tacit.rounding import shown_up
+from tacit.studio.form import (
+    TRUSTED,
+    FieldErrors,
+    Reader,
+    first_of,
+    number,
+    quoted,
+    require_choice,
+    whole,
+)
+from tacit.studio.words import typed, with_unit
+from tacit.theory.advice import right_at_most, strength
+from tacit.theory.series import Hides, SeriesDesign, design_series
+
+HIDES = {"step": "a lasting step", "window": "some readings in a row", "reading": "one reading"}
+"""What a series can hide."""
+MOST_SLOTS = 1_000_000
+"""Within this an answer takes less than a second."""
+_MINUTES = 24 * 60
+_CHOICES = {"hides": HIDES, "keepers": TRUSTED}
+_FIELDS = {"loss": "budget", "range": "high", "step": "size"}
+
+
+@dataclass(frozen=True)
+class SeriesForm:
+    """What is in the fields, as text: nothing is wrong with a form until it is read."""
+
+    slots: str = "35,040"
+    every: str = "15"
+    hides: str = "step"
+    size: str = "2"
+    agents: str = "1,000"
+    low: str = "0"
+    high: str = "10"
+    unit: str = "kW"
+    keepers: str = "2"
+    budget: str = "1"
+    delta: str = "1e-6"
+
+    def query(self) -> dict[str, str]:
+        """Return the question for the address of a page, complete: it does not depend on any default."""
+        skipped = "size" if self.hides == "reading" else ""
+        return {name: text for name, text in asdict(self).items() if text and name != skipped}
+
+
+@dataclass(frozen=True)
+class SeriesQuestion:
+    """A series as it is asked about: a mean every so many minutes."""
+
+    slots: int
+    every: float
+    hides: Hides
+    agents: int
+    low: float
+    high: float
+    keepers: int
+    loss: float
+    delta: float
+
+    @property
+    def slots_per_day(self) -> int:
+        """Return how many means there are in a day, at least one."""
+        return max(1, round(_MINUTES / self.every))
+
+    def asked(self) -> dict[str, Any]:
+        """Return the arguments of `design_series`."""
+        return {name: value for name, value in vars(self).items() if name != "every"}
+
+
+@dataclass(frozen=True)
+class SeriesWay:
+    """A change that gives the question an answer, in words, and the form with it."""
+
+    words: str
+    form: SeriesForm
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesAnswer:
+    """What a form leads to: an answer, or what could be had instead, or what is wrong with which field."""
+
+    form: SeriesForm
+    question: SeriesQuestion | None = None
+    design: SeriesDesign | None = None
+    headline: str = ""
+    plain: str = ""
+    summary: Summary | None = None
+    curves: SeriesCurves | None = None
+    refusal: str = ""
+    ways: tuple[SeriesWay, ...] = ()
+    wrong: dict[str, str] = field(default_factory=dict)  # field → sentence; "" for none in particular
+    command: str = ""
+    python: str = ""
+
+
+def from_query(query: Mapping[str, str]) -> SeriesForm:
+    """Fill a form from the address of a page; an `InputError` says what cannot be used."""
+    known = [each.name for each in fields(SeriesForm)]
+    for name, text in query.items():
+        if name not in known:
+            raise InputError(f"this page has no field {quoted(name)}.")
+        require_choice(name, text, _CHOICES)
+    form = SeriesForm(**query)
+    try:
+        _read(form)
+    except FieldErrors as error:
+        raise InputError(first_of(error.fields)) from None
+    return form
+
+
+def _read(form: SeriesForm) -> SeriesQuestion:
+    """Read every field, or say of each bad one what is wrong."""
+    get = Reader()
+    slots, agents = get("slots", whole, form.slots), get("agents", whole, form.agents)
+    every = get("every", _positive, form.every)
+    size = 1.0 if form.hides == "reading" else get("size", _positive, form.size)
+    low, high = get("low", number, form.low), get("high", number, form.high)
+    keepers = get("keepers", lambda text: whole(text, 0), form.keepers)
+    loss, delta = get("budget", _positive, form.budget), get("delta", _positive, form.delta)
+    if slots is not None and slots > MOST_SLOTS:
+        get.wrong["slots"] = (
+            f"the studio takes up to {MOST_SLOTS:,} means, got {slots:,}: try `tacit design`."
+        )
+    if every is not None and not 1 / 60 <= every <= 365 * _MINUTES:
+        get.wrong["every"] = f"a mean comes every 1/60 to {365 * _MINUTES:,} minutes, got {near(every)}."
+    if form.hides == "window" and size is not None and not size.is_integer():
+        get.wrong["size"] = f"a window is a whole number of readings, got {near(size)}."
+    if loss is not None and not 1e-6 <= loss <= 1000:
+        get.wrong["budget"] = f"the loss of a series is from 1e-6 to 1,000, got {near(loss)}."
+    if delta is not None and not delta < 1:
+        get.wrong["delta"] = f"the failure probability must be below 1, got {near(delta)}."
+    if low is not None and high is not None and low >= high:
+        get.wrong["high"] = f"values must have low < high, got {near(low)} and {near(high)}."
+    elif form.hides == "step" and None not in (low, high, size) and size > high - low:  # type: ignore[operator]
+        get.wrong["size"] = f"a step is at most the range, {near(high - low)}, got {near(size or 0)}."  # type: ignore[operator]
+    if get.wrong:
+        raise FieldErrors(get.wrong)
+    hides = Hides(form.hides, size)  # type: ignore[arg-type]
+    return SeriesQuestion(slots, every, hides, agents, low, high, keepers, loss, delta)  # type: ignore[arg-type]
+
+
+def _positive(text: str) -> float:
+    value = number(text)
+    if not 0 < value < 1e100:
+        raise InputError(f"this must be a positive number, got {quoted(text)}.")
+    return value
+
+
+def plan_series(form: SeriesForm) -> SeriesAnswer:
+    """Answer the question of a form. Whatever goes wrong is part of the answer."""
+    try:
+        question = _read(form)
+    except FieldErrors as error:
+        return SeriesAnswer(form, wrong=error.fields)
+    asked = SeriesAnswer(
+        form, question, curves=_curves(question), command=_command(question), python=_python(question)
+    )
+    try:
+        return _answered(asked, question, _design(question))
+    except Infeasible as error:
+        ways = tuple(_way(form, changes) for changes in error.alternatives)
+        return replace(asked, refusal=str(error), ways=ways)
+    except ParameterError as error:
+        return replace(asked, wrong={_FIELDS.get(error.field or "", error.field or ""): str(error)})
+    except ArithmeticError:
+        sentence = "these numbers overflow floating-point arithmetic: choose less extreme ones."
+        return SeriesAnswer(form, wrong={"": sentence})
+
+
+@lru_cache(maxsize=64)
+def _design(question: SeriesQuestion) -> SeriesDesign:
+    return design_series(**question.asked())
+
+
+@lru_cache(maxsize=64)
+def _curves(question: SeriesQuestion) -> SeriesCurves | None:
+    """Return the deviation of each mechanism over the number of means; None where it cannot be drawn."""
+    asked = question.asked()
+    slots = sorted({*(n for n in SLOTS if n <= 100_000), asked.pop("slots")})
+    try:
+        return series_curves(slots, str(asked.pop("hides")), **asked)
+    except (ParameterError, ArithmeticError):
+        return None
+
+
+def _answered(asked: SeriesAnswer, question: SeriesQuestion, found: SeriesDesign) -> SeriesAnswer:
+    unit = asked.form.unit.strip()
+    off = with_unit(shown_up(found.deviation, 4), unit)
+    failing = f", except with probability {found.delta:g}" if found.delta else ""
+    plain = (
+        f"{found.slots:,} means, {_lasting(question)}. The noise of each has a standard deviation of at most "
+        f"{off}: it is within ±{with_unit(shown_up(2 * found.deviation, 4), unit)} of the true mean about 19 "
+        f"times in 20. All means together hide {_hidden(question, unit)}, at a loss of "
+        f"{shown_up(found.loss, 4)}{failing}. Whoever sees them all, and must tell whether it happened, is "
+        f"right at most {right_at_most(found.loss)} of the time. Protection: {strength(found.loss).name}."
+    )
+    return replace(
+        asked,
+        design=found,
+        headline=f"Deviation {off} per mean",
+        plain=plain,
+        summary=found.summary(unit, question.slots_per_day),
+    )
+
+
+def _lasting(question: SeriesQuestion) -> str:
+    """Say how often there is a mean, and for how long."""
+    minutes = question.slots * question.every
+    for size, name in ((365 * _MINUTES, "years"), (_MINUTES, "days"), (60, "hours"), (1, "minutes")):
+        if minutes >= 2 * size or name == "minutes":
+            return f"one every {near(question.every)} minutes for {near(minutes / size, 3)} {name}"
+    raise AssertionError
+
+
+def _hidden(question: SeriesQuestion, unit: str) -> str:
+    """Name the change of one agent's readings that is hidden."""
+    size = question.hides.size
+    return {
+        "reading": "any one reading of an agent, whatever it was",
+        "window": f"any {near(size)} readings of an agent in a row, whatever they were",
+        "step": f"a lasting change of an agent's readings by up to {with_unit(near(size), unit)}",
+    }[question.hides.kind]
+
+
+def _way(form: SeriesForm, changes: Mapping[str, float]) -> SeriesWay:
+    ((name, value),) = changes.items()
+    text = f"{value:,}" if isinstance(value, int) else f"{value:.12g}"
+    words = "trust one of two keepers" if name == "keepers" else f"{name} {text}"
+    change = {"budget" if name == "loss" else name: text}
+    return SeriesWay(words, replace(form, **change))
+
+
+def _command(question: SeriesQuestion) -> str:
+    words = ["tacit", "series", "design", "--slots", str(question.slots), "--hides", str(question.hides)]
+    words += ["--agents", str(question.agents), "--range", f"{typed(question.low)}:{typed(question.high)}"]
+    words += ["--keepers", str(question.keepers), "--loss", typed(question.loss)]
+    return shlex.join([*words, "--delta", typed(question.delta)])
+
+
+def _python(question: SeriesQuestion) -> str:
+    asked = question.asked()
+    slots, hides = asked.pop("slots"), asked.pop("hides")
+    arguments = "".join(f"    {name}={typed(value)},\n" for name, value in asked.items())
+    return (
+        "from tacit.theory.series import design_series\n\n"
+        f"answer = design_series(\n    {slots},\n    {str(hides)!r},\n{arguments})\n"
+        "print(answer.mechanism, answer.deviation, answer.loss)"
+    )
