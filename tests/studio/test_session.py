@@ -49,7 +49,9 @@ def test_the_fan_is_the_exact_radius(played):
     assert played.fan.failure_probability == (0.5, 0.05)
     assert played.fan.radius[1, -1] == pytest.approx(accuracy.radius(mechanism, 0.05, 15), rel=2e-3)
     drawn = {series["name"]: series for series in charts_watch.trajectories(played, 4, 0)["series"]}
-    floor, band = (np.array(drawn[name]["data"]) for name in ("95% of runs floor", "95% of runs"))
+    floor, band = (
+        np.array(drawn[name]["data"]) for name in ("95% of runs end here floor", "95% of runs end here")
+    )
     np.testing.assert_allclose(floor[:, 1] + band[:, 1], played.target + played.fan.radius[1], rtol=1e-4)
     np.testing.assert_allclose(floor[:, 1], played.target - played.fan.radius[1], atol=1e-4)
 

@@ -20,7 +20,7 @@ from tacit.studio.shell import Slider
 _REST = 0.06  # seconds without a change before a question is answered
 
 
-class Answered(Protocol):
+class FormAnswer(Protocol):
     """An answer: `wrong` has one sentence for every field that cannot be used."""
 
     @property
@@ -30,7 +30,7 @@ class Answered(Protocol):
 
 
 F = TypeVar("F", bound=Any)
-A = TypeVar("A", bound=Answered)
+A = TypeVar("A", bound=FormAnswer)
 
 
 class Fields(ABC, Generic[F, A]):
