@@ -11,7 +11,6 @@ import click
 from tacit.cli import options, output
 from tacit.cli.output import progress
 from tacit.cli.series_design import Span, delta_option, print_series
-from tacit.report import near, up
 
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
@@ -143,7 +142,7 @@ def simulate(
     if as_json:
         output.print_json({**made.as_dict(), "measured": ran.as_dict(), "seed": seed, "file": out})
         return
-    _print_runs(ran)
+    output.print_summary(ran.summary())
     if out is not None:
         click.echo(f"Kept: {out}")
 
@@ -251,32 +250,3 @@ def _keep(ran: SeriesRuns, out: Path) -> None:
     rows += [f"{t},{true!r},{said!r}" for t, (true, said) in enumerate(pairs)]
     with whole_file(out) as part:
         part.write_text("\n".join(rows) + "\n", encoding="utf-8")
-
-
-def _print_runs(ran: SeriesRuns) -> None:
-    made = ran.design
-    failing = "" if made.pure else f", except with probability {made.delta:g}"
-    sections: dict[str, list[output.Line]] = {
-        "Promised": [
-            (
-                "deviation",
-                up(made.deviation),
-                f"standard deviation of the worst mean, {made.mechanism} noise",
-            ),
-            ("loss", up(made.loss), f"for all {made.slots:,} means together{failing}"),
-        ],
-        "Measured": [
-            ("deviation", near(ran.deviation), "of the worst mean, from the errors of all means"),
-            ("last mean", near(ran.last), "root mean square error of the last mean alone"),
-            ("largest error", near(ran.largest), f"of any mean in {ran.runs:,} run{'s' * (ran.runs != 1)}"),
-        ],
-    }
-    notes = []
-    if ran.missing:
-        notes.append(
-            f"{near(100 * ran.missing)}% of the messages are missing; their share of the error is in it, and "
-            "not in the promise."
-        )
-    output.print_report(
-        f"{made.slots:,} means of {made.agents:,} agents; hides {made.hides}", sections, notes
-    )

@@ -20,6 +20,7 @@ from tacit.mechanism.series import published
 from tacit.noise.gaussian import SafeGaussian
 from tacit.noise.safe import SafeNoise
 from tacit.noise.simulated import as_seed
+from tacit.report import Row, Shown, Summary, near, up
 
 if TYPE_CHECKING:
     from tacit.mechanism.series import SeriesCode
@@ -36,7 +37,7 @@ MOST_DRAWS = 50_000_000
 
 @final
 @dataclass(frozen=True, eq=False)
-class SeriesRuns:
+class SeriesRuns(Shown):
     """What came of simulated series.
 
     Attributes
@@ -82,6 +83,30 @@ class SeriesRuns:
             "last": self.last,
             "largest": self.largest,
         }
+
+    def summary(self) -> Summary:
+        """Return promise and measurement for people."""
+        made = self.design
+        failing = "" if made.pure else f", except with probability {made.delta:g}"
+        worst = f"standard deviation of the worst mean, {made.mechanism} noise"
+        of_runs = f"of any mean in {self.runs:,} run{'s' * (self.runs != 1)}"
+        sections = {
+            "Promised": [
+                Row("deviation", up(made.deviation), worst),
+                Row("loss", up(made.loss), f"for all {made.slots:,} means together{failing}"),
+            ],
+            "Measured": [
+                Row("deviation", near(self.deviation), "of the worst mean, from the errors of all means"),
+                Row("last mean", near(self.last), "root mean square error of the last mean alone"),
+                Row("largest error", near(self.largest), of_runs),
+            ],
+        }
+        missing = (
+            f"{near(100 * self.missing)}% of the messages are missing. The measured errors include what that "
+            "adds; the promise does not."
+        )
+        title = f"{made.slots:,} means of {made.agents:,} agents; hides {made.hides}"
+        return Summary(title, sections, (missing,) if self.missing else ())
 
 
 def household_readings(slots: int, low: float, high: float, *, seed: int, day: int = 96) -> Readings:
