@@ -40,6 +40,8 @@ FIGURES = {
     "convergence.svg": "tacit figure convergence",
     "loss.svg": "tacit figure loss",
     "series.svg": "tacit figure series",
+    "bounds.svg": "tacit figure bounds",
+    "tail.svg": "tacit figure tail",
     "audit.svg": "tacit audit --agents 3 --mixing 0.8 --noise 10 --decay 0.6 --simulated",
     "compare.svg": "tacit compare --graph regular:100:4:seed=1 --epsilon 1 --rounds 50 --runs 1000 --seed 1",
     "example-platoon.svg": "python examples/platoon.py",

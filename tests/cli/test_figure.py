@@ -17,6 +17,8 @@ FIGURES = {
     "convergence": ("--graph", "ring:5", "--graph", "path:3", "--rounds", 3, "--runs", 20),
     "loss": ("--distance", "8,16", "--sessions", 2000, "--rounds", 3),
     "series": ("--slots", "4,16,96"),
+    "bounds": ("--mixing", "0.1,0.5,0.9"),
+    "tail": ("--agents", 2, "--rounds", 2, "--failure-probability", "0.1,1e-9"),
 }
 COLUMNS = {
     "tradeoff": {"decay", "epsilon", "radius", "radius_chebyshev"},
@@ -29,6 +31,8 @@ COLUMNS = {
     "convergence": {"graph", "round", "rate", "exact", "measured"},
     "loss": {"distance", "promised", "at_least_as_declared", "at_least_redraw"},
     "series": {"slots", "square_root", "tree", "pure_tree", "independent"},
+    "bounds": {"mixing", "fading", "linear_estimate", "one_shot"},
+    "tail": {"failure_probability", "constant", "fading", "one_shot"},
 }
 
 
@@ -124,7 +128,7 @@ def test_trajectories_on_a_graph(answer):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("tradeoff", "--out", "a.jpg"), "written as .svg, .png, .pdf, got 'a.jpg'"),
+        (("tradeoff", "--out", "a.jpg"), "written as .svg, .png, .pdf, .pgf, got 'a.jpg'"),
         (("tradeoff", "--out", "nowhere/a.svg"), "there is no directory nowhere"),
         (("tradeoff", "--table", "--mixing", 2), "mixing (sigma) must be in (0, 1), got 2.0"),
         (("tradeoff", "--table", "--decay", 0.1), "decay must be in (1 - mixing, 1)"),
@@ -199,6 +203,26 @@ def test_a_proved_loss_is_shown_rounded_down(run, answer):
         assert float(row[1]) >= found["promised"][place]
         assert 0 < float(row[2]) <= found["at_least_as_declared"][place]
         assert float(row[2]) == pytest.approx(found["at_least_as_declared"][place], rel=1e-5)
+
+
+def test_widths_are_the_librarys():
+    from tacit.cli import drawing
+    from tacit.plots import panels
+
+    assert drawing.COLUMNS == tuple(panels.COLUMNS)
+
+
+def test_a_figure_has_the_width_asked_for(run, tmp_path):
+    for width, points in (("one-column", 252), ("two-columns", 515.52), ("4.5", 324)):
+        run("figure", "bounds", *FIGURES["bounds"], "--width", width, "--out", "a.svg", "--force")
+        svg = ElementTree.parse(tmp_path / "a.svg").getroot()
+        assert float(svg.get("width").removesuffix("pt")) == pytest.approx(points)
+    run("figure", "bounds", *FIGURES["bounds"], "--width", "one-column", "--out", "a.pgf")
+    assert "pgfqpoint{3.500000in}" in (tmp_path / "a.pgf").read_text()
+    for wrong in ("three-columns", "0.5", "-1"):
+        text = run("figure", "bounds", "--width", wrong, "--out", "b.svg", code=2).output
+        assert "Traceback" not in text
+        assert not (tmp_path / "b.svg").exists()
 
 
 def test_the_figures_are_those_in_the_help(run):

@@ -224,13 +224,25 @@ def test_what_programs_read(found):
             "name", "title", "source", "needs", "guarantee", "settings", "rounds", "error", "error_quantile",
             "error_standard_error", "agent_standard_error", "attack_standard_error", "bias_standard_error",
             "error_closed_form", "radius", "bias", "agent_error", "agreed_after",
-            "disagreement", "messages", "bytes", "attack_error", "privacy",
+            "disagreement", "messages", "bytes", "attack_error", "privacy", "least_error", "times_least",
         }  # fmt: skip
         assert set(row["guarantee"]) == {"kind", "against", "epsilon", "delta", "worst", "by_distance"}
     assert answer["keepers"] == 2
     gossip = answer["rows"][-2]["guarantee"]
     assert gossip["delta"] == 1e-6
     assert gossip["by_distance"][0]["distance"] == 1
+
+
+def test_no_private_method_beats_the_least_error(found):
+    for row in found.rows:
+        if row.guarantee.kind in ("pure", "one honest keeper"):
+            assert row.times_least >= 2**0.5 * (1 - 1e-9)  # Laplace noise is at best √2 times it
+        else:
+            assert row.least_error is row.times_least is None
+    case = found.case
+    for name in ("one-shot", "server-one-shot"):
+        assert found.row(name).times_least == pytest.approx(2**0.5)
+    assert found.row("one-shot").least_error == pytest.approx(1 / (case.epsilon * case.graph.n**0.5))
 
 
 def test_notebooks_see_a_table_and_nobody_sees_values(found):

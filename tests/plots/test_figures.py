@@ -14,16 +14,22 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import belief
+from tacit.audit import AuditFinding, AuditReport, belief
+from tacit.audit.report import LossCurve
+from tacit.comparison import compare
 from tacit.errors import FileError, ParameterError, StateError
 from tacit.plots import curves, runs, style
+from tacit.plots.audit import draw_audit
 from tacit.plots.belief import draw_belief
+from tacit.plots.bounds import draw_bounds, draw_tail
 from tacit.plots.chebyshev import draw_chebyshev
+from tacit.plots.compare import draw_compare
 from tacit.plots.convergence import draw_convergence
 from tacit.plots.fans import Fan, fan
 from tacit.plots.graph import draw_graph, layout
 from tacit.plots.loss import draw_loss
 from tacit.plots.radius import draw_radius
+from tacit.plots.series import draw_series
 from tacit.plots.smoothness import draw_smoothness
 from tacit.plots.tradeoff import draw_tradeoff
 from tacit.plots.trajectories import draw_trajectories
@@ -71,16 +77,38 @@ BELIEF = belief(EXECUTION, 1, prior=(0, 8), points=9)
 PATH = Distributed(Fading(0.5, 1.0, 0.8), Graph.from_edges([(0, 1), (1, 2)]))
 ON_PATH = session(PATH, [0.0, 0.0, 7.0])
 
+TAIL = curves.TailCurves(
+    5, 0.3, 10, np.array([0.1, 1e-9]),
+    {"constant": np.array([7.0, 3.0]), "fading": np.array([6.0, 3.1]), "one_shot": np.array([2.0, 1.2])},
+)  # fmt: skip
+SERIES = curves.SeriesCurves(
+    9, 1, "step:2", 1.0, 1e-6, (1, 96), {"tree": np.array([1.0, 3.0]), "independent": np.array([1.0, 9.0])}
+)
+COMPARISON = compare(
+    "ring:4", range(4), epsilon=1.0, runs=5, rounds=9, methods=["plain", "server", "one-shot", "keepers"]
+)
+REPORT = AuditReport(
+    subject="a name", declared="3 agents", agent=0, distance=1.0, adjacency=1.0, rounds=2, transcripts=1000,
+    failure_probability=1e-6, promised=0.12, measured=0.1,
+    findings=(AuditFinding("scale", "pass", "fine"), AuditFinding("reuse", "alarm", "twice")),
+    curve=LossCurve((1, 2), (0.1, 0.12), (0.05, 0.1)),
+)  # fmt: skip
+
 FIGURES = {
-    "tradeoff": lambda: draw_tradeoff(TRADEOFF),
-    "radius": lambda: draw_radius(RADIUS),
-    "smoothness": lambda: draw_smoothness(SMOOTHNESS),
-    "trajectories": lambda: draw_trajectories(EXECUTION, FAN, "value (°C)"),
-    "chebyshev": lambda: draw_chebyshev(BOUNDS),
-    "convergence": lambda: draw_convergence(CONVERGENCE),
-    "loss": lambda: draw_loss(LOSS),
-    "belief": lambda: draw_belief(BELIEF, 2.0, "temperature (°C)"),
-    "graph": lambda: draw_graph(ON_PATH),
+    "tradeoff": lambda **how: draw_tradeoff(TRADEOFF, **how),
+    "radius": lambda **how: draw_radius(RADIUS, **how),
+    "smoothness": lambda **how: draw_smoothness(SMOOTHNESS, **how),
+    "trajectories": lambda **how: draw_trajectories(EXECUTION, FAN, "value (°C)", **how),
+    "chebyshev": lambda **how: draw_chebyshev(BOUNDS, **how),
+    "convergence": lambda **how: draw_convergence(CONVERGENCE, **how),
+    "loss": lambda **how: draw_loss(LOSS, **how),
+    "belief": lambda **how: draw_belief(BELIEF, 2.0, "temperature (°C)", **how),
+    "graph": lambda **how: draw_graph(ON_PATH, **how),
+    "bounds": lambda **how: draw_bounds(curves.closeness((0.1, 0.5, 0.8)), **how),
+    "tail": lambda **how: draw_tail(TAIL, **how),
+    "series": lambda **how: draw_series(SERIES, **how),
+    "compare": lambda **how: draw_compare(COMPARISON, **how),
+    "audit": lambda **how: draw_audit(REPORT, **how),
 }
 
 
@@ -99,10 +127,12 @@ def test_every_axis_says_what_it_is(name):
     figure = FIGURES[name]()
     assert isinstance(figure, Figure)
     bottom = figure.axes[-1]
-    assert bottom.get_xlabel()
+    assert bottom.get_xlabel() or name == "audit"  # its axis has words
     for axes in figure.axes[: -1 if name == "graph" else None]:  # its last is the scale of colours
         assert axes.get_title(loc="left")
-    if name != "graph":
+    if name in ("compare", "audit"):  # their rows have names
+        assert all(tick.get_text() for tick in figure.axes[-1].get_yticklabels())
+    elif name != "graph":
         assert figure.axes[0].get_ylabel()
         assert all(
             axes.get_ylabel() or axes.get_shared_y_axes().joined(axes, figure.axes[0]) for axes in figure.axes
@@ -120,14 +150,75 @@ def test_the_same_numbers_are_the_same_bytes(name, suffix, tmp_path):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_users_settings_neither_show_nor_change(name, tmp_path):
-    """And, as a matter of course, the same numbers are the same bytes."""
-    style.save(FIGURES[name](), tmp_path / "a.svg")
-    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "none", "axes.grid": True}):
+def test_users_can_change_what_a_figure_looks_like(name):
+    """Their settings are used, and left as they were."""
+    usual = FIGURES[name]()
+    with mpl.rc_context({"font.size": 14, "text.color": "#123456", "figure.figsize": (7.5, 6.5)}):
         before = dict(mpl.rcParams)
-        style.save(FIGURES[name](), tmp_path / "b.svg")
+        changed = FIGURES[name]()
         assert dict(mpl.rcParams) == before
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert tuple(changed.get_size_inches()) == (7.5, 6.5)
+    sizes = [max(text.get_fontsize() for text in figure.findobj(Text)) for figure in (usual, changed)]
+    assert sizes[1] > sizes[0]
+    assert mpl.rcParams["axes.spines.top"]  # the house style is not left behind
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_drawn_on_the_users_axes(name):
+    panels = len([ax for ax in FIGURES[name]().axes if ax.get_label() != "<colorbar>"])
+    mine = Figure(figsize=(4 * panels, 3))
+    axes = list(np.atleast_1d(mine.subplots(1, panels)))
+    size, before = tuple(mine.get_size_inches()), dict(mpl.rcParams)
+    drawn = FIGURES[name](ax=axes[0] if panels == 1 else axes)
+    assert drawn is mine
+    assert dict(mpl.rcParams) == before
+    assert tuple(mine.get_size_inches()) == size
+    assert mine.get_suptitle() == ""  # what is not on the axes is the user's
+    assert all(ax.has_data() or ax.texts for ax in axes)
+    assert axes[0].spines["top"].get_visible() or not axes[0].axison  # in the user's style
+    for wrong in (axes[0] if panels > 1 else axes * 2, "ax", [3] * panels):
+        with pytest.raises(ParameterError, match="Axes"):
+            FIGURES[name](ax=wrong)
+    with pytest.raises(ParameterError, match="not both"):
+        FIGURES[name](ax=axes if panels > 1 else axes[0], width="one-column")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_fits_a_column_and_is_written_for_latex(name, tmp_path):
+    figure = FIGURES[name](width="one-column")
+    assert figure.get_figwidth() == 3.5
+    style.save(figure, tmp_path / "a.pgf")
+    text = (tmp_path / "a.pgf").read_text()
+    assert "\\pgfqpoint{3.500000in}" in text
+    assert text.count("\\begin{pgfpicture}") == text.count("\\end{pgfpicture}") == 1
+    assert "\\pgftext" in text
+    # no title or label is wider than the figure
+    figure.draw_without_rendering()
+    for words in figure.findobj(Text):
+        if words.get_text() and words.get_visible():
+            box = words.get_window_extent()
+            assert box.width < 1.02 * figure.bbox.width, words.get_text()
+
+
+@pytest.mark.parametrize("width", [1.0, 200.0, "wide", True, float("nan")])
+def test_a_width_must_make_sense(width):
+    with pytest.raises(ParameterError, match="width must be"):
+        draw_radius(RADIUS, width=width)
+
+
+def test_the_users_colours_are_used_for_curves():
+    with mpl.rc_context({"axes.prop_cycle": mpl.cycler(color=["#010203", "#040506"])}):
+        lines = draw_radius(RADIUS).axes[0].get_lines()
+    assert {line.get_color() for line in lines} == {"#010203", "#040506"}
+
+
+def test_pgf_leaves_the_figure_as_it_was(tmp_path):
+    figure = FIGURES["radius"]()
+    canvas = figure.canvas
+    style.save(figure, tmp_path / "a.pgf")
+    assert figure.canvas is canvas
+    style.save(figure, tmp_path / "b.pgf")
+    assert (tmp_path / "a.pgf").read_bytes() == (tmp_path / "b.pgf").read_bytes()
 
 
 def test_the_tradeoff_shows_both_radii():

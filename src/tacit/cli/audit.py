@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from tacit.cli import options, output
-from tacit.cli.drawing import require_drawable, write_figure
+from tacit.cli.drawing import require_drawable, width_option, write_figure
 from tacit.cli.output import progress
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tacit.audit.report import AuditReport
     from tacit.audit.subjects import Subject
     from tacit.mechanism import Mechanism
+    from tacit.plots.panels import Width
 
 ALARM = 1
 """Exit code if a test found something."""
@@ -95,7 +96,8 @@ Examples:
     help="Probability of a false alarm, over all tests together, in (0, 1).",
 )
 @options.seed_option
-@click.option("--out", type=options.OUT_FILE, help="Draw the result: .svg, .png or .pdf.")
+@click.option("--out", type=options.OUT_FILE, help="Draw the result: .svg, .png, .pdf or .pgf.")
+@width_option
 @options.force_option
 @options.json_option
 @click.pass_context
@@ -106,6 +108,7 @@ def command(
     files: tuple[Path, ...],
     transcripts: Path | None,
     out: Path | None,
+    width: Width,
     force: bool,
     as_json: bool,
     **asked: Any,
@@ -119,14 +122,14 @@ def command(
     cannot be used.
     """
     if out is not None:
-        require_drawable(out, force)
+        require_drawable(out, force, width)
     with _told() as tell:
         recorded = files or transcripts is not None
         report = _from_files(files, transcripts, asked, tell) if recorded else _from_running(asked, tell)
     if out is not None:
         from tacit.plots.audit import draw_audit
 
-        write_figure(draw_audit(report), out)
+        write_figure(draw_audit(report, width=width), out)
     output.print_result(report, as_json, file=out)
     if out is not None and not as_json:
         click.echo(f"Drawn: {out}")

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
-from tacit.cli.drawing import require_drawable, write_figure
+from tacit.cli.drawing import require_drawable, width_option, write_figure
 from tacit.cli.output import progress
 from tacit.cli.values import read_values, values_option
 
 if TYPE_CHECKING:
     from tacit.comparison import Comparison
+    from tacit.plots.panels import Width
 
 # The names of tacit.comparison.METHODS, repeated because --help must not load it; a test compares the two.
 NAMES = (
@@ -88,11 +89,20 @@ class Methods(click.ParamType[tuple[str, ...]]):
     "--methods", type=Methods(), metavar="NAME,…", help=f"Some of {', '.join(NAMES)}.  [default: all]"
 )
 @options.seed_option
-@click.option("--out", type=options.OUT_FILE, help="Draw the comparison: .svg, .png or .pdf.")
+@click.option("--out", type=options.OUT_FILE, help="Draw the comparison: .svg, .png, .pdf or .pgf.")
+@width_option
 @options.force_option
 @options.json_option
 def command(
-    *, graph: str, source: str, seed: int, out: Path | None, force: bool, as_json: bool, **asked: Any
+    *,
+    graph: str,
+    source: str,
+    seed: int,
+    out: Path | None,
+    width: Width,
+    force: bool,
+    as_json: bool,
+    **asked: Any,
 ) -> None:
     """Compare methods for private averaging: the same graph, values and privacy.
 
@@ -101,7 +111,7 @@ def command(
     from the seed, so it protects nobody.
     """
     if out is not None:
-        require_drawable(out, force)
+        require_drawable(out, force, width)
     from tacit.theory.question import Question
 
     network = options.load_graph(graph)
@@ -115,7 +125,7 @@ def command(
     if out is not None:
         from tacit.plots.compare import draw_compare
 
-        write_figure(draw_compare(found), out)
+        write_figure(draw_compare(found, width=width), out)
     if as_json:
         output.print_json({**found.as_dict(), "file": out})
         return

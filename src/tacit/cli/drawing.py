@@ -18,7 +18,28 @@ from tacit.report import near, up
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from tacit.plots.panels import Width
+
+
+# The names of tacit.plots.panels, repeated because --help must not load matplotlib; a test compares them.
+COLUMNS = ("one-column", "two-columns")
 _PROMISES = ("radius", "one_shot", "epsilon", "promised")
+
+
+class FigureWidth(click.ParamType[float | str]):
+    """A width by name, or in inches."""
+
+    name = "width"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Read the width; its range is checked where figures are drawn."""
+        return value if value in COLUMNS else options.NUMBER.convert(value, param, ctx)
+
+
+width_option = click.option(
+    "--width", type=FigureWidth(), metavar=f"{'|'.join(COLUMNS)}|INCHES",
+    help="Width for a paper, with text of 8 points: one column is 3.5 inches, two are 7.16.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,12 +52,12 @@ class Drawing:
         What the numbers are about.
     table : dict of columns
     draw : function
-        Loads matplotlib.
+        Loads matplotlib, and draws a figure of the given width.
     """
 
     facts: dict[str, Any]
     table: dict[str, Any]
-    draw: Callable[[], Figure]
+    draw: Callable[[Width], Figure]
 
 
 def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
@@ -44,11 +65,11 @@ def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
     name = made.__name__
 
     @wraps(made)
-    def run(*, out: Path | None, force: bool, table: bool, as_json: bool, **asked: Any) -> None:
-        path = _target(name, out, force, numbers_only=table or as_json)
+    def run(*, out: Path | None, width: Width, force: bool, table: bool, as_json: bool, **asked: Any) -> None:
+        path = _target(name, out, force, width, numbers_only=table or as_json)
         drawing = made(**asked)
         if path is not None:
-            write_figure(drawing.draw(), path)
+            write_figure(drawing.draw(width), path)
         if as_json:
             columns = {column: list(values) for column, values in drawing.table.items()}
             output.print_json({"figure": name, **drawing.facts, "file": path, "table": columns})
@@ -64,8 +85,11 @@ def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
 def _out_options(function: Callable[..., None]) -> Callable[..., None]:
     decorators: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         click.option(
-            "--out", type=options.OUT_FILE, help="File to draw into, .svg, .png or .pdf.  [default: NAME.svg]"
+            "--out",
+            type=options.OUT_FILE,
+            help="File to draw into: .svg, .png, .pdf or .pgf.  [default: NAME.svg]",
         ),
+        width_option,
         options.force_option,
         click.option("--table", is_flag=True, help="Print the numbers; draws only if --out is given."),
         options.json_option,
@@ -75,19 +99,21 @@ def _out_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def _target(name: str, out: Path | None, force: bool, numbers_only: bool) -> Path | None:
+def _target(name: str, out: Path | None, force: bool, width: Width, numbers_only: bool) -> Path | None:
     """Return the file to draw into, checked before anything is computed."""
     if out is None and numbers_only:
         return None
     path = out or Path(f"{name}.svg")
-    require_drawable(path, force)
+    require_drawable(path, force, width)
     return path
 
 
-def require_drawable(path: Path, force: bool) -> None:
-    """Refuse a file that no figure can be written to, or a missing matplotlib, before any work is done."""
+def require_drawable(path: Path, force: bool, width: Width = None) -> None:
+    """Refuse a file or width that no figure can have, or a missing matplotlib, before any work is done."""
+    from tacit.plots.panels import width_in_inches
     from tacit.plots.style import FORMATS
 
+    width_in_inches(width)
     if path.suffix.lower() not in FORMATS:
         raise FileError(f"a figure is written as {', '.join(FORMATS)}, got {path.name!r}: change the name.")
     output.require_writable(path, force)

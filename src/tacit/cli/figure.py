@@ -13,11 +13,14 @@ from tacit.cli.series_design import Span, delta_option
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from tacit.plots.panels import Width
+
 EPILOG = """\b
 Examples:
   tacit figure tradeoff --out tradeoff.svg
   tacit figure tradeoff --table
   tacit figure belief --agents 20 --epsilon 1 --out belief.png
+  tacit figure bounds --width one-column --out bounds.pgf
 """
 
 _mixing = click.option("--mixing", type=options.NUMBER, default=0.8, show_default=True, help="Mixing (σ).")
@@ -68,10 +71,10 @@ def tradeoff(
     shared = (agents, mixing, noise, failure_probability)
     numbers = curves.tradeoff(*shared, curves.even_decays(mixing).tolist() if decay is None else decay)
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.tradeoff import draw_tradeoff
 
-        return draw_tradeoff(curves.tradeoff(*shared))
+        return draw_tradeoff(curves.tradeoff(*shared), width=width)
 
     facts = {"agents": agents, "mixing": mixing, "noise": noise, "failure_probability": failure_probability}
     return Drawing(facts, numbers.table(), draw)
@@ -105,10 +108,10 @@ def radius(
 
     numbers = curves.radius_curves(agents, mixing, failure_probability, epsilon)
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.radius import draw_radius
 
-        return draw_radius(numbers)
+        return draw_radius(numbers, width=width)
 
     return Drawing({"mixing": mixing, "failure_probability": failure_probability}, numbers.table(), draw)
 
@@ -139,10 +142,10 @@ def chebyshev(
 
     numbers = curves.bounds(agents, mixing, noise, decay, failure_probability or curves.FAILURES)
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.chebyshev import draw_chebyshev
 
-        return draw_chebyshev(numbers)
+        return draw_chebyshev(numbers, width=width)
 
     return Drawing({"mixing": mixing, "noise": noise, "decay": decay}, numbers.table(), draw)
 
@@ -159,12 +162,59 @@ def smoothness(*, agents: tuple[int, ...], failure_probability: float) -> Drawin
 
     numbers = curves.smoothness(agents, failure_probability)
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.smoothness import draw_smoothness
 
-        return draw_smoothness(numbers)
+        return draw_smoothness(numbers, width=width)
 
     return Drawing({"agents": agents, "failure_probability": failure_probability}, numbers.table(), draw)
+
+
+@command.command(epilog="\b\nExample:\n  tacit figure bounds --width one-column --out bounds.pgf\n")
+@click.option("--mixing", type=options.NUMBERS, help="Mixings (σ).  [default: from 0.01 to 0.99]")
+@delivered
+def bounds(*, mixing: tuple[float, ...] | None) -> Drawing:
+    """How close to the best possible: variance divided by the least of any private protocol.
+
+    For the paper's fading noise with the best decay, for the best linear estimate from the same messages,
+    and for one-shot noise. docs/proofs/bounds.md has the proofs.
+    """
+    from tacit.plots import curves
+
+    numbers = curves.closeness(mixing or curves.MIXINGS)
+
+    def draw(width: Width) -> Figure:
+        from tacit.plots.bounds import draw_bounds
+
+        return draw_bounds(numbers, width=width)
+
+    return Drawing({"one_shot": numbers.one_shot}, numbers.table(), draw)
+
+
+@command.command(epilog="\b\nExample:\n  tacit figure tail --agents 1 --rounds 5 --table\n")
+@click.option("--agents", type=options.Whole(), default=5, show_default=True, help="Number of agents (N).")
+@click.option("--mixing", type=options.NUMBER, default=0.3, show_default=True, help="Mixing (σ).")
+@click.option("--rounds", type=options.Whole(), default=10, show_default=True, help="Rounds (T).")
+@click.option(
+    "--failure-probability",
+    type=options.NUMBERS,
+    help="Failure probabilities (b).  [default: from 0.1 to 1e-300]",
+)
+@delivered
+def tail(
+    *, agents: int, mixing: float, rounds: int, failure_probability: tuple[float, ...] | None
+) -> Drawing:
+    """The radius for tiny failure probabilities, divided by its limit."""
+    from tacit.plots import curves
+
+    numbers = curves.tail_curves(agents, mixing, rounds, failure_probability or curves.TAILS)
+
+    def draw(width: Width) -> Figure:
+        from tacit.plots.bounds import draw_tail
+
+        return draw_tail(numbers, width=width)
+
+    return Drawing({"agents": agents, "mixing": mixing, "rounds": rounds}, numbers.table(), draw)
 
 
 @command.command(epilog="\b\nExample:\n  tacit figure series --keepers 2 --table\n")
@@ -198,10 +248,10 @@ def series(
         delta=delta,
     )  # fmt: skip
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.series import draw_series
 
-        return draw_series(numbers)
+        return draw_series(numbers, width=width)
 
     facts = {"agents": agents, "hides": hides, "keepers": keepers, "loss": loss, "delta": delta}
     return Drawing(facts, numbers.table(), draw)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tacit.cli.simulated_run import SimulatedRun
+    from tacit.plots.panels import Width
 
 # The names of tacit.audit.ADVERSARIES, repeated because --help must not load it; a test compares the two.
 ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders", "conspirators")
@@ -63,10 +64,10 @@ def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Draw
     """
     session = _play(agents, graph, asked)
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.trajectories import draw_trajectories
 
-        return draw_trajectories(session.history, session.fan)
+        return draw_trajectories(session.history, session.fan, width=width)
 
     facts = {"epsilon": asked["epsilon"], "seed": asked["seed"], "agents": session.mechanism.n}
     return Drawing(facts, session.table(), draw)
@@ -92,10 +93,10 @@ def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing
             f"after must be at most {session.rounds}, the rounds that are run, got {max(after)}."
         )
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.graph import draw_graph
 
-        return draw_graph(history, after)
+        return draw_graph(history, after, width=width)
 
     numbers = {
         "round": range(session.rounds + 1),
@@ -171,10 +172,10 @@ def belief(
         level=level,
     )  # fmt: skip
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.belief import draw_belief
 
-        return draw_belief(seen, float(session.history.theta[0, agent]))
+        return draw_belief(seen, float(session.history.theta[0, agent]), width=width)
 
     facts = {
         "epsilon": asked["epsilon"],
@@ -226,10 +227,10 @@ def convergence(
         values = read_values(source, where.n, seed)
         curves.append(converge(name, mechanism, values, rounds, runs=runs, seed=seed))
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.convergence import draw_convergence
 
-        return draw_convergence(curves)
+        return draw_convergence(curves, width=width)
 
     return Drawing({"epsilon": epsilon, "runs": runs, "seed": seed}, convergence_table(curves), draw)
 
@@ -276,10 +277,10 @@ def loss(
     subjects = {"as declared": Simulated(declared), **{bug: with_bug(bug, declared) for bug in broken}}
     numbers = loss_curves(subjects, distance, rounds=rounds, sessions=sessions, seed=seed)
 
-    def draw() -> Figure:
+    def draw(width: Width) -> Figure:
         from tacit.plots.loss import draw_loss
 
-        return draw_loss(numbers)
+        return draw_loss(numbers, width=width)
 
     facts = {
         "epsilon": numbers.epsilon,

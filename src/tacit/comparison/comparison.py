@@ -28,6 +28,9 @@ class MethodResult:
         failure probability.
     error_closed_form, radius : float
         The same two in closed form; the radius is rounded up.
+    least_error : float or None
+        The least root mean square error of any unbiased method with the same guarantee; None if that is not
+        pure differential privacy (docs/proofs/bounds.md).
     error_standard_error, agent_standard_error, attack_standard_error : float
         Standard errors of `error`, `agent_error` and `attack_error`, from the spread between runs.
     bias, bias_standard_error : float
@@ -54,6 +57,7 @@ class MethodResult:
     error_standard_error: float
     error_quantile: float
     error_closed_form: float
+    least_error: float | None
     radius: float
     bias: float
     bias_standard_error: float
@@ -65,6 +69,11 @@ class MethodResult:
     bytes: int
     attack_error: float
     attack_standard_error: float
+
+    @property
+    def times_least(self) -> float | None:
+        """How many times the least possible error it has; None if no bound is known."""
+        return None if self.least_error is None else self.error_closed_form / self.least_error
 
     @property
     def privacy(self) -> str:
@@ -88,6 +97,7 @@ class MethodResult:
             self.title,
             with_error(self.error, self.error_standard_error),
             _small(self.error_closed_form),
+            "" if self.times_least is None else f"{self.times_least:.3g}",
             _small(self.error_quantile),
             up(self.radius, 4 if self.radius > 1e-3 else 3),
             with_error(self.agent_error, self.agent_standard_error),
@@ -144,7 +154,7 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
         case = self.case
-        rows = [asdict(row) | {"privacy": row.privacy} for row in self.rows]
+        rows = [asdict(row) | {"privacy": row.privacy, "times_least": row.times_least} for row in self.rows]
         for row in rows:
             pairs = row["guarantee"].pop("by_distance")
             row["guarantee"]["by_distance"] = [{"distance": d, "epsilon": e} for d, e in pairs]
@@ -177,7 +187,7 @@ class Comparison:
             f"of adjacency, loss {near(case.loss)}; {self.runs:,} runs of at most {case.rounds:,} rounds"
         )
         quantile = f"{near(100 * (1 - self.failure_probability))}%"
-        heads = ("Accuracy", "error", "closed form", quantile, "radius", "own", "agreed", "messages")
+        heads = ("Accuracy", "error", "proved", "× least", quantile, "radius", "own", "agreed", "messages")
         private = ("Privacy", "guarantee", "protects against", "attack", "needs")
         return (
             Grid(title, private, [row.private() for row in self.rows], right=(3,)),
@@ -188,8 +198,9 @@ class Comparison:
         legend = (
             f"attack: error of the most likely value of agent {self.agent}, for an eavesdropper on "
             "everything. error: of the agents' average; own: of an agent's own state; all root mean square "
-            "at the end, "
-            f"± their standard errors. agreed: rounds until all agents are within {near(self.case.within)}; "
+            "at the end, ± their standard errors. proved: the error by theory; × least: divided by the least "
+            "error of any unbiased method with this guarantee. "
+            f"agreed: rounds until all agents are within {near(self.case.within)}; "
             "messages are counted until then."
         )
         return legend, *self.notes()

@@ -202,6 +202,7 @@ class _Job:
             error_standard_error=_rms_error(off**2),
             error_quantile=float(np.quantile(np.abs(off), 1 - b)),
             error_closed_form=error.deviation,
+            least_error=method.least_error(len(self.theta)),
             radius=error.radius,
             bias=float(off.mean()),
             bias_standard_error=float(off.std() / np.sqrt(self.runs)),

@@ -126,6 +126,12 @@ class Laplacian(Method):
         law = LaplaceSum(s * c / self.case.graph.n, q, count.astype(np.float64), self.rounds)
         return Error(law.variance**0.5, law.quantile(failure_probability).high)
 
+    def least_error(self, agents: int) -> float | None:
+        """Of the part of the states that follows from messages: 1 − (1−s_i)^T of each start."""
+        kinds, count = np.unique(np.column_stack(self._each), axis=0, return_counts=True)
+        told = [(1 - (1 - s) ** self.rounds) / self._epsilon(s, c, q) for s, c, q in kinds.tolist()]
+        return float(np.sqrt(np.sum(count * np.square(told)))) / agents
+
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:
         """All noise is independent: the weighted median."""
         s, c, q = (float(value[agent]) for value in self._each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.comparison.case import Case
+from tacit.theory.bounds import least_variance
 
 _NEGLIGIBLE = 1e-6  # of the first message's weight: messages with less are ignored
 
@@ -108,6 +110,17 @@ class Method(ABC):
     @abstractmethod
     def error(self, failure_probability: float) -> Error:
         """The closed form of the error, with the radius that is missed with this probability."""
+
+    def least_error(self, agents: int) -> float | None:
+        """The least deviation of any unbiased method with this guarantee; None if it is not pure.
+
+        docs/proofs/bounds.md, section 1. Override it if the agents' states keep a part of their own start,
+        which nobody else knows.
+        """
+        given = self.guarantee
+        if given.kind != "pure" or given.epsilon is None:
+            return None
+        return math.sqrt(least_variance(given.epsilon, agents))
 
     @abstractmethod
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:

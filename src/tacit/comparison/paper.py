@@ -5,6 +5,7 @@ Fading noise with a server, on a graph and with keepers; and, on the same motion
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tacit.comparison.method import Error, Guarantee, Method, Said, laplace, lik
 from tacit.law import Constant
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.theory import accuracy
+from tacit.theory.bounds import best_possible
 from tacit.theory.laplace_sum import LaplaceSum
 from tacit.theory.optimum import averaging_mixing, best_fading, best_one_shot
 from tacit.theory.privacy import epsilon
@@ -81,6 +83,10 @@ class Paper(Method):
         """Exact, by the law of the sum of Laplace variables."""
         law = self.law()
         return Error(law.variance**0.5, law.quantile(failure_probability).high)
+
+    def least_error(self, agents: int) -> float | None:  # noqa: ARG002
+        """Of the part of the states that follows from messages; with keepers, for shared secrets."""
+        return math.sqrt(best_possible(self.mechanism, self.rounds))
 
     def law(self) -> LaplaceSum:
         """The law of the average minus the true one; all γ_i are equal."""

@@ -12,6 +12,7 @@ from tacit.lazy import exports
 if TYPE_CHECKING:
     from tacit.plots.audit import draw_audit
     from tacit.plots.belief import draw_belief
+    from tacit.plots.bounds import draw_bounds, draw_tail
     from tacit.plots.chebyshev import draw_chebyshev
     from tacit.plots.compare import draw_compare
     from tacit.plots.convergence import draw_convergence
@@ -31,6 +32,7 @@ logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 __all__ = [
     "draw_audit",
     "draw_belief",
+    "draw_bounds",
     "draw_chebyshev",
     "draw_compare",
     "draw_convergence",
@@ -39,6 +41,7 @@ __all__ = [
     "draw_radius",
     "draw_series",
     "draw_smoothness",
+    "draw_tail",
     "draw_tradeoff",
     "draw_trajectories",
     "save",
@@ -51,5 +54,11 @@ _FIGURES = (
 )  # fmt: skip
 
 __getattr__, __dir__ = exports(
-    __name__, {"notebook": ("show",), "style": ("save",), **{name: (f"draw_{name}",) for name in _FIGURES}}
+    __name__,
+    {
+        "notebook": ("show",),
+        "style": ("save",),
+        "bounds": ("draw_bounds", "draw_tail"),
+        **{name: (f"draw_{name}",) for name in _FIGURES},
+    },
 )

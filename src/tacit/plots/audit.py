@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.audit.report import AuditFinding, AuditReport, LossCurve
-from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, styled
+from tacit.plots.panels import Where, Width, panels
+from tacit.plots.style import BLUE, GREY, INK, RED, label_line, text_size
 
 _MOST = 2.0  # times the alarm level; beyond, only an arrow
 _ROW = 0.24  # inches
 
 
-def draw_audit(report: AuditReport) -> Figure:
-    """Draw the loss over rounds, promised and measured, and the tests beside it."""
+def draw_audit(report: AuditReport, *, ax: Where = None, width: Width = None) -> Figure:
+    """Draw the loss over rounds, promised and measured, and the tests beside it.
+
+    `ax` are two Axes, or one if the report has no loss over rounds.
+    """
     tests = [f for f in report.findings if closeness(f) is not None]
-    with styled():
-        height = max(3.4, 1.1 + _ROW * len(tests))
-        if report.curve is None:
-            figure = canvas(5.2, height)
-            _tests(figure.subplots(), tests)
-        else:
-            figure = canvas(9.2, height)
-            left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-            _loss(left, report, report.curve)
-            _tests(right, tests)
+    height, curve = max(3.4, 1.1 + _ROW * len(tests)), report.curve
+    size = (5.2, height, 1) if curve is None else (9.2, height, 2)
+    layout: dict[str, Any] = {} if curve is None else {"width_ratios": [1.25, 1]}
+    with panels(*size, ax=ax, wanted=width, rows=True, **layout) as sheet:
+        if curve is not None:
+            _loss(sheet.axes[0], report, curve)
+        _tests(sheet.axes[-1], tests)
         verdict = "no alarm" if report.passed else f"{len(report.alarms)} alarms"
-        figure.suptitle(
-            f"{report.subject}: {verdict} in {report.transcripts:,} sessions ({report.declared})",
-            x=0.01, ha="left", fontsize=9, color=GREY,
-        )  # fmt: skip
-    return figure
+        sheet.caption(f"{report.subject}: {verdict} in {report.transcripts:,} sessions ({report.declared})")
+    return sheet.figure
 
 
 def closeness(finding: AuditFinding) -> float | None:
@@ -70,7 +69,7 @@ def _loss(ax: Axes, report: AuditReport, curve: LossCurve) -> None:
     label_line(ax, end, curve.measured[-1], "measured", RED if over[-1] else INK, offset=(9, -push))
     ax.text(
         0.02, 0.97, f"too high with probability at most {report.failure_probability:g}",
-        transform=ax.transAxes, color=GREY, fontsize=8, va="top",
+        transform=ax.transAxes, color=GREY, fontsize=text_size(8), va="top",
     )  # fmt: skip
 
 

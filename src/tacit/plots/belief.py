@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from tacit.audit.beliefs import Belief
-from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, canvas, counted, label_line, styled
+from tacit.plots.panels import Where, Width, panels
+from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, counted, label_line, text_size
 from tacit.rounding import shown_up
 
 _WHO = {
@@ -20,7 +23,14 @@ _WHO = {
 }
 
 
-def draw_belief(data: Belief, truth: float | None = None, unit: str = "value") -> Figure:
+def draw_belief(
+    data: Belief,
+    truth: float | None = None,
+    unit: str = "value",
+    *,
+    ax: Where = None,
+    width: Width = None,
+) -> Figure:
     """Draw the credible interval over the rounds, and the belief after the last one.
 
     Parameters
@@ -30,21 +40,28 @@ def draw_belief(data: Belief, truth: float | None = None, unit: str = "value") -
         The agent's real start, to be shown beside it. Private: draw made-up ones.
     unit : str
         What the values are, and their unit.
+    ax : two Axes, optional
+        To draw on; otherwise a new figure, of this `width`.
     """
-    with styled():
-        figure = canvas(8.6, 4.4)
-        left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.5, 1])
+    layout: dict[str, Any] = {"sharey": True, "width_ratios": [1.5, 1]}
+    with panels(8.6, 4.4, 2, ax=ax, wanted=width, **layout) as sheet:
+        left, right = sheet.axes
         _over_rounds(left, data, truth)
         _at_the_end(right, data, truth)
-        figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=3, fontsize=8.5)
-        left.set_ylabel(f"start of agent {data.agent}: {unit}")
-        left.set_ylim(data.values[0], data.values[-1])
+        if sheet.own:
+            keys, columns = right.get_legend_handles_labels(), 1 if sheet.stacked else 3
+            sheet.figure.legend(*keys, loc="outside lower right", ncols=columns, fontsize=text_size(8.5))
+        else:
+            right.legend(fontsize=text_size(8.5))
+        for each in sheet.axes if not sheet.own or sheet.stacked else [left]:
+            each.set_ylabel(f"start of agent {data.agent}: {unit}")
+            each.set_ylim(data.values[0], data.values[-1])
         heard = "what reached them" if data.adversary == "insiders" else "everything"
         rounds = counted(int(data.rounds[-1]), "round")
         who = f"{_WHO[data.adversary]}, who knew only the range and heard {heard}"
         spent = f"ε = {shown_up(float(data.epsilon[-1]), 4)} per unit after {rounds}"
-        figure.suptitle(f"{who}; {spent}", x=0.01, ha="left", fontsize=9, color=GREY)
-    return figure
+        sheet.caption(f"{who}; {spent}")
+    return sheet.figure
 
 
 def _over_rounds(ax: Axes, data: Belief, truth: float | None) -> None:

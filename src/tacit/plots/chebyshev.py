@@ -9,31 +9,31 @@ from matplotlib.ticker import NullLocator
 
 from tacit.arrays import FloatArray
 from tacit.plots.curves import RadiusBounds
+from tacit.plots.panels import Where, Width, panels
 from tacit.plots.style import (
-    CYCLE,
     DASHES,
     GREY,
     INK,
-    canvas,
+    colours,
     counted,
     label_line,
+    label_room,
     plain_log,
     spread_labels,
-    styled,
 )
 
 _NAMED = (0.5, 0.05, 0.01, 0.001)
 _FEW = 6  # points that are worth a dot
 
 
-def draw_chebyshev(data: RadiusBounds) -> Figure:
+def draw_chebyshev(data: RadiusBounds, *, ax: Where = None, width: Width = None) -> Figure:
     """Draw both radii over the failure probability, and name how many times apart they are."""
-    with styled():
-        figure = canvas(6.4, 4.6)
-        ax = figure.subplots()
+    with panels(6.4, 4.6, ax=ax, wanted=width) as sheet:
+        ax = sheet.ax
         b = data.failure_probability
+        hues = colours()
         for place in range(len(data.agents)):
-            colour = CYCLE[place % len(CYCLE)]
+            colour = hues[place % len(hues)]
             dots = "o" if len(b) < _FEW else None
             ax.loglog(b, data.radius_chebyshev[place], color=colour, linestyle=DASHES[1], marker=dots, ms=4)
             ax.loglog(b, data.radius[place], color=colour, marker=dots, ms=4)
@@ -50,21 +50,18 @@ def draw_chebyshev(data: RadiusBounds) -> Figure:
         ax.set_ylabel("radius r, in units of the values")
         ax.set_title("Rare misses: Chebyshev’s bound outgrows the exact radius")
         crowd = f"{counted(data.agents[0], 'agent')}, " if len(data.agents) == 1 else ""
-        figure.suptitle(
-            f"{crowd}mixing σ = {data.sigma:g}, noise c = {data.c:g}, decay q = {data.q:g}",
-            x=0.01, ha="left", fontsize=9, color=GREY,
-        )  # fmt: skip
-    return figure
+        sheet.caption(f"{crowd}mixing σ = {data.sigma:g}, noise c = {data.c:g}, decay q = {data.q:g}")
+    return sheet.figure
 
 
 def _names(ax: Axes, data: RadiusBounds) -> None:
     """Name every curve at its end, without overlaps."""
     both = np.concatenate([data.radius_chebyshev, data.radius])
-    places = spread_labels(np.log(both[:, 0]).tolist(), 0.045 * float(np.ptp(np.log(both))))
+    places = spread_labels(np.log(both[:, 0]).tolist(), label_room(ax) * float(np.ptp(np.log(both))))
     for row, place in enumerate(places):
         kind, which = divmod(row, len(data.agents))
         who = f", {counted(data.agents[which], 'agent')}" if len(data.agents) > 1 else ""
-        name, colour = ("Chebyshev", "exact")[kind] + who, CYCLE[which % len(CYCLE)]
+        name, colour = ("Chebyshev", "exact")[kind] + who, colours()[which % len(colours())]
         label_line(ax, data.failure_probability[0], float(np.exp(place)), name, colour, offset=(6, 0))
 
 

@@ -2,98 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from tacit.comparison.comparison import Comparison
-from tacit.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, canvas, styled
+from tacit.comparison.comparison import Comparison, MethodResult
+from tacit.plots.panels import Panels, Where, Width, panels
+from tacit.plots.style import BLUE, GREEN, GREY, INK, ORANGE, RED, text_size
 
 _KINDS = {
-    "pure": (BLUE, "o", "differentially private, whoever listens"),
-    "one honest keeper": (GREEN, "D", "the same, while one keeper is honest"),
-    "per pair": (ORANGE, "s", "on average over pairs of agents"),
-    "none": (RED, "X", "not differentially private"),
+    "pure": (BLUE, "Private, whoever listens"),
+    "one honest keeper": (GREEN, "Private while one keeper is honest"),
+    "per pair": (ORANGE, "Private on average over pairs"),
+    "none": (RED, "Not differentially private"),
 }
-_DECADES = 1e-5  # of the largest value: what is smaller is drawn at the edge
-_ROW = 0.33  # inches
+_SAME = 1.02  # methods of one kind whose errors are within this factor share a row
+_ROW = 0.3  # inches
+_NOTHING = 1e-3  # of the largest: shown as next to nothing
+
+Group = list[MethodResult]
 
 
-def draw_compare(found: Comparison) -> Figure:
-    """Draw one row per method: its error, the attack's error, and the rounds until all agree."""
-    rows = found.rows[::-1]
-    with styled():
-        figure = canvas(9.6, 1.75 + _ROW * len(rows))
-        left, middle, right = figure.subplots(1, 3, sharey=True, width_ratios=[1.15, 1, 0.9])
-        _sizes(left, found, [row.error for row in rows])
-        promised = [max(row.error_closed_form, left.get_xlim()[0]) for row in rows]
-        left.plot(promised, range(len(rows)), "|", color=INK, ms=11, mew=1.2)
-        _sizes(middle, found, [row.attack_error for row in rows])
-        _rounds(right, found)
-        left.set_yticks(range(len(rows)), [row.title for row in rows])
+def draw_compare(found: Comparison, *, ax: Where = None, width: Width = None) -> Figure:
+    """Draw the error of each method, the error of an eavesdropper, and the rounds until all agree.
+
+    Methods with the same kind of guarantee and the same error share a row. `ax` are three Axes.
+    """
+    groups = _groups(found.rows)
+    places, heads = _places(groups)
+    height = 1.5 + _ROW * (len(groups) + len(heads))
+    layout: dict[str, Any] = {"sharey": True, "width_ratios": [1.2, 1, 1]}
+    with panels(9.2, height, 3, ax=ax, wanted=width, rows=True, **layout) as sheet:
+        left, middle, right = sheet.axes
+        _bars(left, groups, places, _errors)
+        _least(left, groups, places)
+        _bars(middle, groups, places, lambda group: [row.attack_error for row in group])
+        _rounds(right, groups, places, found.case.rounds)
+        _name(sheet, groups, places, heads)
         left.set_title("Error of the average")
-        left.set_xlabel("root mean square, in units of the values")
-        middle.set_title("An eavesdropper is off by")
-        middle.set_xlabel("root mean square, one agent's value")
-        for ax in (left, middle, right):
-            ax.tick_params(axis="y", length=0, pad=9)
-            ax.spines["left"].set_visible(False)
-            ax.set_ylim(-0.6, len(rows) - 0.4)
+        left.set_xlabel("root mean square")
+        middle.set_title("Error of an eavesdropper")
+        middle.set_xlabel("root mean square, of one value")
+        right.set_title("Rounds to agree")
+        right.set_xlabel(f"within {found.case.within:g}, 95% of the runs")
         size = f"{found.case.graph.n:,} agents, {found.case.graph.n_edges:,} edges"
-        figure.suptitle(
-            f"{size}; ε = {found.case.epsilon:g} per unit of adjacency; {found.runs:,} runs each",
-            x=0.01, ha="left", fontsize=9, color=GREY,
-        )  # fmt: skip
-        _legend(figure, found)
-    return figure
+        sheet.caption(f"{size}; ε = {found.case.epsilon:g} per unit of adjacency; {found.runs:,} runs each")
+    return sheet.figure
 
 
-def _sizes(ax: Axes, found: Comparison, values: Sequence[float]) -> None:
-    """Draw sizes on a logarithmic axis, with negligible ones at its edge."""
-    ax.set_xscale("log")
-    most = max(*values, 1e-12)
-    edge = most * _DECADES
-    ax.set_xlim(edge, 4 * most)
-    for place, (row, value) in enumerate(zip(found.rows[::-1], values, strict=True)):
-        colour, marker, _ = _KINDS[row.guarantee.kind]
-        ax.hlines(place, edge, max(value, edge), color=PALE, lw=1)
-        if value > edge:
-            ax.plot(value, place, marker, color=colour, ms=6)
-        else:
-            ax.plot(edge, place, "<", color=colour, ms=7, clip_on=False)
-            _say(ax, (edge, place), "next to nothing", 9)
-    ax.grid(axis="x")
+def _groups(rows: Sequence[MethodResult]) -> list[Group]:
+    """Put methods of one kind and nearly the same error together, the most accurate first."""
+    groups: list[Group] = []
+    for kind in _KINDS:
+        same = sorted((row for row in rows if row.guarantee.kind == kind), key=lambda r: r.error_closed_form)
+        for before, row in pairwise([None, *same]):
+            assert row is not None
+            near = before is not None and row.error_closed_form <= _SAME * before.error_closed_form
+            if near:
+                groups[-1].append(row)
+            else:
+                groups.append([row])
+    return groups
 
 
-def _rounds(ax: Axes, found: Comparison) -> None:
-    end = found.case.rounds
-    for place, row in enumerate(found.rows[::-1]):
-        colour, marker, _ = _KINDS[row.guarantee.kind]
-        ax.hlines(place, 0, row.agreed_after or end, color=PALE, lw=1)
-        if row.agreed_after is None:
-            ax.plot(end, place, ">", color=colour, ms=7, clip_on=False)
-            _say(ax, (end, place), "not yet", -9)
-        else:
-            ax.plot(row.agreed_after, place, marker, color=colour, ms=6)
-    ax.set_xlim(0, end)
-    ax.grid(axis="x")
-    ax.set_title("Rounds until all agree")
-    ax.set_xlabel(f"within {found.case.within:g}, in 95% of the runs")
+def _places(groups: Sequence[Group]) -> tuple[list[float], dict[str, float]]:
+    """Return the height of each row, from the top down, and that of the headings of kinds."""
+    places: list[float] = []
+    heads: dict[str, float] = {}
+    y = 0.0
+    for group in groups:
+        kind = group[0].guarantee.kind
+        if kind not in heads:
+            y -= 0.35
+            heads[kind] = y
+            y -= 0.85
+        places.append(y)
+        y -= 1
+    return places, heads
 
 
-def _say(ax: Axes, place: tuple[float, float], text: str, offset: int) -> None:
+def _errors(group: Group) -> list[float]:
+    return [row.error for row in group]
+
+
+def _bars(
+    ax: Axes, groups: Iterable[Group], places: Sequence[float], of: Callable[[Group], list[float]]
+) -> None:
+    """Draw the mean of each row as a bar from 0, and write it beside."""
+    sizes = [sum(of(group)) / len(group) for group in groups]
+    most = max(*sizes, 1e-12)
+    said: set[str] = set()
+    for group, y, size in zip(groups, places, sizes, strict=True):
+        kind, least = group[0].guarantee.kind, group[0].least_error if of is _errors else None
+        ax.barh(y, size, height=0.56, color=_KINDS[kind][0], lw=0)
+        told = f"{size:.2g}" if size > _NOTHING * most else "next to nothing"
+        if least is not None and kind not in said:  # once for each kind of promise
+            told += f" (least possible {least:.2g})"
+            said.add(kind)
+        _write(ax, size, y, told)
+    ax.set_xlim(0, 1.28 * most)
+
+
+def _least(ax: Axes, groups: Sequence[Group], places: Sequence[float]) -> None:
+    """Mark the least error that any method with the same promise could have."""
+    for group, y in zip(groups, places, strict=True):
+        if (least := group[0].least_error) is not None:
+            ax.plot([least, least], [y - 0.4, y + 0.4], color=INK, lw=1.4)
+
+
+def _rounds(ax: Axes, groups: Sequence[Group], places: Sequence[float], end: int) -> None:
+    for group, y in zip(groups, places, strict=True):
+        colour = _KINDS[group[0].guarantee.kind][0]
+        taken = sorted(row.agreed_after for row in group if row.agreed_after is not None)
+        if not taken:
+            ax.barh(y, end, height=0.56, facecolor="none", edgecolor=colour, hatch="////", lw=0.6)
+            _write(ax, end, y, "not yet")
+            continue
+        ax.barh(y, taken[-1], height=0.56, color=colour, lw=0)
+        told = f"{taken[0]}" if taken[0] == taken[-1] else f"{taken[0]} to {taken[-1]}"
+        _write(ax, taken[-1], y, told)
+    ax.set_xlim(0, 1.3 * end)
+
+
+def _write(ax: Axes, x: float, y: float, text: str) -> None:
     ax.annotate(
-        text, place, xytext=(offset, 0), textcoords="offset points", ha="left" if offset > 0 else "right",
-        va="center", fontsize=8, color=GREY,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        text, (x, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=text_size(8.5),
+        color=INK,
     )  # fmt: skip
 
 
-def _legend(figure: Figure, found: Comparison) -> None:
-    seen = [kind for kind in _KINDS if any(row.guarantee.kind == kind for row in found.rows)]
-    lines = [Line2D([], [], color=_KINDS[k][0], marker=_KINDS[k][1], ls="", ms=6) for k in seen]
-    lines.append(Line2D([], [], color=INK, marker="|", ls="", ms=11, mew=1.2))
-    names = [*(_KINDS[kind][2] for kind in seen), "closed form"]
-    figure.legend(lines, names, loc="outside lower left", ncols=len(names), fontsize=8.5, handletextpad=0.3)
+def _name(sheet: Panels, groups: Sequence[Group], places: Sequence[float], heads: dict[str, float]) -> None:
+    """Name each row on the left, below the heading of its kind."""
+    for place, ax in enumerate(sheet.axes):
+        ax.set_ylim(places[-1] - 0.7, 0.25)
+        ax.tick_params(axis="y", length=0)
+        ax.spines["left"].set_visible(False)
+        ax.axvline(0, color=GREY, lw=0.8)
+        for kind, y in heads.items():
+            if place == 0 or sheet.stacked:
+                colour, words = _KINDS[kind]
+                ax.text(
+                    0, y, f"  {words}", va="center", color=colour, fontweight="bold", fontsize=text_size(8.5)
+                )
+        ax.set_yticks(list(places), [_title(group) for group in groups])
+        if place and not sheet.stacked:
+            ax.tick_params(axis="y", labelleft=False)
+
+
+def _title(group: Group) -> str:
+    """Join titles: one-shot, server and one-shot, graph are one-shot (server, graph)."""
+    joined: dict[str, list[str]] = {}
+    for row in group:
+        head, _, where = row.title.partition(", ")
+        joined.setdefault(head, []).extend([where] if where else [])
+    return "\n".join(f"{head} ({', '.join(where)})" if where else head for head, where in joined.items())

@@ -11,31 +11,38 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from tacit.errors import ParameterError
+from tacit.plots.panels import Where, Width, panels
 from tacit.plots.runs import Convergence
 from tacit.plots.style import (
-    CYCLE,
     GREY,
     INK,
     MARKERS,
-    canvas,
+    colours,
     counted,
     label_line,
+    label_room,
     plain_log,
     spread_labels,
-    styled,
+    text_size,
 )
 
 
-def draw_convergence(curves: Sequence[Convergence], unit: str = "units of the values") -> Figure:
+def draw_convergence(
+    curves: Sequence[Convergence],
+    unit: str = "units of the values",
+    *,
+    ax: Where = None,
+    width: Width = None,
+) -> Figure:
     """Draw how disagreement fades: exactly, at the exact rate, and as measured in simulated runs."""
     if not curves:
         raise ParameterError("convergence must be drawn for at least one mechanism.")
-    with styled():
-        figure = canvas(6.8, 4.6)
-        ax = figure.subplots()
-        ends = spread_labels([float(np.log(curve.exact[-1])) for curve in curves], _room(curves))
+    with panels(6.8, 4.6, ax=ax, wanted=width) as sheet:
+        ax = sheet.ax
+        hues, room = colours(), label_room(ax, 2) * _height(curves)
+        ends = spread_labels([float(np.log(curve.exact[-1])) for curve in curves], room)
         for place, (curve, end) in enumerate(zip(curves, ends, strict=True)):
-            colour, marker = CYCLE[place % len(CYCLE)], MARKERS[place % len(MARKERS)]
+            colour, marker = hues[place % len(hues)], MARKERS[place % len(MARKERS)]
             _draw(ax, curve, colour, marker)
             last = len(curve.exact) - 1
             label_line(
@@ -54,8 +61,8 @@ def draw_convergence(curves: Sequence[Convergence], unit: str = "units of the va
             Line2D([], [], color=GREY, lw=1, linestyle=(0, (4, 2)), label="the exact rate, in the long run"),
             Line2D([], [], color=INK, lw=0, marker="o", mfc="white", ms=4.5, label=_measured(curves)),
         ]
-        ax.legend(handles=keys, loc="lower left", fontsize=8.5)
-    return figure
+        ax.legend(handles=keys, loc="lower left", fontsize=text_size(8.5))
+    return sheet.figure
 
 
 def _measured(curves: Sequence[Convergence]) -> str:
@@ -63,10 +70,10 @@ def _measured(curves: Sequence[Convergence]) -> str:
     return f"measured in {' or '.join(counted(runs, 'simulated run') for runs in counts)}"
 
 
-def _room(curves: Sequence[Convergence]) -> float:
-    """How far apart two names must be, in logarithms: a tenth of the axis."""
+def _height(curves: Sequence[Convergence]) -> float:
+    """How high the curves are, in logarithms."""
     values = np.concatenate([curve.exact for curve in curves])
-    return float(np.ptp(np.log(values[values > 0]))) / 10
+    return float(np.ptp(np.log(values[values > 0])))
 
 
 def _draw(ax: Axes, curve: Convergence, colour: str, marker: str) -> None:

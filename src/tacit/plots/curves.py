@@ -10,9 +10,10 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
-from tacit.law import Fading
+from tacit.law import Constant, Fading
 from tacit.mechanism import ClientServer
 from tacit.theory import accuracy, privacy
+from tacit.theory import bounds as bounds_of
 from tacit.theory.optimum import best_fading, best_one_shot, price_of_smoothness
 
 
@@ -255,3 +256,71 @@ def series_curves(
     found = [candidates(each, what, span=high - low, **asked) for each in sizes]
     deviation: dict[str, FloatArray] = {kind: np.array([at[kind] for at in found]) for kind in found[0]}
     return SeriesCurves(agents, keepers, hides, loss, delta, sizes, deviation)
+
+
+@dataclass(frozen=True, eq=False)
+class Closeness:
+    """Variance divided by the least possible, over the mixing (docs/proofs/bounds.md, section 2)."""
+
+    sigma: FloatArray
+    motion: FloatArray
+    linear: FloatArray
+    one_shot: float
+
+    def table(self) -> dict[str, FloatArray]:
+        """Return the columns by name."""
+        return {
+            "mixing": self.sigma,
+            "fading": self.motion,
+            "linear_estimate": self.linear,
+            "one_shot": np.full_like(self.sigma, self.one_shot),
+        }
+
+
+def closeness(sigma: Sequence[float] = MIXINGS) -> Closeness:
+    """Return how close the best fading noise, the linear estimate and one-shot noise come to the bound."""
+    mixings = sorted(set(map(float, sigma)))
+    fading = [ClientServer(best_fading(each, 1.0), agents=1) for each in mixings]
+    return Closeness(
+        np.array(mixings),
+        motion=np.array([bounds_of.times_best(made) for made in fading]),
+        linear=np.array([bounds_of.linear_variance(made) / bounds_of.best_possible(made) for made in fading]),
+        one_shot=bounds_of.times_best(ClientServer(best_one_shot(0.5, 1.0), agents=1)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TailCurves:
+    """Exact radius divided by its limit (1 − (1−σ)^T)·ln(1/b)/(Nε), for each kind of noise."""
+
+    agents: int
+    sigma: float
+    rounds: int
+    failure_probability: FloatArray
+    times: dict[str, FloatArray]
+
+    def table(self) -> dict[str, FloatArray]:
+        """Return the columns by name."""
+        return {"failure_probability": self.failure_probability, **self.times}
+
+
+TAILS = tuple(10.0**-k for k in (1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 40, 60, 80, 100, 130, 160, 200, 250, 300))
+
+
+def tail_curves(
+    agents: int = 5, sigma: float = 0.3, rounds: int = 10, failure_probability: Sequence[float] = TAILS
+) -> TailCurves:
+    """Return the radii of constant, fading and one-shot noise, divided by their limit, at the same ε."""
+    chances = np.array(sorted(set(map(float, failure_probability)), reverse=True))
+    laws = {
+        "constant": Constant.best(sigma, 1.0, rounds),
+        "fading": best_fading(sigma, 1.0, rounds),
+        "one_shot": best_one_shot(sigma, 1.0),
+    }
+    limit = bounds_of.tail_scale(ClientServer(laws["one_shot"], agents), rounds)
+    times = {
+        name: np.array([accuracy.radius(ClientServer(law, agents), b, rounds) for b in chances.tolist()])
+        / (-np.log(chances) * limit)
+        for name, law in laws.items()
+    }
+    return TailCurves(agents, sigma, rounds, chances, times)

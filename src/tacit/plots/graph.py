@@ -14,7 +14,8 @@ from tacit.errors import ParameterError, StateError
 from tacit.graph import Graph
 from tacit.history import History
 from tacit.mechanism import Distributed
-from tacit.plots.style import GREY, INK, canvas, counted, styled
+from tacit.plots.panels import Where, Width, panels
+from tacit.plots.style import GREY, INK, counted, text_size
 
 MOST_AGENTS = 1000
 _SMALL = 100  # agents for whom the better, slower layout is found
@@ -45,6 +46,9 @@ def draw_graph(
     rounds: Sequence[int] | None = None,
     unit: str = "state, in units of the values",
     places: FloatArray | None = None,
+    *,
+    ax: Where = None,
+    width: Width = None,
 ) -> Figure:
     """Draw the agents and who talks to whom, coloured by state, after some rounds.
 
@@ -56,6 +60,8 @@ def draw_graph(
         After how many rounds; by default 0, when a quarter of the disagreement is left, and all.
     places : array, shape (n, 2), optional
         Where the agents are; by default neighbours are near each other.
+    ax : Axes, or one for each of `rounds`, optional
+        To draw on; otherwise a new figure, of this `width`.
     """
     mechanism = history.mechanism
     if not isinstance(mechanism, Distributed):
@@ -67,20 +73,19 @@ def draw_graph(
         raise StateError(f"rounds must be numbers from 0 to {history.rounds}, got {list(rounds or ())}.")
     where = layout(mechanism.graph) if places is None else places
     low, high = float(history.theta.min()), float(history.theta.max())
-    with styled():
-        figure = canvas(0.4 + 3.1 * len(shown), 3.7)
-        panels = np.atleast_1d(figure.subplots(1, len(shown)))
-        for ax, t in zip(panels, shown, strict=True):
-            dots = _agents(ax, mechanism.graph, where, history.theta[t], (low, high))
+    with panels(0.4 + 3.1 * len(shown), 3.7, len(shown), ax=ax, wanted=width) as sheet:
+        for each, t in zip(sheet.axes, shown, strict=True):
+            dots = _agents(each, mechanism.graph, where, history.theta[t], (low, high))
             spread = float(np.ptp(history.theta[t]))
-            ax.set_title(f"after {counted(t, 'round')}" if t else "before the first round")
-            ax.text(
-                0.0, -0.02, f"farthest apart: {spread:.3g}", transform=ax.transAxes, color=GREY, fontsize=8.5
-            )
-        bar = figure.colorbar(dots, ax=list(panels), location="bottom", aspect=50, shrink=0.7, pad=0.04)
+            each.set_title(f"after {counted(t, 'round')}" if t else "before the first round")
+            each.text(
+                0.0, -0.02, f"farthest apart: {spread:.3g}", transform=each.transAxes, color=GREY,
+                fontsize=text_size(8.5),
+            )  # fmt: skip
+        bar = sheet.figure.colorbar(dots, ax=sheet.axes, location="bottom", aspect=50, shrink=0.7, pad=0.04)
         bar.set_label(unit)
         bar.outline.set_visible(False)
-    return figure
+    return sheet.figure
 
 
 def _chosen(theta: FloatArray) -> list[int]:

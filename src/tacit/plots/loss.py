@@ -6,18 +6,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.arrays import FloatArray
+from tacit.plots.panels import Where, Width, panels
 from tacit.plots.runs import LossCurves
-from tacit.plots.style import BLUE, GREY, INK, MARKERS, RED, canvas, label_line, spread_labels, styled
+from tacit.plots.style import BLUE, INK, MARKERS, RED, label_line, label_room, spread_labels, text_size
 
 
-def draw_loss(data: LossCurves) -> Figure:
+def draw_loss(data: LossCurves, *, ax: Where = None, width: Width = None) -> Figure:
     """Draw the promise as a line, and the lower bounds from sessions of each mechanism as points.
 
     Points above the line refute the promise; they are drawn as such.
     """
-    with styled():
-        figure = canvas(6.4, 4.4)
-        ax = figure.subplots()
+    with panels(6.4, 4.4, ax=ax, wanted=width) as sheet:
+        ax = sheet.ax
         far = float(data.distance[-1])
         top = 1.1 * max(float(data.promised[-1]), *(float(row.max()) for row in data.measured.values()))
         ax.fill_between([0, far], [0, data.promised[-1]], top, color=RED, alpha=0.07, lw=0)
@@ -38,17 +38,17 @@ def draw_loss(data: LossCurves) -> Figure:
             "more than promised (filled)",
             transform=ax.transAxes,
             color=RED,
-            fontsize=8.5,
+            fontsize=text_size(8.5),
             va="top",
         )
         ax.set_xlabel("distance between two starts of one agent, in units of the values")
         ax.set_ylabel("loss: log of the likelihood ratio")
         ax.set_title("What sessions prove of the loss, against the promise")
-        figure.suptitle(
-            f"{data.sessions:,} sessions of {data.rounds} rounds per point; all points hold together but for "
-            f"probability {data.failure_probability:g}", x=0.01, ha="left", fontsize=8.5, color=GREY,
+        sheet.caption(
+            f"{data.sessions:,} sessions of {data.rounds} rounds per point; all points hold at once with "
+            f"probability {1 - data.failure_probability:.10g}", 8.5,
         )  # fmt: skip
-    return figure
+    return sheet.figure
 
 
 def _name_all(ax: Axes, data: LossCurves, top: float) -> None:
@@ -56,7 +56,7 @@ def _name_all(ax: Axes, data: LossCurves, top: float) -> None:
     ends = {"promised, at most": (float(data.promised[-1]), BLUE)}
     for name, row in data.measured.items():
         ends[f"{name}, at least"] = (float(row[-1]), _colour(row, data))
-    places = spread_labels([end for end, _ in ends.values()], 0.05 * top)
+    places = spread_labels([end for end, _ in ends.values()], label_room(ax) * top)
     for place, (name, (_, colour)) in zip(places, ends.items(), strict=True):
         label_line(ax, float(data.distance[-1]), place, name, colour, offset=(9, 0))
 

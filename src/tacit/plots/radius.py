@@ -8,15 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tacit.plots.curves import RadiusCurves
-from tacit.plots.style import CYCLE, GREY, INK, canvas, counted, label_line, plain_log, styled
+from tacit.plots.panels import Where, Width, panels
+from tacit.plots.style import GREY, INK, colours, counted, label_line, plain_log, text_size
 
 
-def draw_radius(data: RadiusCurves) -> Figure:
+def draw_radius(data: RadiusCurves, *, ax: Where = None, width: Width = None) -> Figure:
     """Draw the radius of the best fading noise, and of one-shot noise, on logarithmic axes."""
-    with styled():
-        figure = canvas(6.4, 4.6)
-        ax = figure.subplots()
-        rows = zip(data.agents, data.radius, data.one_shot, cycle(CYCLE), strict=False)
+    with panels(6.4, 4.6, ax=ax, wanted=width) as sheet:
+        ax = sheet.ax
+        rows = zip(data.agents, data.radius, data.one_shot, cycle(colours()), strict=False)
         for agents, fading, one_shot, colour in rows:
             ax.loglog(data.epsilon, fading, color=colour)
             ax.loglog(data.epsilon, one_shot, color=colour, linestyle=(0, (1, 1.2)), lw=1.3)
@@ -30,9 +30,9 @@ def draw_radius(data: RadiusCurves) -> Figure:
         ax.set_title("Half the loss, twice the radius; four times the agents, half of it")
         lines = [Line2D([], [], color=INK), Line2D([], [], color=INK, linestyle=(0, (1, 1.2)), lw=1.3)]
         names = [f"best fading noise, mixing σ = {data.sigma:g}", "one-shot noise"]
-        ax.legend(lines, names, loc="upper right", fontsize=8.5)
+        ax.legend(lines, names, loc="upper right", fontsize=text_size(8.5))
         ax.text(
             0.02, 0.03, f"missed with probability {data.failure_probability:g}", transform=ax.transAxes,
-            color=GREY, fontsize=8.5,
+            color=GREY, fontsize=text_size(8.5),
         )  # fmt: skip
-    return figure
+    return sheet.figure

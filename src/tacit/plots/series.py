@@ -8,16 +8,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tacit.plots.curves import SeriesCurves
+from tacit.plots.panels import Where, Width, panels
 from tacit.plots.style import (
-    CYCLE,
     DASHES,
     GREY,
-    canvas,
+    colours,
     counted,
     label_line,
+    label_room,
     plain_log,
     spread_labels,
-    styled,
+    text_size,
 )
 
 _NAMES = {
@@ -29,15 +30,14 @@ _NAMES = {
 }
 
 
-def draw_series(data: SeriesCurves) -> Figure:
+def draw_series(data: SeriesCurves, *, ax: Where = None, width: Width = None) -> Figure:
     """Draw the deviation of the worst mean of each mechanism, on logarithmic axes."""
-    with styled():
-        figure = canvas(6.8, 4.4)
-        ax = figure.subplots()
+    with panels(6.8, 4.4, ax=ax, wanted=width) as sheet:
+        ax = sheet.ax
         ends = np.log10([row[-1] for row in data.deviation.values()])
         height = max(float(np.ptp(ends)), 0.5)
-        places = spread_labels(ends.tolist(), height / 18)
-        rows = zip(data.deviation.items(), places, cycle(CYCLE), cycle(DASHES), strict=False)
+        places = spread_labels(ends.tolist(), label_room(ax) * height)
+        rows = zip(data.deviation.items(), places, cycle(colours()), cycle(DASHES), strict=False)
         for (kind, row), place, colour, dashes in rows:
             ax.loglog(data.slots, row, color=colour, linestyle=dashes)
             label_line(ax, data.slots[-1], 10**place, _NAMES[kind], colour)
@@ -52,9 +52,9 @@ def draw_series(data: SeriesCurves) -> Figure:
         what = f"{counted(data.agents, 'agent')}, {who}, hides {data.hides}"
         ax.text(
             0.02, 0.97, f"{what}\nloss {data.loss:g} for all means, δ = {data.delta:g}",
-            transform=ax.transAxes, color=GREY, fontsize=8.5, va="top",
+            transform=ax.transAxes, color=GREY, fontsize=text_size(8.5), va="top",
         )  # fmt: skip
-    return figure
+    return sheet.figure
 
 
 def _ticks(slots: tuple[int, ...]) -> tuple[list[int], list[str]]:

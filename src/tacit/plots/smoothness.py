@@ -7,19 +7,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.plots.curves import Smoothness
-from tacit.plots.style import CYCLE, DASHES, GREY, INK, canvas, label_line, plain_log, styled
+from tacit.plots.panels import Where, Width, panels
+from tacit.plots.style import DASHES, GREY, INK, colours, label_line, plain_log, text_size
 
 _NAMED = (0.1, 0.5, 0.8)
 _DOTS = (0.01, 0.02, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 
 
-def draw_smoothness(data: Smoothness) -> Figure:
+def draw_smoothness(data: Smoothness, *, ax: Where = None, width: Width = None) -> Figure:
     """Draw how many times wider than the one-shot limit the radius is, over the mixing σ."""
-    with styled():
-        figure = canvas(6.4, 4.2)
-        ax = figure.subplots()
+    with panels(6.4, 4.2, ax=ax, wanted=width) as sheet:
+        ax = sheet.ax
         for place, (agents, row) in enumerate(zip(data.agents, data.radius, strict=True)):
-            style, colour = DASHES[place % len(DASHES)], CYCLE[place % len(CYCLE)]
+            style, colour = DASHES[place % len(DASHES)], colours()[place % len(colours())]
             ax.plot(data.sigma, row, color=colour, linestyle=style, label=f"exact radius, {agents:,} agents")
         _closed_form(ax, data)
         ax.axhline(1, color=GREY, lw=0.8)
@@ -35,9 +35,15 @@ def draw_smoothness(data: Smoothness) -> Figure:
         title = (
             f"best noise and decay for each σ; radius missed with probability {data.failure_probability:g}"
         )
-        legend = ax.legend(loc="upper right", fontsize=8.5, title=title, title_fontsize=8, alignment="left")
+        legend = ax.legend(
+            loc="upper right",
+            fontsize=text_size(8.5),
+            title=title,
+            title_fontsize=text_size(8),
+            alignment="left",
+        )
         legend.get_title().set_color(GREY)
-    return figure
+    return sheet.figure
 
 
 def _closed_form(ax: Axes, data: Smoothness) -> None:

@@ -1,5 +1,6 @@
 """One look for every figure: readable in black and white and by colour-blind readers.
 
+The look applies to settings of matplotlib that the user has not changed, and only while a figure is drawn.
 Colours are those of Okabe and Ito; curves of different colour also have different line styles. The
 same numbers always give the same bytes, so that pictures in the documentation change only for a reason.
 """
@@ -35,7 +36,7 @@ DASHES: tuple[Any, ...] = (
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
-FORMATS = (".svg", ".png", ".pdf")
+FORMATS = (".svg", ".png", ".pdf", ".pgf")
 
 _RC: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -68,13 +69,35 @@ _RC: dict[str, Any] = {
 }
 
 
+_PRINTED: dict[str, Any] = {"axes.titlesize": 8.5, "font.size": 8, "lines.linewidth": 1.3}
+"""For a given width: the figure is printed at that size, beside text of 9 or 10 points."""
+
+
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw with tacit's style, independent of the user's settings."""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(cast(Any, _RC))
+def styled(printed: bool = False) -> Iterator[None]:
+    """Use tacit's style for all settings that the user has not changed; restore them afterwards."""
+    house = _RC | (_PRINTED if printed else {})
+    with mpl.rc_context(cast(Any, {key: value for key, value in house.items() if not _given(key)})):
         yield
+
+
+def _given(key: str) -> bool:
+    """Whether the user has changed a setting of matplotlib."""
+    now: dict[str, Any] = cast(Any, mpl.rcParams)
+    usual: dict[str, Any] = cast(Any, mpl.rcParamsDefault)
+    return bool(now[key] != usual[key])
+
+
+def text_size(points: float) -> float:
+    """Return a text size, given for the house's normal text of 9 points, in proportion to the user's."""
+    return points * float(mpl.rcParams["font.size"]) / float(_RC["font.size"])
+
+
+def colours() -> tuple[str, ...]:
+    """Return the colours of curves: the user's, if the user has chosen some."""
+    if _given("axes.prop_cycle"):
+        return tuple(mpl.rcParams["axes.prop_cycle"].by_key().get("color", CYCLE))
+    return CYCLE
 
 
 class Sheet(Figure):
@@ -111,7 +134,7 @@ def label_line(ax: Axes, x: float, y: float, text: str, colour: str, **where: An
         xytext=where.pop("offset", (4, 0)),
         textcoords="offset points",
         color=colour,
-        fontsize=8.5,
+        fontsize=text_size(8.5),
         annotation_clip=False,
         **({"va": "center", "ha": "left"} | where),
     )
@@ -133,8 +156,19 @@ def _low(run: list[float], room: float) -> float:
     return sum(run) / len(run) - room * (len(run) - 1) / 2
 
 
+def label_room(ax: Axes, lines: float = 1) -> float:
+    """Return which part of an axis' height a name of some lines takes."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    height = 72 * figure.get_figheight() * ax.get_position().height
+    return 1.25 * lines * text_size(8.5) / height
+
+
 def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | None = None) -> None:
-    """Write a figure as SVG, PNG or PDF, by its suffix, without date or version in it."""
+    """Write a figure as SVG, PNG, PDF or PGF, by its suffix, without date or version in it.
+
+    PGF is input for LaTeX. No LaTeX is needed to write it: text is measured in the figure's own font.
+    """
     kind = (suffix or Path(str(file)).suffix).lower()
     if kind not in FORMATS:
         raise FileError(
@@ -146,4 +180,13 @@ def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | No
         ".pdf": {"CreationDate": None, "Creator": "tacit", "Producer": None},
     }
     with styled():
-        figure.savefig(file, format=kind[1:], metadata=blank[kind])
+        if kind != ".pgf":
+            figure.savefig(file, format=kind[1:], metadata=blank[kind])
+            return
+        from tacit.plots.pgf import write_pgf
+
+        if isinstance(file, str | PathLike):
+            with Path(file).open("wb") as opened:
+                write_pgf(figure, opened)
+        else:
+            write_pgf(figure, file)

@@ -7,22 +7,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.plots.curves import Tradeoff
-from tacit.plots.style import BLUE, DASHES, GREY, RED, canvas, label_line, plain_log, styled
+from tacit.plots.panels import Where, Width, panels
+from tacit.plots.style import BLUE, DASHES, GREY, RED, label_line, plain_log, text_size
 
 
-def draw_tradeoff(data: Tradeoff) -> Figure:
+def draw_tradeoff(data: Tradeoff, *, ax: Where = None, width: Width = None) -> Figure:
     """Draw ε above and both radii below, over the decay q."""
-    with styled():
-        figure = canvas(6.4, 5.4)
-        above, below = figure.subplots(2, 1, sharex=True)
-        for ax in (above, below):
-            _frame(ax, 1 - data.sigma)
+    with panels(6.4, 5.4, 2, ax=ax, wanted=width, below=True, sharex=True) as sheet:
+        above, below = sheet.axes
+        for each in sheet.axes:
+            _frame(each, 1 - data.sigma)
         _privacy(above, data)
         _accuracy(below, data)
         with_what = f"{data.agents:,} agents, mixing σ = {data.sigma:g}, noise c = {data.c:g}"
         how_sure = f"failure probability b = {data.failure_probability:g}"
-        figure.suptitle(f"{with_what}, {how_sure}", x=0.01, ha="left", fontsize=9, color=GREY)
-    return figure
+        sheet.caption(f"{with_what}, {how_sure}")
+    return sheet.figure
 
 
 def _frame(ax: Axes, least: float) -> None:
@@ -41,7 +41,7 @@ def _privacy(ax: Axes, data: Tradeoff) -> None:
     ax.set_title("Privacy: the slower the decay, the smaller ε …")
     ax.annotate(
         "q ≤ 1 − σ:\nno finite ε", (1 - data.sigma, 0.94), xycoords=("data", "axes fraction"),
-        xytext=(-5, 0), textcoords="offset points", ha="right", va="top", fontsize=8, color=GREY,
+        xytext=(-5, 0), textcoords="offset points", ha="right", va="top", fontsize=text_size(8), color=GREY,
     )  # fmt: skip
 
 

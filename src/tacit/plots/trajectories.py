@@ -11,14 +11,17 @@ from tacit.arrays import FloatArray
 from tacit.errors import StateError
 from tacit.history import History
 from tacit.plots.fans import Fan
-from tacit.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, styled
+from tacit.plots.panels import Where, Width, panels
+from tacit.plots.style import BLUE, GREY, INK, RED, SKY, label_line
 from tacit.rounding import shown_up
 from tacit.theory import accuracy
 
 _MOST_LINES = 200
 
 
-def draw_trajectories(history: History, promised: Fan, unit: str = "value") -> Figure:
+def draw_trajectories(
+    history: History, promised: Fan, unit: str = "value", *, ax: Where = None, width: Width = None
+) -> Figure:
     """Draw every agent's state, their weighted average, and where it was promised to be.
 
     For states that are numbers. It shows private values: draw made-up ones.
@@ -29,9 +32,8 @@ def draw_trajectories(history: History, promised: Fan, unit: str = "value") -> F
     weights = accuracy.weights(mechanism)
     target = float(weights @ history.theta[0])
     t = np.arange(history.rounds + 1, dtype=np.float64)
-    with styled():
-        figure = canvas(6.4, 4.4)
-        ax = figure.subplots()
+    with panels(6.4, 4.4, ax=ax, wanted=width) as sheet:
+        ax = sheet.ax
         _draw_fan(ax, t, target, promised)
         step = max(1, mechanism.n // _MOST_LINES)
         ax.plot(t, history.theta[:, ::step], color=GREY, lw=0.7, alpha=0.7)
@@ -52,7 +54,7 @@ def draw_trajectories(history: History, promised: Fan, unit: str = "value") -> F
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_ylabel(unit)
         ax.set_title(f"{mechanism.n:,} agents come to agree without telling their values")
-    return figure
+    return sheet.figure
 
 
 def _draw_fan(ax: Axes, t: FloatArray, target: float, promised: Fan) -> None:
