@@ -18,6 +18,7 @@ from rich.table import Table
 from benchmarks.harness import Answer
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -150,55 +151,98 @@ def write(measured: dict[str, Any]) -> None:
 
 
 def ratios_figure(found: list[Row]) -> Figure:
-    """Draw every ratio on one logarithmic axis, with its spread and its goal."""
+    """Draw the ratios that have a goal, each named and with its goal; the table has all others."""
     from tacit.plots.style import BLUE, GREY, INK, RED, canvas, plain_log, styled
 
+    shown = [row for row in found if row.goal is not None and "alone" not in row.question]
     with styled():
-        figure = canvas(8.5, 0.26 * len(found) + 1.2)
+        figure = canvas(8.5, 0.36 * len(shown) + 1.1)
         ax = figure.add_subplot()
-        for place, row in enumerate(found):
+        for place, row in enumerate(shown):
             low, middle, high = row.ratio
-            colour = GREY if "limit" in row.peer or "no logic" in row.peer else BLUE
-            ax.plot([low, high], [place, place], color=colour, linewidth=3, alpha=0.4, solid_capstyle="butt")
-            ax.plot(middle, place, "s" if colour == GREY else "o", color=colour, markersize=5)
-            if row.goal is not None:
-                ax.plot(row.goal, place, "|", color=RED, markersize=11, markeredgewidth=2)
-        ax.axvline(1, color=INK, linewidth=0.8)
+            assert row.goal is not None
+            met = middle >= row.goal
+            colour = BLUE if met else RED
+            ax.plot([row.goal, row.goal], [place - 0.3, place + 0.3], color=INK, linewidth=1.4)
+            ax.plot([low, high], [place, place], color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt")
+            ax.plot(middle, place, "o" if met else "X", color=colour, markersize=6)
+            told = f"{middle:.2g} ×, goal {row.goal:.2g}{'' if met else ': missed'}"
+            ax.annotate(
+                told, (max(high, row.goal), place), xytext=(7, 0), textcoords="offset points", va="center",
+                fontsize=8.5, color=INK if met else RED,
+            )  # fmt: skip
+        ax.axvline(1, color=GREY, linewidth=0.8)
+        ax.annotate(
+            "as fast",
+            (1, -0.5),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8.5,
+            color=GREY,
+        )
         ax.set_xscale("log")
-        plain_log(ax.xaxis, (1,))
-        ax.set_yticks(range(len(found)), [f"{row.question}: {row.peer}" for row in found], fontsize=7)
-        ax.set_ylim(len(found) - 0.5, -0.5)
+        plain_log(ax.xaxis)
+        ax.set_xlim(0.08, 4.5 * max(row.ratio[2] for row in shown))
+        names = [f"{row.question}\nagainst: {row.peer}" for row in shown]
+        ax.set_yticks(range(len(shown)), names, fontsize=7.5)
+        ax.tick_params(axis="y", length=0)
+        ax.spines["left"].set_visible(False)
+        ax.set_ylim(len(shown) - 0.5, -0.5)
         ax.grid(axis="x")
-        ax.set_xlabel("times as fast as the peer")
-        figure.suptitle("square: a limit; red: the goal; bar: the middle half of the turns", fontsize=8)
+        ax.set_xlabel(
+            "times as fast as the peer; the band is the middle half of the turns, the bar is the goal"
+        )
         return figure
 
 
 def growth_figure(found: list[dict[str, Any]]) -> Figure:
-    """Draw time and memory of each operation over its size, and the fitted power."""
-    from tacit.plots.style import BLUE, RED, canvas, styled
+    """Draw time and memory of the operations over their size, each named at its end."""
+    from tacit.plots.style import canvas, styled
 
     with styled():
-        columns = 4
-        figure = canvas(10, 2.5 * -(-len(found) // columns))
-        for place, each in enumerate(found):
-            ax = figure.add_subplot(-(-len(found) // columns), columns, place + 1)
-            sizes, seconds = np.array(each["sizes"]), np.array(each["seconds"])
-            ax.loglog(sizes, seconds, "o-", color=BLUE, markersize=4)
-            ax.set_title(f"{each['name']}\ntime ~ {each['of']}^{each['power']:.2f}", fontsize=8)
-            ax.set_xlabel(each["of"])
-            ax.set_ylabel("seconds", color=BLUE)
-            grown = np.array(each["bytes"]) / 2**20
-            if (grown > 1).sum() > 1:
-                other = ax.twinx()
-                other.loglog(sizes[grown > 1], grown[grown > 1], "s--", color=RED, markersize=4)
-                other.set_ylabel("MiB", color=RED)
-                other.spines["right"].set_visible(True)
-            ax.margins(0.1)
-            low, high = ax.get_ylim()
-            if high < 10 * low:  # what is flat must look flat
-                ax.set_ylim(low / 10**0.75, high * 10**0.75)
+        figure = canvas(9.2, 4.6)
+        left, right = figure.subplots(1, 2, width_ratios=[1, 0.9])
+        times = [
+            (k, f"{each['name']}, {each['power']:.2f}", each["sizes"], each["seconds"])
+            for k, each in enumerate(found)
+        ]
+        _grown(left, times)
+        left.set_title("Time, and the power of the size that it grows with")
+        left.set_ylabel("seconds")
+        kept = []
+        for k, each in enumerate(found):
+            sizes, mebibytes = np.array(each["sizes"]), np.array(each["bytes"]) / 2**20
+            if (mebibytes > 1).sum() > 1:
+                large = mebibytes > 1
+                kept.append((k, each["name"], sizes[large].tolist(), mebibytes[large].tolist()))
+        _grown(right, kept)
+        right.set_title("Memory, where it is above 1 MiB")
+        right.set_ylabel("MiB")
+        for ax in (left, right):
+            ax.set_xlabel("size: agents, components or records")
         return figure
+
+
+def _grown(ax: Axes, rows: list[tuple[int, str, list[int], list[float]]]) -> None:
+    """Draw lines on logarithmic axes, named in a column on the right; equal numbers look the same."""
+    from tacit.plots.style import CYCLE, DASHES, MARKERS, label_room, plain_log, spread_labels
+
+    low, high = (pick(value for *_, row in rows for value in row) for pick in (min, max))
+    ends = [float(np.log(row[-1] / low) / np.log(high / low)) for *_, row in rows]
+    places = spread_labels(ends, label_room(ax))
+    for (k, name, sizes, row), end in zip(rows, places, strict=True):
+        colour, again = CYCLE[k % len(CYCLE)], k // len(CYCLE)  # a second round has other markers and dashes
+        marker, dashes = MARKERS[(k + 2 * again) % len(MARKERS)], DASHES[(k + 3 * again) % len(DASHES)]
+        ax.loglog(sizes, row, marker=marker, linestyle=dashes, color=colour, markersize=4)
+        ax.annotate(
+            name, (sizes[-1], row[-1]), xytext=(1.03, 0.05 + 0.9 * end), textcoords="axes fraction",
+            va="center", fontsize=8, color=colour, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 3},
+        )  # fmt: skip
+    plain_log(ax.yaxis, (1,))
+    ax.set_ylim(low * (low / high) ** 0.055, high * (high / low) ** 0.055)
+    ax.grid(axis="y")
 
 
 if __name__ == "__main__":
