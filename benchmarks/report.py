@@ -190,9 +190,7 @@ def ratios_figure(found: list[Row]) -> Figure:
         ax.spines["left"].set_visible(False)
         ax.set_ylim(len(shown) - 0.5, -0.5)
         ax.grid(axis="x")
-        ax.set_xlabel(
-            "times as fast as the peer; the band is the middle half of the turns, the bar is the goal"
-        )
+        ax.set_xlabel("times as fast as the peer (band: middle half of the turns)")
         return figure
 
 

@@ -192,8 +192,11 @@ def test_a_figure_fits_a_column_and_is_written_for_latex(name, tmp_path):
     assert "\\pgfqpoint{3.500000in}" in text
     assert text.count("\\begin{pgfpicture}") == text.count("\\end{pgfpicture}") == 1
     assert "\\pgftext" in text
-    # no title or label is wider than the figure
+    # the layout is settled, and no title or label is wider than the figure
     figure.draw_without_rendering()
+    before = [ax.get_position().bounds for ax in figure.axes]
+    figure.draw_without_rendering()
+    assert np.array([ax.get_position().bounds for ax in figure.axes]) == pytest.approx(before, abs=0.01)
     for words in figure.findobj(Text):
         if words.get_text() and words.get_visible():
             box = words.get_window_extent()

@@ -6,14 +6,19 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import NOT_PROVED, AuditFinding, AuditReport, belief
+from tacit.comparison import compare
 from tacit.errors import ParameterError
 from tacit.plots import curves, runs, show, style
 from tacit.report import Grid, html
+from tacit.simulation import Record, simulate, sweep
+from tacit.simulation.series import household_readings, simulate_series
 from tacit.theory.answers import design
 from tacit.theory.promise import analyze
+from tacit.theory.series import design_series
 
 EXECUTION = ClientServer(Fading(0.5, 1.0, 0.8), agents=2).execute([1.2345, 6.0], [[0.5, -0.5], [0.1, 0.3]])
 REPORT = AuditReport(
@@ -117,6 +122,7 @@ def test_nothing_private_is_in_a_table():
     assert "1.2345" not in EXECUTION._repr_html_()
 
 
+SERIES = design_series(24, "step:2", agents=50, low=0.0, high=10.0, keepers=1, loss=1.0)
 PICTURES = {
     "belief": belief(EXECUTION, 0, prior=(0, 8)),
     "report": REPORT,
@@ -126,6 +132,19 @@ PICTURES = {
     "smoothness": curves.smoothness((10,), sigma=[0.2, 0.5]),
     "bounds": curves.bounds((10,), failure_probability=[0.5, 0.1]),
     "convergence": runs.Convergence("ring:4", 0.9, np.array([2.0, 1.0]), np.array([2.0, 1.1]), 10),
+    "design": design(agents=50, epsilon=1.0, mixing=0.5),
+    "promise": analyze(ClientServer(Fading(0.5, 1.0, 0.8), agents=2), rounds=4),
+    "graph": Graph.from_name("ring:5"),
+    "comparison": compare("ring:4", range(4), epsilon=1.0, runs=5, rounds=5, methods=["plain", "one-shot"]),
+    "closeness": curves.closeness((0.2, 0.8)),
+    "tail": curves.tail_curves(1, 0.5, 2, (0.1, 1e-9)),
+    "series": curves.series_curves((4, 96)),
+    "series design": SERIES,
+    "series runs": simulate_series(SERIES, household_readings(24, 0.0, 10.0, seed=1), runs=2, seed=1),
+    "final states": simulate(ClientServer(Fading(0.5, 1.0, 0.8), 3), np.arange(3.0), 4, runs=9),
+    "all states": simulate(
+        ClientServer(Fading(0.5, 1.0, 0.8), 3), np.arange(3.0), 4, runs=9, record=Record(every=1)
+    ),
     "loss": runs.LossCurves(
         0.5, 3, 100, 1e-6, np.array([2.0, 4.0]), np.array([1.0, 2.0]), {"a": np.array([0.5, 1.5])}
     ),
@@ -139,6 +158,32 @@ def test_every_result_has_a_picture_that_shows_itself(name):
     assert ElementTree.fromstring(figure._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
 
 
+def test_a_sweep_has_a_picture(tmp_path):
+    asked = {"rounds": 5, "runs": 20, "method": "outcome"}
+    grid = {"agents": [10, 100], "mixing": [0.5, 0.8], "epsilon": [1.0]}
+    found = sweep(grid, path=tmp_path / "a.jsonl", **asked)
+    axes = show(found).axes[0]
+    promised = found.radius.sel(mixing=0.5).squeeze().to_numpy()
+    drawn = [line.get_ydata() for line in axes.get_lines()]
+    assert any(np.shape(y) == promised.shape and np.allclose(y, promised) for y in drawn)
+    many = sweep({**grid, "mixing": [k / 10 for k in range(2, 10)], "agents": list(range(2, 12))},
+                 path=tmp_path / "b.jsonl", **asked)  # fmt: skip
+    with pytest.raises(ParameterError, match="at most 6 curves"):
+        show(many)
+    single = sweep({"agents": [10], "mixing": [0.5], "epsilon": [1.0]}, path=tmp_path / "c.jsonl", **asked)
+    with pytest.raises(ParameterError, match="several numbers"):
+        show(single)
+
+
+def test_pictures_pass_on_axes_and_width():
+    mine = Figure()
+    assert show(PICTURES["design"], ax=mine.subplots()) is mine
+    assert show(PICTURES["graph"], width="one-column").get_figwidth() == 3.5
+
+
 def test_what_has_no_picture_is_said():
+    vectors = simulate(ClientServer(Fading(0.5, 1.0, 0.8), 2), np.ones((2, 2)), 2)
+    with pytest.raises(ParameterError, match="as numbers"):
+        show(vectors)
     with pytest.raises(ParameterError, match="no picture of a int"):
         show(3)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from tacit.plots.chebyshev import draw_chebyshev
     from tacit.plots.compare import draw_compare
     from tacit.plots.convergence import draw_convergence
-    from tacit.plots.graph import draw_graph
+    from tacit.plots.graph import draw_graph, draw_network
     from tacit.plots.loss import draw_loss
     from tacit.plots.notebook import show
     from tacit.plots.radius import draw_radius
+    from tacit.plots.results import draw_promise, draw_series_runs, draw_simulation, draw_sweep
     from tacit.plots.series import draw_series
     from tacit.plots.smoothness import draw_smoothness
     from tacit.plots.style import save
@@ -38,9 +39,14 @@ __all__ = [
     "draw_convergence",
     "draw_graph",
     "draw_loss",
+    "draw_network",
+    "draw_promise",
     "draw_radius",
     "draw_series",
+    "draw_series_runs",
+    "draw_simulation",
     "draw_smoothness",
+    "draw_sweep",
     "draw_tail",
     "draw_tradeoff",
     "draw_trajectories",
@@ -58,7 +64,9 @@ __getattr__, __dir__ = exports(
     {
         "notebook": ("show",),
         "style": ("save",),
-        "bounds": ("draw_bounds", "draw_tail"),
         **{name: (f"draw_{name}",) for name in _FIGURES},
+        "bounds": ("draw_bounds", "draw_tail"),
+        "graph": ("draw_graph", "draw_network"),
+        "results": ("draw_promise", "draw_series_runs", "draw_simulation", "draw_sweep"),
     },
 )

@@ -88,6 +88,17 @@ def draw_graph(
     return sheet.figure
 
 
+def draw_network(
+    graph: Graph, places: FloatArray | None = None, *, ax: Where = None, width: Width = None
+) -> Figure:
+    """Draw the agents and who talks to whom, without states."""
+    where = layout(graph) if places is None else places
+    with panels(4.6, 4.2, ax=ax, wanted=width) as sheet:
+        _agents(sheet.ax, graph, where, np.zeros(graph.n), (0.0, 2.0))
+        sheet.ax.set_title(f"{counted(graph.n, 'agent')}, {counted(graph.n_edges, 'edge')}")
+    return sheet.figure
+
+
 def _chosen(theta: FloatArray) -> list[int]:
     """Before the first round, when a quarter of the disagreement is left, and after the last."""
     spread = np.ptp(theta, axis=1)

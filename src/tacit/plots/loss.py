@@ -26,8 +26,10 @@ def draw_loss(data: LossCurves, *, ax: Where = None, width: Width = None) -> Fig
             over = row > data.promised
             colour, marker = _colour(row, data), MARKERS[place % len(MARKERS)]
             ax.plot(data.distance, row, color=colour, lw=0.9, linestyle=(0, (2, 2)))
-            ax.plot(data.distance[~over], row[~over], marker, color=colour, mfc="white", ms=5, clip_on=False)
-            ax.plot(data.distance[over], row[over], marker, color=colour, ms=5, clip_on=False)
+            for some, fill in ((~over, "white"), (over, colour)):
+                if some.any():  # an empty line that is not clipped would spoil the layout
+                    x, y = data.distance[some], row[some]
+                    ax.plot(x, y, marker, color=colour, mfc=fill, ms=5, clip_on=False)
         _name_all(ax, data, top)
         ax.set_xlim(0, far)
         ax.set_ylim(0, top)

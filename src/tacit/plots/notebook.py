@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -10,49 +11,90 @@ from tacit.audit.beliefs import Belief
 from tacit.audit.report import AuditReport
 from tacit.comparison.comparison import Comparison
 from tacit.errors import ParameterError
+from tacit.graph import Graph
 from tacit.history import History
 from tacit.plots import curves, runs
 from tacit.plots.audit import draw_audit
 from tacit.plots.belief import draw_belief
+from tacit.plots.bounds import draw_bounds, draw_tail
 from tacit.plots.chebyshev import draw_chebyshev
 from tacit.plots.compare import draw_compare
 from tacit.plots.convergence import draw_convergence
 from tacit.plots.fans import fan
+from tacit.plots.graph import draw_network
 from tacit.plots.loss import draw_loss
 from tacit.plots.radius import draw_radius
+from tacit.plots.results import draw_promise, draw_series_runs, draw_simulation, draw_sweep
+from tacit.plots.series import draw_series
 from tacit.plots.smoothness import draw_smoothness
 from tacit.plots.tradeoff import draw_tradeoff
 from tacit.plots.trajectories import draw_trajectories
+from tacit.simulation.series import SeriesRuns
+from tacit.theory.answers import Design
+from tacit.theory.promise import Promise
+from tacit.theory.series import SeriesDesign
 
 
 @singledispatch
-def show(result: object) -> Figure:
+def show(result: object, **how: Any) -> Figure:
     """Return the picture of a result; in a notebook it shows itself.
 
-    A belief, the report of an audit, a comparison, a history (of which it shows the private
-    states), and the numbers of `tacit.plots.curves` and `tacit.plots.runs`.
+    A design, a promise, a graph, a comparison, a belief, the report of an audit, a history (of which it
+    shows the private states), a dataset of simulated runs or of a sweep, the design of a series and its
+    simulation, and the numbers of `tacit.plots.curves` and `tacit.plots.runs`. `ax=` and `width=` are passed
+    on to the `draw_*` function.
 
     Examples
     --------
     >>> from tacit.plots import curves, show
     >>> figure = show(curves.tradeoff(agents=100, q=[0.4, 0.6, 0.8]))
     """
+    if any(kind.__module__.startswith("xarray") for kind in type(result).__mro__):  # without loading it
+        return _draw_dataset(result, **how)
     raise ParameterError(
-        f"there is no picture of a {type(result).__name__}: see tacit.plots for those there are."
+        f"there is no picture of a {type(result).__name__}: give a design, promise, graph, comparison, "
+        "belief, audit report, history, dataset of runs or of a sweep, or the numbers of a figure."
     )
+
+
+def _draw_dataset(found: Any, **how: Any) -> Figure:
+    """Draw a sweep, which has a radius for each cell, or simulated runs."""
+    return (draw_sweep if "radius" in found else draw_simulation)(found, **how)
 
 
 show.register(Belief, draw_belief)
 show.register(Comparison, draw_compare)
 show.register(AuditReport, draw_audit)
+show.register(Design, draw_promise)
+show.register(Promise, draw_promise)
+show.register(Graph, draw_network)
+show.register(SeriesRuns, draw_series_runs)
+show.register(curves.Closeness, draw_bounds)
+show.register(curves.TailCurves, draw_tail)
 show.register(curves.RadiusBounds, draw_chebyshev)
 show.register(curves.RadiusCurves, draw_radius)
+show.register(curves.SeriesCurves, draw_series)
 show.register(curves.Smoothness, draw_smoothness)
 show.register(curves.Tradeoff, draw_tradeoff)
-show.register(runs.Convergence, lambda result: draw_convergence([result]))
 show.register(runs.LossCurves, draw_loss)
 
 
 @show.register
-def _(history: History) -> Figure:
-    return draw_trajectories(history, fan(history.mechanism, history.rounds))
+def _(curve: runs.Convergence, **how: Any) -> Figure:
+    return draw_convergence([curve], **how)
+
+
+@show.register
+def _(history: History, **how: Any) -> Figure:
+    return draw_trajectories(history, fan(history.mechanism, history.rounds), **how)
+
+
+@show.register
+def _(made: SeriesDesign, **how: Any) -> Figure:
+    """Each mechanism for series of up to this length, with the loss of the design."""
+    slots = sorted({*(each for each in curves.SLOTS if each < made.slots), made.slots})
+    data = curves.series_curves(
+        slots, str(made.hides), agents=made.agents, low=made.low, high=made.high, keepers=made.keepers,
+        loss=made.loss, delta=made.delta or 1e-6,
+    )  # fmt: skip
+    return draw_series(data, **how)

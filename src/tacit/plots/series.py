@@ -35,7 +35,7 @@ def draw_series(data: SeriesCurves, *, ax: Where = None, width: Width = None) ->
     with panels(6.8, 4.4, ax=ax, wanted=width) as sheet:
         ax = sheet.ax
         ends = np.log10([row[-1] for row in data.deviation.values()])
-        height = max(float(np.ptp(ends)), 0.5)
+        height = float(np.ptp(np.log10(np.concatenate(list(data.deviation.values()))))) or 1.0
         places = spread_labels(ends.tolist(), label_room(ax) * height)
         rows = zip(data.deviation.items(), places, cycle(colours()), cycle(DASHES), strict=False)
         for (kind, row), place, colour, dashes in rows:

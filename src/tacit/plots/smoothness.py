@@ -32,17 +32,9 @@ def draw_smoothness(data: Smoothness, *, ax: Where = None, width: Width = None) 
         ax.set_xlabel("mixing σ: how far an agent moves towards the feedback per round")
         ax.set_ylabel("times as wide as with one-shot noise")
         ax.set_title("The smoother the motion, the dearer fresh noise in every round")
-        title = (
-            f"best noise and decay for each σ; radius missed with probability {data.failure_probability:g}"
-        )
-        legend = ax.legend(
-            loc="upper right",
-            fontsize=text_size(8.5),
-            title=title,
-            title_fontsize=text_size(8),
-            alignment="left",
-        )
-        legend.get_title().set_color(GREY)
+        ax.legend(loc="upper right", fontsize=text_size(8.5))
+        b = data.failure_probability
+        sheet.caption(f"best noise and decay for each σ; radius missed with probability {b:g}")
     return sheet.figure
 
 
