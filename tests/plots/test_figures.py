@@ -194,7 +194,7 @@ def test_a_figure_fits_a_column_and_is_written_for_latex(name, tmp_path):
     assert "\\pgftext" in text
     # the layout is settled, and no title or label is wider than the figure
     figure.draw_without_rendering()
-    before = [ax.get_position().bounds for ax in figure.axes]
+    before = np.array([ax.get_position().bounds for ax in figure.axes])
     figure.draw_without_rendering()
     assert np.array([ax.get_position().bounds for ax in figure.axes]) == pytest.approx(before, abs=0.01)
     for words in figure.findobj(Text):
@@ -220,7 +220,7 @@ def test_pgf_leaves_the_figure_as_it_was(tmp_path):
     canvas = figure.canvas
     style.save(figure, tmp_path / "a.pgf")
     assert figure.canvas is canvas
-    style.save(figure, tmp_path / "b.pgf")
+    style.save(FIGURES["radius"](), tmp_path / "b.pgf")
     assert (tmp_path / "a.pgf").read_bytes() == (tmp_path / "b.pgf").read_bytes()
 
 

@@ -33,7 +33,12 @@ class FigureWidth(click.ParamType[float | str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Read the width; its range is checked where figures are drawn."""
-        return value if value in COLUMNS else options.NUMBER.convert(value, param, ctx)
+        if value in COLUMNS:
+            return str(value)
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither {', '.join(COLUMNS)} nor a number of inches.", param, ctx)
 
 
 width_option = click.option(

@@ -59,7 +59,9 @@ def show(result: object, **how: Any) -> Figure:
 
 def _draw_dataset(found: Any, **how: Any) -> Figure:
     """Draw a sweep, which has a radius for each cell, or simulated runs."""
-    return (draw_sweep if "radius" in found else draw_simulation)(found, **how)
+    if "radius" in found:
+        return draw_sweep(found, **how)
+    return draw_simulation(found, **how)
 
 
 show.register(Belief, draw_belief)
