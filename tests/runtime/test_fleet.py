@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import socket
+import time
 from dataclasses import replace
 
 import msgspec
@@ -13,8 +14,9 @@ from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, following
 import tacit
 from tacit.errors import FileError, InputError, LedgerError
 from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.clock import SystemClock
+from tacit.runtime.fleet import follower, hub_directory
 from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet import hub_directory
 from tacit.runtime.fleet.enrolment import enroll
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
 from tacit.runtime.fleet.hub import DRAINING, PAUSED, SERVING, Hub
@@ -23,6 +25,7 @@ from tacit.runtime.fleet.messages import SessionOffer, offered_session, signed_o
 from tacit.runtime.fleet.orders import radius_for
 from tacit.runtime.fleet.store import STORE
 from tacit.runtime.identity.identity import Identity
+from tacit.runtime.ledger import compaction
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.cancellation import cancel
 
@@ -478,5 +481,52 @@ def test_a_hub_gets_another_address_and_an_empty_store_where_that_was_lost(tmp_p
                 await asyncio.to_thread(
                     enroll, msgspec.structs.replace(line, address=address), tmp_path / "dave"
                 )
+
+    asyncio.run(main())
+
+
+# ---- ledgers -----------------------------------------------------------------------------------------
+
+
+def test_ledgers_are_compacted_while_they_are_in_use(tmp_path, monkeypatch):
+    """Two hours after a session nothing of it is left but what it cost; the next one runs as ever."""
+    monkeypatch.setattr(compaction, "_WORTH", 1)
+    monkeypatch.setattr(follower, "_LOOK", 0.02)
+    monkeypatch.setattr(hub_module, "_HOUSEKEEPING", 0.02)
+    offset = [0.0]
+    clock = SystemClock()
+    clock.wall = lambda: time.time() + offset[0]
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving():
+            for name in (*NAMES, "north", "south"):
+                await fleet.enrol(name)
+        for name in NAMES:
+            fleet.policy(name, trust=["north"], windows=[{"time": "1d", "cap": 50.0}])
+        for name in ("north", "south"):
+            fleet.policy(name, role="keeper")
+        async with (
+            fleet.serving() as hub,
+            following(fleet, *NAMES, "north", "south", clock=clock) as members,
+        ):
+            hub._clock = clock.wall
+            kept = {"least": 3, "keepers": ("north", "south")}
+            await fleet.run("one", **kept)
+            await fleet.until(lambda: not any(member.sessions for member in members))
+            ledgers = [hub._ledger, *(member.ledger for member in members)]
+            assert all(ledger.sessions() or ledger._store.count for ledger in ledgers)
+            offset[0] = 7200.0
+            ended = "WHERE kind = 'ended'"
+            await fleet.until(lambda: not any(ledger._store.rows(ended, ()) for ledger in ledgers))
+            assert not hub.store.sessions("one")[0]["data"]
+            assert members[0].ledger.balance("value").spent == 1.0
+            [(state, _)] = await fleet.run("two", **kept)
+            assert state == "finished"
+            await fleet.until(lambda: not any(member.sessions for member in members))
+            balance = members[0].ledger.balance("value")
+            assert (balance.spent, balance.sessions) == (2.0, 2)
+            assert members[0].ledger.spent_since("value", clock.wall() - 3600) == 1.0
+        assert not fleet.told.events("failed", "trouble")
 
     asyncio.run(main())

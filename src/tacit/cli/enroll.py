@@ -47,7 +47,7 @@ def command(
     The invitation is in a file, on standard input (-), or the text itself; other users of this machine
     can read a command line, so prefer a file. Nothing is sent before the hub has shown the authority
     whose key has the invitation's fingerprint. Then writes NAME.toml, the policy that `tacit agent` reads:
-    complete it by hand, or give its numbers here. Cut off, the same command goes on.
+    complete it by hand, or give its numbers here. If it is interrupted, run the same command again.
     """
     from tacit.errors import FileError
     from tacit.runtime.fleet.enrolment import enroll

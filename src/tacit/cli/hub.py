@@ -60,7 +60,11 @@ def command() -> None:
 @click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
 @click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
 @click.option(
-    "--days", type=options.NUMBER, default=365.0, show_default=True, help="How long its certificates count."
+    "--days",
+    type=options.NUMBER,
+    default=365.0,
+    show_default=True,
+    help="How long its certificates are valid.",
 )
 @options.json_option
 def new(

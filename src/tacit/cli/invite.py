@@ -31,7 +31,7 @@ Examples:
     help="How long an invitation can be used.",
 )
 @click.option(
-    "--days", type=options.NUMBER, default=90.0, show_default=True, help="How long the certificate counts."
+    "--days", type=options.NUMBER, default=90.0, show_default=True, help="How long the certificate is valid."
 )
 @click.option("--address", help="Where the agent reaches the hub.  [default: as the hub was made]")
 @options.json_option

@@ -55,8 +55,8 @@ from tacit.runtime.participant import loaded, number_of
 from tacit.runtime.workers import in_worker
 
 _MEANS = 1000
-"""So many means are kept for whoever iterates; the oldest go first."""
-_LOOK = 60.0  # seconds between two looks at the own certificate and the ledger's size
+"""Maximum number of means kept for an iterator; the oldest are dropped first."""
+_LOOK = 60.0  # seconds between checks of the certificate and of the ledger's size
 _ENDING = ".session"
 
 
@@ -87,7 +87,7 @@ class FleetMean:
 @final
 @dataclass
 class Tally:
-    """Counts for a status page; nothing private."""
+    """Counts since the start, for the status page; nothing private."""
 
     joined: int = 0
     finished: int = 0
@@ -195,7 +195,7 @@ class FleetAgent:
             await self._news.wait()
 
     async def run(self) -> None:
-        """Follow for ever; raises what makes that impossible, such as a ledger that cannot be written."""
+        """Follow until cancelled; raises what makes it impossible, such as a ledger on a full disk."""
         async for _ in self:
             pass
 
@@ -216,7 +216,7 @@ class FleetAgent:
         return len(self._sessions)
 
     def _require_cap(self, ledger: Ledger) -> None:
-        """Refuse at the start what the ledger would refuse at every session."""
+        """Refuse a cap at the start that the ledger would refuse in every session."""
         policy = self.policy
         if policy.label in ledger.values() and policy.cap > (known := ledger.balance(policy.label).cap):
             raise InputError(
@@ -230,7 +230,7 @@ class FleetAgent:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Stop following: nothing may be said any more."""
+        """Stop following: no further message may be sent."""
         self._failed = self._failed or error
         self._news.set()
 
@@ -301,7 +301,7 @@ class FleetAgent:
         self.connection.send(OfferReply(session.id, not why, why))
 
     def _refuse(self, session: Session, why: str, sentence: str) -> None:
-        """Say why: a word to the hub, and a sentence to the owner."""
+        """Refuse a session: tell the hub one word, and the owner a sentence."""
         self.tally.refused[why] += 1
         self._reply(session, why)
         facts = {"member": self.name, "session": session.name, "why": why}
@@ -317,7 +317,7 @@ class FleetAgent:
         return self._folder / f"{session.id.hex()}{_ENDING}"
 
     def _resume(self) -> None:
-        """Go on with sessions that were not over when this member was stopped."""
+        """Resume the sessions that were under way when this member was stopped."""
         for path in sorted(self._folder.glob(f"*{_ENDING}")):
             offer = msgspec.msgpack.decode(read_private(path), type=SessionOffer)
             session = Session.decode(offer.session)
@@ -391,7 +391,7 @@ class FleetAgent:
         return True
 
     def _note(self, session: Session, result: AgentResult) -> None:
-        """Keep the mean for whoever iterates; nothing of the own state."""
+        """Queue the mean for an iterator; nothing of the agent's own state."""
         if result.finished and result.feedback is not None:
             heard = result.feedback
             mean = heard if isinstance(heard, float) else [float(number) for number in heard]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _FOUND, _FORBIDDEN, _NOTHING = 200, 403, 404
 _MEMBER, _STRANGER = 0, 1
-_TICK = 1.0  # seconds between two looks at the connections
+_TICK = 1.0  # seconds between checks of the connections
 _PING_AFTER, _END_AFTER = 5, 10  # ticks of silence
 _HANDSHAKE = 10.0  # seconds to show a certificate, or to enrol
 _MOST_STRANGERS = 1024
@@ -93,7 +93,7 @@ class FleetMember:
         """The sessions that it has opened a channel for."""
 
     def send(self, message: AnyMessage) -> bool:
-        """Say something; False if the connection is over."""
+        """Send a message; False if the connection is closed."""
         return self.link.send(encode_control(message))
 
 
@@ -152,7 +152,7 @@ class Gateway:
         self._watching = asyncio.ensure_future(self._watch())
 
     async def close(self) -> None:
-        """Take leave of everyone."""
+        """Stop listening and close all connections."""
         self._closing = True
         if self._watching is not None:
             self._watching.cancel()
@@ -179,7 +179,7 @@ class Gateway:
     # ---- what connections tell (see `tacit.runtime.transport.link.Owner`) -----------------------------
 
     def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:  # noqa: ARG002
-        """Let a member in, or one with an invitation; give the authority's certificate to anyone."""
+        """Admit members, and whoever shows an invitation; give the authority's certificate to anyone."""
         if path == AUTHORITY_PATH:
             raise ConnectionRefused(_FOUND, self._authority().decode("ascii"))
         if path == ENROL_PATH:
@@ -196,7 +196,7 @@ class Gateway:
         return _MEMBER
 
     def opened(self, link: Link) -> None:
-        """Use a member's connection from now on, instead of an older one."""
+        """Use this connection of a member, and close an older one."""
         if link.who != _MEMBER:
             return  # the listener ends it soon, whatever it says
         assert link.certificate is not None
@@ -210,7 +210,7 @@ class Gateway:
         self.members[member.name] = self._by_link[link] = member
 
     def heard(self, link: Link, data: bytes) -> None:
-        """Take a frame: of a session, or something else."""
+        """Handle a frame: of a session, or a control message."""
         member = self._by_link.get(link)
         if member is None:
             self._hear_stranger(link, data)
@@ -230,7 +230,7 @@ class Gateway:
             link.close(CloseCode.UNSUPPORTED_DATA, "frames of a session or of a hub are expected")
 
     def ended(self, link: Link, why: BaseException | None) -> None:
-        """Use a connection no longer; tell of strangers who were turned away."""
+        """Forget a closed connection; report strangers that were refused."""
         member = self._by_link.get(link)
         if member is not None:
             self._part(member)
@@ -274,7 +274,7 @@ class Gateway:
         link.close(CloseCode.NORMAL_CLOSURE)
 
     def go_on(self, work: Awaitable[None]) -> None:
-        """Do something in the background; what goes wrong there is told."""
+        """Run work in the background; errors are reported."""
         task = asyncio.ensure_future(work)
         self._busy.add(task)
         task.add_done_callback(self._done)
@@ -332,7 +332,7 @@ class Gateway:
     # ---- looking after connections --------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """End connections that are silent, or whose certificate does not count any more."""
+        """Close connections that are silent, or whose certificate has expired or is revoked."""
         while True:
             await asyncio.sleep(_TICK)
             now = datetime.now(UTC)
@@ -355,7 +355,7 @@ class Gateway:
         member.link.close(CloseCode.POLICY_VIOLATION, why)
 
     def _tell(self, kind: str, sentence: str) -> None:
-        """Tell of what others can cause as often as they like: at the 1st, 2nd, 4th, 8th … time."""
+        """Report what strangers can trigger at will only at the 1st, 2nd, 4th, 8th … time."""
         if kind not in self._told and len(self._told) >= _MOST_KINDS:
             return
         self._told[kind] += 1

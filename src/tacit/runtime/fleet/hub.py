@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 SERVING, PAUSED, DRAINING = "serving", "paused", "draining"
-_LOOK = 0.1  # seconds between two looks at what is to be done
+_LOOK = 0.1  # seconds between checks for new work
 _HOUSEKEEPING = 30.0
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
@@ -195,7 +195,7 @@ class Hub:
     # ---- beginning sessions ---------------------------------------------------------------------------
 
     def _begin(self, row: sqlite3.Row, now: float) -> None:
-        """Begin a session of a task whose time has come, if all it needs is there."""
+        """Start a session of a task that is due, if enough members are connected."""
         name = row["name"]
         try:
             order = msgspec.json.decode(row["asked"], type=SessionOrder)
@@ -247,7 +247,7 @@ class Hub:
         return [_listed(one) for one in agents], [_listed(one) for one in keepers], missing
 
     def _put_off(self, row: sqlite3.Row, order: SessionOrder, why: str, now: float) -> None:
-        """Try a schedule again at its next time, and what runs once until its patience ends."""
+        """Retry a schedule at its next time; retry a task that runs once until its `wait` is over."""
         self._count_skips(row["name"])
         if row["every"] is not None:
             self.store.set_task(row["name"], next=now + row["every"], note=why)
@@ -279,7 +279,7 @@ class Hub:
                 skip[0] -= 1
 
     def _refused(self, running: _Running, name: str, why: str) -> None:
-        """Leave an agent out of the task's next sessions, for longer each time: all would wait for it."""
+        """Leave an agent that refused out of the task's next sessions: the others would wait for it."""
         skip = self._skips.setdefault((running.task, name), [0, 1])
         skip[0] = skip[1]
         skip[1] = min(2 * skip[1], _MOST_SKIPPED)
@@ -349,7 +349,7 @@ class Hub:
         return TranscriptWriter(path, session, COORDINATOR, durable=False, sign=self._identity.sign)
 
     async def _record(self, running: _Running, result: CoordinatorResult) -> None:
-        """Keep what came of a session, all of it public."""
+        """Store the result of a session; all of it is public."""
         session = running.session
         used = [len(names) for names in result.used]
         mean = None if result.feedback is None else session.clamp(result.feedback)
@@ -397,7 +397,7 @@ class Hub:
         return EnrolmentAnswer(data)
 
     def came(self, member: FleetMember) -> None:
-        """Give a member what it may have missed."""
+        """Send a new connection the revocation list and the sessions under way."""
         assert member.certificate.subject is not None
         self.store.seen(member.name, member.certificate.subject.key, member.role, self._clock())
         self._tell("connected", f"{member.name} has connected", member=member.name, role=member.role)
@@ -411,7 +411,7 @@ class Hub:
         self._tell("disconnected", f"{member.name} is not connected any more", member=member.name)
 
     def said(self, member: FleetMember, message: AnyMessage) -> None:
-        """Take what a member says."""
+        """Handle a message of a member."""
         match message:
             case OfferReply():
                 self._hear_reply(member, message)
@@ -433,7 +433,7 @@ class Hub:
             self._refused(running, member.name, reply.why if _WORD.fullmatch(reply.why) else "other")
 
     def _revive(self, member: FleetMember, session: bytes) -> None:
-        """Let one who was away hear how a session ended: its coordinator goes on from the ledger."""
+        """Let a member that was away learn how a session ended: its coordinator resumes from the ledger."""
         row = self.store.session(session)
         revived = sum(one.revived for one in self._running.values())
         # Once it has expired its records may be dropped, and it would begin anew; members have ended it too.

@@ -1,4 +1,4 @@
-"""A member's one connection to its hub, kept up for ever, with the frames of all its sessions."""
+"""A member's one connection to its hub: reconnects by itself, and carries the frames of all sessions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _QUEUE_BYTES = 1 << 26
 
 @final
 class HubConnection:
-    """Connects to a hub again and again.
+    """Stays connected to a hub, and reconnects when the connection is lost.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class HubConnection:
         return self._credentials.expires
 
     def send(self, message: AnyMessage) -> bool:
-        """Say something to the hub; False if there is no connection."""
+        """Send a message to the hub; False if there is no connection."""
         return self._link is not None and self._link.send(encode_control(message))
 
     def reconnect(self) -> None:
@@ -118,7 +118,7 @@ class HubConnection:
     # ---- connecting -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Keep a connection, for ever."""
+        """Stay connected until cancelled."""
         watching = asyncio.ensure_future(self._watch())
         try:
             await self._dial()
@@ -199,7 +199,7 @@ class HubConnection:
         return COORDINATOR
 
     def opened(self, link: Link) -> None:
-        """Say who we are, and which sessions we hear."""
+        """Send the role, and the sessions that this member listens to."""
         assert link.certificate is not None
         assert link.certificate.subject is not None
         self._link, self.hub_key = link, link.certificate.subject.public_key
@@ -209,7 +209,7 @@ class HubConnection:
         self._here(True)
 
     def heard(self, link: Link, data: bytes) -> None:
-        """Take a frame of a session, or something else."""
+        """Handle a frame of a session, or a control message."""
         kind, rest = data[:1], data[1:]
         if kind == SESSION:
             if (channel := self._channels.get(rest[:ID_BYTES])) is not None:
@@ -232,7 +232,7 @@ class HubConnection:
                 self._said(message)
 
     def ended(self, link: Link, why: BaseException | None) -> None:  # noqa: ARG002
-        """Use the connection no longer."""
+        """Forget the closed connection."""
         if self._link is link:
             self._link = None
             for channel in tuple(self._channels.values()):
@@ -240,7 +240,7 @@ class HubConnection:
             self._here(False)
 
     async def _watch(self) -> None:
-        """End a connection that is silent."""
+        """Close a connection that is silent."""
         while True:
             await asyncio.sleep(_TICK)
             if self._link is not None:

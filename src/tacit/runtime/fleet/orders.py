@@ -14,7 +14,7 @@ from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 
 _LEAST_LIFE = 600.0
-"""A session of a hub lasts at least so many seconds: members that were away come back within them."""
+"""Least lifetime of a hub's session in seconds, so that members that were away can come back."""
 
 
 @final
@@ -30,9 +30,9 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keepers : tuple of str
         Who holds masks and adds the noise.
     least : int
-        A session begins with at least so many agents.
+        Least number of agents that a session begins with.
     wait : float
-        So many seconds a session that is run once waits for agents and keepers.
+        How many seconds a session that runs once waits for agents and keepers.
     """
 
     question: dict[str, Any]
