@@ -13,6 +13,7 @@ from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, following
 
 import tacit
 from tacit.errors import FileError, InputError, LedgerError
+from tacit.protocol.records import Closed
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.fleet import follower, hub_directory
@@ -528,5 +529,45 @@ def test_ledgers_are_compacted_while_they_are_in_use(tmp_path, monkeypatch):
             assert (balance.spent, balance.sessions) == (2.0, 2)
             assert members[0].ledger.spent_since("value", clock.wall() - 3600) == 1.0
         assert not fleet.told.events("failed", "trouble")
+
+    asyncio.run(main())
+
+
+def test_a_hub_killed_before_it_saved_the_keepers_answers_gets_them_again(tmp_path):
+    """Keepers end when the hub is gone; asked again, they repeat the same bytes."""
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving():
+            for name in (*NAMES, "north", "south"):
+                await fleet.enrol(name)
+        for name in NAMES:
+            fleet.policy(name, trust=["north"])
+        for name in ("north", "south"):
+            fleet.policy(name, role="keeper")
+        members = [await fleet.follow(name).__aenter__() for name in (*NAMES, "north", "south")]
+        killed = tmp_path / "killed"
+        async with fleet.serving() as hub:
+            append = hub._ledger.append
+
+            def kept(session, records, **more):
+                if any(isinstance(record, Closed) for record in records) and not killed.exists():
+                    shutil.copytree(fleet.home, killed)  # the disk as a kill would leave it here
+                append(session, records, **more)
+
+            hub._ledger.append = kept
+            await fleet.until(lambda: len(hub.gateway.members) == 5)
+            [(_, first)] = await fleet.run(least=3, keepers=("north", "south"), repeat=0.05)
+            await fleet.until(lambda: not any(member.sessions for member in members))
+        Ledger(killed / LEDGER, copied=True).close()
+        fleet.home = killed
+        async with fleet.serving() as hub:
+            assert [row["state"] for row in hub.store.sessions("run")] == ["running"]
+            [(state, result)] = await fleet.over("run")
+            assert (state, result["mean"]) == ("finished", first["mean"])
+            await fleet.until(lambda: not any(member.sessions for member in members))
+        for member in members:
+            await member.__aexit__(None, None, None)
+            assert member.tally.finished == 1
 
     asyncio.run(main())

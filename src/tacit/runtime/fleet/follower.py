@@ -264,7 +264,10 @@ class FleetAgent:
             return
         ledger, now = self.ledger, self._clock.wall()
         if ledger.is_over(session.id) or ledger.size(session.id):
-            return  # it was here before, and is over
+            # It was here before, and is over. But a hub that was killed may lack a keeper's last answer.
+            if self.policy.role == KEEPER and ledger.size(session.id) and now < session.expires:
+                self._begin(session, fresh=False)
+            return
         refusal = self.policy.judge(session, (self.name, self.identity.public_key), ledger, now)
         if refusal is not None:
             self._refuse(session, refusal.why, refusal.sentence)
@@ -381,13 +384,16 @@ class FleetAgent:
         if fresh:
             self.tally.joined += 1
             self._reply(session, "")
+        told = self.ledger.is_over(session.id)  # then it only repeats what it has answered
         channel = SessionChannel(session, keeper_number(session, self.identity), self.connection)
         async with Keeper(
             session, ledger=self.ledger, identity=self.identity, transport=channel, clock=self._clock
         ) as member:
-            self._tell("joined", f"{session.name} is kept", member=self.name, session=session.name)
+            if not told:
+                self._tell("joined", f"{session.name} is kept", member=self.name, session=session.name)
             result = await member.result()
-        self._over(session, result.finished, result.opened)
+        if not told:
+            self._over(session, result.finished, result.opened)
         return True
 
     def _note(self, session: Session, result: AgentResult) -> None:
