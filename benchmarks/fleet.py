@@ -52,6 +52,7 @@ class FleetOfProcesses:
         self.values = {f"meter-{i}": round(rng.uniform(LOW, HIGH), 9) for i in range(agents)}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.kills: Counter[str] = Counter()
+        self.seen: dict[bytes, Session] = {}  # the hub forgets who was in a session when it has expired
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.address = f"wss://localhost:{port}"
@@ -112,7 +113,11 @@ class FleetOfProcesses:
         """Return the sessions as the hub's store has them."""
         store = HubStore(self.folder / "hub")
         try:
-            return store.sessions("load")
+            rows = store.sessions("load")
+            for row in rows:
+                if row["data"] and row["id"] not in self.seen:
+                    self.seen[row["id"]] = Session.decode(row["data"])
+            return rows
         finally:
             store.close()
 
@@ -166,7 +171,7 @@ def judge(fleet: FleetOfProcesses, codes: dict[str, int]) -> dict[str, Any]:
         states[row["state"]] += 1
         if row["state"] != "finished":
             continue
-        session, result = Session.decode(row["data"]), json.loads(row["result"])
+        session, result = fleet.seen[row["id"]], json.loads(row["result"])
         names = [member.name for member in session.roster if member.name not in result["missing"]]
         used.append(len(names))
         if len(names) not in radii:
