@@ -35,6 +35,7 @@ myst_fence_as_directive = [
 html_math_renderer = "mathml"
 
 autodoc_preserve_defaults = True  # one default is a tuple of thousands of seeds
+autodoc_type_aliases = {name: name for name in ("BoolArray", "FloatArray", "IntArray", "PerAgent")}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 88

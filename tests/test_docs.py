@@ -249,25 +249,49 @@ def test_what_would_be_loaded_from_elsewhere_is_noticed(text, tmp_path):
 
 
 def undescribed(site):
-    """Return names that a package exports, or a page promises to describe, and that no page describes."""
+    """Return names that a package exports and no page names, or that a page names and does not describe."""
     from sphinx.util.inventory import InventoryFile
 
-    api = load(ROOT / "docs/_ext/api.py")
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="").data
     described = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
     described |= {name.rpartition(".")[2] for name in described if name.startswith("tacit.")}
+    names = [name for _, names in api_marks() for name in names]
+    assert len(names) > 200
+    return set(names) - described - {name for name in names if name.rpartition(".")[2] in described}
+
+
+def api_marks():
+    """Return what the pages of the API describe, as packages and names."""
+    api = load(ROOT / "docs/_ext/api.py")
+    pages = (ROOT / "docs/reference/api").glob("*.md")
+    return [mark for page in pages for mark in api.marks(page.read_text())]
+
+
+def test_every_public_name_has_one_place_in_the_api_reference():
+    api = load(ROOT / "docs/_ext/api.py")
     inside = {"cli", "studio", "arguments", "arrays", "extras", "files", "lazy", "memory", "rounding"}
     packages = {name for name in api.public_modules("tacit") if name.removeprefix("tacit.") not in inside}
-    pages = (ROOT / "docs/reference/api").glob("*.md")
-    told = dict(mark for page in pages for mark in api.marks(page.read_text()))
-    assert set(told) == {"tacit", *packages}
-    public: list[str] = []
-    for package, modules in told.items():
-        public += api.exported(package)
-        for module in (f"{package}.{module}" for module in modules):
-            public += [module, *(f"{module}.{name}" for name in api.own(module))]
-    assert len(public) > 250
-    return set(public) - described
+    told = [f"{package}.{name}" for package, names in api_marks() for name in names]
+    assert packages <= {package for package, _ in api_marks()}
+    assert len(told) == len(set(told))
+    first = {id(getattr(importlib.import_module("tacit"), name)) for name in api.exported("tacit")}
+    errors = {f"tacit.{name}" for name in api.own("tacit.errors")}
+    assert {f"tacit.{name}" for name in api.exported("tacit")} <= set(told) | errors
+    for package in packages:
+        for name in api.exported(package):
+            deeper = id(getattr(importlib.import_module(package), name)) not in first
+            assert deeper == (f"{package}.{name}" in told), f"{package}.{name}"
+
+
+FOLDERS = ("tutorial", "how-to", "explanation", "proofs", "examples", "paper", "reference", "notebooks")
+FOR_WHOM = [page for page in PAGES if page.startswith(tuple(f"docs/{folder}/" for folder in FOLDERS))]
+
+
+@pytest.mark.parametrize("page", FOR_WHOM)
+def test_a_page_begins_with_whom_it_is_for(page):
+    title, _, first, *_ = (ROOT / page).read_text().splitlines()
+    assert title.startswith("# ")
+    assert first.startswith("For "), first
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -65,6 +65,23 @@ def test_every_statement_names_its_code_and_tests(page):
             assert exists(name), f"{page.name}, {label} names {name}"
 
 
+def test_every_result_to_cite_has_a_proof_a_function_and_a_test():
+    text = (ROOT / "docs/explanation/results.md").read_text()
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| ")][1:]
+    assert len(rows) > 10
+    for result, _, proof, function, test, *_ in rows:
+        page, label = re.search(r"\]\(\.\./(proofs/[\w-]+\.md)#([\w-]+)\)", proof).groups()
+        headings = statements((ROOT / "docs" / page).read_text())
+        assert label in {slug(heading) for heading in headings}, f"{result}: {page}#{label}"
+        assert exists(function.strip("` ")), function
+        assert exists(test.strip("` ")), test
+
+
+def slug(heading):
+    """Return the anchor that code hosts and the site give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
 def exists(name):
     """Whether a name leads to a file, and to a line of it where it names a function."""
     found = sources.place(name)

@@ -1,7 +1,8 @@
-"""API pages from docstrings.
+"""API pages from docstrings, in the order in which a page names things.
 
-``<!-- api: tacit.simulation -->`` becomes all that a package exports, ``<!-- api: tacit.theory privacy -->``
-all of the modules that are named.
+``<!-- api: tacit.simulation simulate sweep -->`` becomes the description of these two names. A name may be
+one that the package exports, ``module.name``, or a module, which is then described in full. Without names
+everything that the package exports is described.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import importlib
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterator
+from functools import lru_cache, reduce
 from typing import Any
 
 from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
-MARK = re.compile(r"^<!-- api: ([\w.]+)((?: \w+)*) -->$", re.MULTILINE)
+MARK = re.compile(r"^<!-- api: ([\w.]+)((?:\s+[\w.]+)*) -->$", re.MULTILINE)
 BARS = re.compile(r"`[^`]*`|\|")
+DOTTED = re.compile(r"tacit(\.\w+)+")
 
 
 def public_modules(package: str) -> list[str]:
@@ -29,7 +33,7 @@ def public_modules(package: str) -> list[str]:
 
 
 def exported(package: str) -> list[str]:
-    """Names that a package exports: what its page describes."""
+    """Names that a package exports."""
     names = getattr(importlib.import_module(package), "__all__", ())
     return [name for name in names if not name.startswith("__")]
 
@@ -47,26 +51,26 @@ def own(module: str) -> list[str]:
 
 
 def marks(page: str) -> list[tuple[str, list[str]]]:
-    """Return what a page describes: packages, and of each the modules that are described in full."""
-    return [(mark[1], mark[2].split()) for mark in MARK.finditer(page)]
+    """Return what a page describes: packages, and of each the names."""
+    return [(mark[1], mark[2].split() or exported(mark[1])) for mark in MARK.finditer(page)]
 
 
-def markdown(package: str, modules: list[str]) -> str:
-    """Return the text of a package's page: what it exports, then the modules that are given, in full.
+def markdown(package: str, names: list[str]) -> str:
+    """Return the text that lets Sphinx describe names of a package; all of a module that exports nothing."""
+    return "\n\n".join(_directives(package, names)) if names else _rst(f".. automodule:: {package}")
 
-    The root's names are described on the pages of its packages; a module that exports nothing is
-    described in full.
-    """
-    names = [] if package == "tacit" else exported(package)
-    parts = [_rst(f".. automodule:: {package}", members=not names and not modules and package != "tacit")]
-    parts += [_rst(_directive(package, name)) for name in names]
-    for module in modules:
-        parts.append(f"## {module}\n\n" + _rst(f".. automodule:: {package}.{module}"))
-    return "\n\n".join(parts)
+
+def _directives(package: str, names: list[str]) -> Iterator[str]:
+    for name in names:
+        if name in exported(package) or "." in name:
+            home, _, last = f"{package}.{name}".rpartition(".")
+            yield _rst(_directive(home, last))
+        else:
+            yield f"## {name}\n\n" + _rst(f".. automodule:: {package}.{name}")
 
 
 def _directive(package: str, name: str) -> str:
-    """Return what lets Sphinx describe an exported name."""
+    """Return what lets Sphinx describe a name of a package or module."""
     thing = getattr(importlib.import_module(package), name)
     if inspect.isclass(thing):
         kind = "exception" if issubclass(thing, BaseException) else "class"
@@ -93,7 +97,23 @@ def _rst(directive: str, *, members: bool = True) -> str:
 
 
 def _expand(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001
-    source[0] = MARK.sub(lambda mark: markdown(mark[1], mark[2].split()), source[0])
+    """Put descriptions in the place of marks, and before the first of a package the package itself."""
+    packages: set[str] = set()
+
+    def described(mark: re.Match[str]) -> str:
+        package, names = mark[1], mark[2].split() or exported(mark[1])
+        first = package not in packages and bool(names)
+        packages.add(package)
+        return (_rst(f".. py:module:: {package}") + "\n\n") * first + markdown(package, names)
+
+    source[0] = MARK.sub(described, source[0])
+
+
+def _no_type(*event: Any) -> None:
+    """Keep the words before a colon in the text of a property from being taken for its type."""
+    what, lines = event[1], event[-1]
+    if what in ("attribute", "data", "property"):
+        lines.insert(0, "")
 
 
 def _bars(*event: Any) -> None:
@@ -116,6 +136,42 @@ def _names(app: Sphinx, doctree: nodes.document) -> None:  # noqa: ARG001
             reference.replace_self(reference.children)
 
 
+@lru_cache
+def _first_names() -> dict[str, str]:
+    """Where the root offers a thing that is defined deeper, under the name that users call."""
+    root = importlib.import_module("tacit")
+    things = {name: getattr(root, name) for name in exported("tacit")}
+    return {f"{thing.__module__}.{thing.__qualname__}": f"tacit.{name}" for name, thing in things.items()}
+
+
+def _elsewhere(app: Sphinx, env: Any, node: pending_xref, contents: nodes.Element) -> nodes.Node | None:
+    """Find a name that is described under another one: `tacit.simulation.simulate` is `tacit.simulate`."""
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"]
+    for start in (node.get("py:module"), "tacit", None):
+        found = _resolved(f"{start}.{target}" if start else target)
+        home = f"{getattr(found, '__module__', None)}.{getattr(found, '__qualname__', None)}"
+        for name in (_first_names().get(home), home):
+            if name and name != target and name in env.domains["py"].objects:
+                entry = env.domains["py"].objects[name]
+                uri = app.builder.get_relative_uri(node["refdoc"], entry.docname) + f"#{entry.node_id}"
+                return nodes.reference("", "", contents, internal=True, refuri=uri)
+    return None
+
+
+@lru_cache
+def _resolved(name: str) -> object:
+    """Return what a dotted name stands for, or None."""
+    parts = name.split(".") if DOTTED.fullmatch(name) else []
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            return reduce(getattr, parts[cut:], importlib.import_module(".".join(parts[:cut])))
+        except (ImportError, AttributeError):
+            continue
+    return None
+
+
 def _foreign(*event: Any) -> bool | None:
     """Leave out what a library puts into our classes, as matplotlib does."""
     home: str = getattr(event[3], "__module__", None) or "tacit"
@@ -126,6 +182,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Let Sphinx expand the marks when it reads a page."""
     app.connect("source-read", _expand)
     app.connect("autodoc-process-docstring", _bars)
+    app.connect("autodoc-process-docstring", _no_type, priority=400)  # before napoleon reads the lines
+    app.connect("missing-reference", _elsewhere, priority=400)  # before names lead to their source
     app.connect("autodoc-skip-member", _foreign)
     app.connect("doctree-read", _names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

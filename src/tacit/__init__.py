@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tacit.theory.promise import Promise, analyze
     from tacit.theory.question import Question
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Agent",

@@ -12,6 +12,8 @@ from tacit.cli import main
 _WIDTH = 100
 _PREFACE = """# Command line
 
+For anyone at a terminal: every command with its options and an example.
+
 Made from `--help` by `python docs/make.py`; do not edit.
 """
 
