@@ -76,7 +76,7 @@ def test_one_version_everywhere():
     assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1] == told
     newest = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert newest[1] == told
-    assert f"version = {{{told}}}" in (ROOT / "docs/explanation/results.md").read_text()
+    assert f"version = {{{told}}}" in (ROOT / "docs/cite.md").read_text()
     assert re.search(r"^date-released: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1] == newest[2]
 
 
