@@ -26,13 +26,13 @@ SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wa
     "studio-infeasible": (f"/?{REFUSED}", "Out of reach", 1280, False),
     "studio-series": ("/series", "per mean", 1280, False),
     "studio-watch": ("/watch", "Round 16 of 16", 1280, False),
-    "studio-compare": (f"/compare?{METERS}&b-agents=4,000", "× 0.5", 1280, False),
+    "studio-compare": ("/compare", "× 4", 1280, False),
     "studio-status": ("/status?ports={hub}", "connected", 1280, False),
 }
 HUB = {
     "hub": "wss://192.0.2.1:7447", "state": "serving", "running": ["load-07"], "refusals": {"cap": 1},
     "members": {"north": "keeper", "south": "keeper", "alice": "agent", "bob": "agent", "carol": "agent"},
-    "outcomes": {"finished": 6, "running": 1}, "rounds": 12, "open_invitations": 2,
+    "outcomes": {"finished": 6}, "rounds": 12, "open_invitations": 2,
     "sessions": [
         {"name": f"load-{i:02}", "state": "finished",
          "result": {"mean": 4 + 0.1 * i, "rounds": 2, "agents": 3, "used": [3, 3], "radius": 1.2}}
