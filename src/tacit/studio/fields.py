@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -123,11 +123,12 @@ class Fields(ABC, Generic[F, A]):
         return made
 
     def _on(self, name: str) -> Callable[[events.ValueChangeEventArguments[Any]], Any]:
-        async def changed(event: events.ValueChangeEventArguments[Any]) -> None:
-            if not self._filling:
-                self.changed = name
-                self.form = replace(self.form, **{name: event.value if event.value is not None else ""})
-                await self._ask()
+        def changed(event: events.ValueChangeEventArguments[Any]) -> Awaitable[None] | None:
+            if self._filling:  # asked now: a coroutine would run when the fields are filled already
+                return None
+            self.changed = name
+            self.form = replace(self.form, **{name: event.value if event.value is not None else ""})
+            return self._ask()
 
         return changed
 

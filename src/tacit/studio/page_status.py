@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from nicegui import background_tasks, ui
 
 from tacit.errors import InputError
@@ -42,7 +44,7 @@ class StatusPage:
     """
 
     def __init__(self, address: Address, anywhere: bool) -> None:
-        self._address, self._anywhere = address, anywhere
+        self._address, self._anywhere, self._filling = address, anywhere, False
         self._history: dict[str, dict[int, float]] = {}
         self._latest: Latest[tuple[str, ...], Deployment] = Latest(look, self._show)
         places, said = _asked(address.query)
@@ -74,11 +76,15 @@ class StatusPage:
         self._why = ui.label().classes("hint").mark("why")
 
     def _moved(self, query: Query) -> None:
+        self._filling = True
         self._places.value, said = _asked(query)
+        self._filling = False
         self._notice.say(said)
         background_tasks.create(self._look())
 
-    async def _changed(self) -> None:
+    def _changed(self) -> Awaitable[None] | None:
+        if self._filling:
+            return None
         try:
             ports = ports_named(self._places.value or "")
         except InputError:
@@ -86,7 +92,7 @@ class StatusPage:
         if ports:
             self._notice.say("")
             self._address.write({"ports": (self._places.value or "").strip()}, "ports")
-        await self._look()
+        return self._look()
 
     async def _look(self) -> None:
         self._places.error = None

@@ -135,11 +135,12 @@ class WatchPage:
         texts = (self._about.value or "", adversary, self._told.value or "")
         return Watching(self._panel.form, self._seed.value or "", *texts, str(self._t))
 
-    def _on(self, name: str) -> Callable[[], Awaitable[None]]:
-        async def changed() -> None:
-            if not self._filling:
-                self._entry = name
-                await self._ask()
+    def _on(self, name: str) -> Callable[[], Awaitable[None] | None]:
+        def changed() -> Awaitable[None] | None:
+            if self._filling:
+                return None
+            self._entry = name
+            return self._ask()
 
         return changed
 
