@@ -21,6 +21,8 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
 MARK = re.compile(r"^<!-- api: ([\w.]+)((?:\s+[\w.]+)*) -->$", re.MULTILINE)
+SEARCH = re.compile(r"^<!-- search: (.+) -->$", re.MULTILINE)
+"""Words under which the site's search finds a page first."""
 BARS = re.compile(r"`[^`]*`|\|")
 DOTTED = re.compile(r"tacit(\.\w+)+")
 
@@ -107,6 +109,7 @@ def _expand(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG0
         return (_rst(f".. py:module:: {package}") + "\n\n") * first + markdown(package, names)
 
     source[0] = MARK.sub(described, source[0])
+    source[0] = SEARCH.sub(r"```{index} \1\n```", source[0])
 
 
 def _no_type(*event: Any) -> None:
