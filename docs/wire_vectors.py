@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import struct
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verification.verdict import verify
-from tacit.testing import Harness, ScriptedNoise, known_ephemeral, known_key, known_session
+from tacit.testing import Harness, ScriptedNoise, known_ephemeral, known_key, known_series, known_session
 
 FILE = Path(__file__).parent / "reference" / "wire-vectors.json"
 
@@ -56,7 +58,47 @@ def vectors() -> dict[str, Any]:
         "masks": [_mask(kept, i, j) for i in (0, 2) for j in (3, 4)],
         "frames": {name: _frames(session) for name, session in sessions.items()},
         "transcripts": {name: _transcripts(session) for name, session in sessions.items()},
+        "series": _series(),
     }
+
+
+def _series() -> dict[str, Any]:
+    """A series of four slots; agent 2 is missing in the first, and the last has too few messages."""
+    made = known_series(3, 4, quorum=2)
+    assert made.series is not None
+    # Numbers that no library has computed: the bytes must be the same on every machine.
+    series = replace(made.series, steps=2.0**33, exponent=-30)
+    session = Session.of_series(
+        series,
+        **{name: getattr(made, name) for name in ("name", "roster", "coordinator", "keepers", "quorum")},
+        deadlines=made.deadlines,
+        expires=made.expires,
+    )
+    draws = np.array([((37 * k) % 23 - 11) << 30 for k in range(12)], dtype=object).reshape(4, 3)
+    harness = Harness(session, [_reading(i) for i in range(3)], ScriptedNoise(draws))
+    harness.start(COORDINATOR, 0, 1, *session.keeper_numbers)
+    harness.run(lambda h: h.clock.now >= series.begin_of(1))
+    harness.start(2)
+    ledger = harness.ledgers[COORDINATOR]
+    harness.run(lambda _: sum(isinstance(record, Closed) for record in ledger.records()) == 3)
+    harness.stop(0)
+    harness.stop(1)
+    harness.run(lambda h: h.machine(COORDINATOR).ended, most=5000)
+    codec, records = Codec(session), list(harness.ledgers[COORDINATOR].records())
+    kinds = Closed | Shut
+    frames = [_frame(codec, record.frame) for record in records if isinstance(record, kinds)]
+    for number in (0, 3):
+        said = [r for r in harness.ledgers[number].records() if isinstance(r, Spoke | Disclosed)]
+        frames += [_frame(codec, record.frame) for record in said]
+    return {
+        "session": {"bytes": session.encode().hex(), "id": session.id.hex()},
+        "frames": frames,
+        "transcripts": [_judged(session, {COORDINATOR: records}, "everything that was used")],
+    }
+
+
+def _reading(i: int) -> Callable[[int], float]:
+    return lambda slot: float(i + slot)
 
 
 _VALUES = [

@@ -2,6 +2,7 @@
 
 Run ``python verify_independently.py [--running] TRANSCRIPT...``. Compare the id that it prints with that of
 the session you agreed on: that session is taken to be valid. Numbers in comments are sections of the page.
+Series of means (format 6) are refused as unreadable.
 """
 
 import base64

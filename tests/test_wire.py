@@ -10,6 +10,10 @@ import msgspec
 import pytest
 
 from tacit.graph import Graph
+from tacit.protocol.codec import Codec
+from tacit.protocol.messages import Message
+from tacit.protocol.session import Session
+from tacit.runtime.verification.verdict import verify
 from tacit.testing import known_session
 
 ROOT = Path(__file__).parents[1]
@@ -99,6 +103,26 @@ def test_means_of_the_messages_that_came(other, weights):
             said = [SimpleNamespace(sender=j, numbers=[3 + 7**j], exponent=ours.exponent(j, 0)) for j in some]
             mean = ours.lattice.mean([(m.numbers[0], m.exponent) for m in said], ours.counts(i, some))
             assert theirs.mean(said, i) == [mean]
+
+
+def test_a_series_is_refused_by_the_other_program_and_has_vectors(other, vectors, tmp_path):
+    """The page has its bytes; tacit reads them back and judges them as written."""
+    made = vectors["series"]
+    data = bytes.fromhex(made["session"]["bytes"])
+    with pytest.raises(other.BAD):
+        other.Session(data)
+    session = Session.decode(data)
+    assert session.id.hex() == made["session"]["id"]
+    assert {row["kind"] for row in made["frames"]} == {3, 8, 10, 11}
+    for row in made["frames"]:
+        assert isinstance(Codec(session).open(bytes.fromhex(row["frame"])), Message)
+    (case,) = made["transcripts"]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(case["files"][0]) + "\n")
+    verdict = verify(path)
+    assert (verdict.word, verdict.rounds) == (case["verdict"], case["rounds"]) == ("sound", 4)
+    assert verdict.series.used == (2, 3, 3, 0)
+    assert verdict.series.means[-1] is None
 
 
 def test_scales(other, vectors):

@@ -28,6 +28,7 @@ from tacit.protocol.messages import (
     Reason,
     Refusal,
     Report,
+    SeriesClosing,
     Stop,
 )
 from tacit.protocol.records import Evidence, Moved, Spoke, decode_record, encode_record
@@ -142,7 +143,7 @@ HEAD_CASES = {
     "session too short": (signed(headed(session=SESSION.id[:-1])), Refusal.WRONG_SESSION),
     "nobody": (signed(headed(sender=10)), Refusal.UNKNOWN_SENDER),
     "minus two": (signed(headed(sender=-2)), Refusal.MALFORMED),
-    "no such kind": (signed(headed(kind=11)), Refusal.UNKNOWN_KIND),
+    "no such kind": (signed(headed(kind=12)), Refusal.UNKNOWN_KIND),
     "kind 0": (signed(headed(kind=0)), Refusal.UNKNOWN_KIND),
     "another's signature": (signed(headed(), sender=4), Refusal.BAD_SIGNATURE),
     "no domain": (headed() + SIGNS[3](headed()), Refusal.BAD_SIGNATURE),
@@ -302,9 +303,9 @@ def test_bitmaps(agents):
 
 
 def test_every_kind_has_a_body_and_a_number():
-    with_keepers = {Key, Masked, Closing, Opening}
+    with_keepers = {Key, Masked, Closing, Opening, SeriesClosing}
     assert {type(body) for _, body in VALID} == set(BODIES.values()) - with_keepers
-    assert len(BODIES) == len(KINDS) == 10
+    assert len(BODIES) == len(KINDS) == 11
 
 
 def test_records_are_read_back_and_show_nothing_private():

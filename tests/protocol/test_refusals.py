@@ -116,7 +116,7 @@ CASES = {
     Refusal.UNKNOWN_VERSION: (agent, lambda _: Heard(raw(2, "whatever"))),
     Refusal.WRONG_SESSION: (agent, lambda _: Heard(raw(1, bytes(32), COORDINATOR, 4, ASK))),
     Refusal.UNKNOWN_SENDER: (agent, lambda _: Heard(raw(1, SESSION.id, 3, 4, ASK))),
-    Refusal.UNKNOWN_KIND: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 11, ASK))),
+    Refusal.UNKNOWN_KIND: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 12, ASK))),
     Refusal.BAD_SIGNATURE: (
         agent,
         lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 4, ASK, sender=1)),

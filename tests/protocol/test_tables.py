@@ -13,6 +13,9 @@ from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.peer import PeerMachine
+from tacit.protocol.series_agent import SeriesAgentMachine
+from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
+from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.tables import (
     AgentPhase,
     CoordinatorPhase,
@@ -32,6 +35,9 @@ MACHINES = [
     (KeeperMachine, KeeperPhase),
     (MaskedAgentMachine, AgentPhase),
     (MaskedCoordinatorMachine, (*CoordinatorPhase, OpeningPhase.OPENING)),
+    (SeriesAgentMachine, [p for p in AgentPhase if p.value in ("idle", "waiting", "finished", "stopped")]),
+    (SeriesCoordinatorMachine, [p for p in CoordinatorPhase if p is not CoordinatorPhase.GATHERING]),
+    (SeriesKeeperMachine, KeeperPhase),
 ]
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"
 
@@ -91,7 +97,7 @@ def test_the_page_is_current():
     assert diagrams.renewed(page) == page, (
         "stale: python -m tacit.protocol.diagrams < docs/explanation/protocol.md > new.md"
     )
-    for name in ("agent", "coordinator", "peer", "keeper", "masked_agent", "masked_coordinator"):
+    for name in diagrams.TABLES:
         assert f"<!-- made from: {name} -->" in page
 
 

@@ -19,9 +19,11 @@ cap, 4 the ledger or its disk failed, 5 the session ended early, 6 it was over b
 with Ctrl-C. Whoever was stopped resumes with the same command.
 """
 EPILOG = f"""\b
-Example:
+Examples:
   tacit join meters.toml --keys keys/me --connect wss://host:7447 --value-file reading.txt --cap 1
     --ledger me.ledger
+  tacit join load.toml --keys keys/me --value-file meter.txt --cap 1 --hides step:2 --delta 1e-6
+    --trust-file keepers.txt --ledger me.ledger
 
 {CODES}"""
 
@@ -83,6 +85,21 @@ def member_options(command: running.F) -> running.F:
     "Required if the session has keepers.",
 )
 @click.option(
+    "--hides",
+    metavar="reading|window:K|step:D",
+    help="For a series: the change of your readings that you want hidden. It is kept with the cap.",
+)
+@click.option(
+    "--delta",
+    type=options.NUMBER,
+    help="For a series: the probability of failure that you accept, for all series on this value together.",
+)
+@click.option(
+    "--value-command",
+    metavar="COMMAND",
+    help="For a series: a command whose output is the value; run in every slot.",
+)
+@click.option(
     "--trust-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file with lines of NAME=KEY: keepers that you trust.",
@@ -94,6 +111,9 @@ def command(
     connect: tuple[str, ...],
     trust: tuple[str, ...],
     trust_file: Path | None,
+    hides: str | None,
+    delta: float | None,
+    value_command: str | None,
     **given: Any,
 ) -> None:
     """Take part in SESSION with a private value, as the agent that owns the keys.
@@ -103,14 +123,26 @@ def command(
 
     If the session has keepers, you must trust one of them, by name and key: if all keepers collude with
     someone who has the messages, there is no protection at all.
+
+    In a series the file, command or variable is read anew in every slot, and published means are printed
+    as they come. Give --hides and --delta: the cap counts the loss for that change of your readings only.
     """
     running.use_one_thread()
     from tacit.runtime.agent import Agent
-    from tacit.runtime.session.file import read_addresses
+    from tacit.runtime.session.file import read_addresses, read_session
     from tacit.runtime.session.trust import parse_trust, read_trust
 
     ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
     trusted = {**({} if trust_file is None else read_trust(trust_file)), **parse_trust(trust)}
+    session = read_session(session_file)
+    if session.series is not None:
+        from tacit.cli.join_series import take_part_in_series
+
+        given |= {"hides": hides, "delta": delta, "value_command": value_command}
+        take_part_in_series(session, connect=ends, trust=trusted, **given)
+        return
+    if hides is not None or delta is not None or value_command is not None:
+        raise click.UsageError("--hides, --delta and --value-command are for a series, and this is none.")
     take_part(Agent, session_file, connect=ends, trust=trusted, **given)
 
 

@@ -65,13 +65,34 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
     type=options.NUMBER,
     help="The cap protects values up to this far apart.  [default: as before]",
 )
+@click.option(
+    "--hides",
+    metavar="reading|window:K|step:D",
+    help="Accept series that hide this change of the readings.  [default: as before]",
+)
+@click.option(
+    "--delta",
+    type=options.NUMBER,
+    help="What the failure probabilities of all series may add up to; goes with --hides.",
+)
 @options.json_option
-def cap(*, file: Path, value: str, cap: float, adjacency: float | None, as_json: bool) -> None:
+def cap(
+    *,
+    file: Path,
+    value: str,
+    cap: float,
+    adjacency: float | None,
+    hides: str | None,
+    delta: float | None,
+    as_json: bool,
+) -> None:
     """Set the cap of a value, by its label; it applies to sessions from now on."""
+    from tacit.cli.join_series import accepted
     from tacit.runtime.ledger.ledger import Ledger
 
+    accepts = accepted(hides, delta)
     with Ledger(file, create=False) as ledger:
-        ledger.set_cap(value, cap, adjacency=adjacency)
+        ledger.set_cap(value, cap, adjacency=adjacency, accepts=accepts)
         _tell(ledger, file, as_json)
 
 

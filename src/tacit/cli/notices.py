@@ -14,10 +14,12 @@ from tacit.protocol.effects import (
     FellSilent,
     Forgotten,
     LostHistory,
+    MeanPublished,
     Nonsense,
     Notice,
     Quiet,
     RoundClosed,
+    SlotMissed,
     Spoken,
     Stopped,
     Updated,
@@ -45,6 +47,8 @@ def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
             return notice.round + 1, f"{len(notice.used)} of {session.n} messages used"
         case Answered():
             return notice.update + 1, f"sum of {notice.count} messages opened"
+        case MeanPublished():
+            return notice.slot + 1, f"{notice.count} of {notice.members} members used"
         case Updated():
             return notice.round + 1, f"{notice.count} of {session.n} messages used"
         case Spoken():
@@ -56,6 +60,16 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
     """Return a line for what people should know; None for the rest. One case for each kind."""
     name = session.member_name
     match notice:
+        case Cost() if session.series is not None:
+            return (
+                f"This series costs {up(notice.planned)} in all, except with probability "
+                f"{near(session.series.delta)}, and hides {session.series.hides}; other sessions on this "
+                f"value count for {up(notice.spent)}; the cap is {near(notice.cap)}."
+            )
+        case SlotMissed():
+            return f"No message for slot {notice.slot}: a keeper's key is missing."
+        case MeanPublished() if notice.mean is None:
+            return f"Slot {notice.slot} is lost: too few messages, or no answer of a keeper."
         case Cost():
             return (
                 f"This session costs at most {up(notice.planned)} for values up to "

@@ -59,9 +59,7 @@ def design_series(slots: int, hides: str | None, delta: float, question: Questio
         raise ParameterError(
             "a series must say what it hides: give --hides reading, --hides window:96 or --hides step:2."
         )
-    for name in question.given():
-        if name not in _TAKEN:
-            raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)
+    require_only(question)
     if question.agents is None:
         raise ParameterError("a series needs a number of agents.", "agents")
     low, high = question.span
@@ -69,6 +67,13 @@ def design_series(slots: int, hides: str | None, delta: float, question: Questio
         slots, hides, agents=question.agents, low=low, high=high, keepers=question.keepers,
         loss=1.0 if question.loss is None else question.loss, delta=delta,
     )  # fmt: skip
+
+
+def require_only(question: Question) -> None:
+    """Refuse options that a series cannot use."""
+    for name in question.given():
+        if name not in _TAKEN:
+            raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)
 
 
 def print_series(made: SeriesDesign) -> None:

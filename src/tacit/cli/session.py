@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import failures, options, output
+from tacit.cli.series_design import delta_option, hides_option, require_only, series_option
 
 if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.identity.roster import Roster
     from tacit.runtime.session.check import Explanation
+    from tacit.runtime.session.series import SeriesExplanation
+    from tacit.theory.question import Question
 
 _MOST_DAYS = 36_500
 
@@ -34,6 +39,8 @@ Examples:
   tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8
   tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --low 0 --high 10 --one-shot
   tacit session new --roster certificates --keepers north,south --loss 0.2 --low 0 --high 10
+  tacit session new --roster certificates --keepers north,south --loss 1 --low 0 --high 10
+    --series 96 --hides step:2 --every 15m
 """
 
 CHECK_EPILOG = """\b
@@ -66,6 +73,16 @@ def command() -> None:
     help="Members of the roster that hold masks and add the noise, like a,b. Agents must trust one of them. "
     "[default: none; every agent adds its own noise]",
 )
+@series_option
+@hides_option
+@click.option("--every", metavar="TIME", help="Time from one slot of a series to the next: 30s, 15m, 1h.")
+@click.option(
+    "--begins",
+    metavar="TIME",
+    help="When slot 0 of a series begins: 2030-01-31T12:00:00Z, or +10m from now.  [default: the second next "
+    "whole interval]",
+)
+@delta_option
 @click.option("--name", default="session", show_default=True, help="Name of the session.")
 @options.asked_by(
     "session",
@@ -134,6 +151,11 @@ def new(
     days: float | None,
     places: tuple[str, ...],
     keepers: str | None,
+    series: int | None,
+    hides: str | None,
+    every: str | None,
+    begins: str | None,
+    delta: float,
     out: Path,
     force: bool,
     as_json: bool,
@@ -143,12 +165,17 @@ def new(
 
     Give --epsilon, --loss or --radius. The loss of an agent, including the effect of rounding to whole
     numbers, is at most the one given.
+
+    With --series, --hides and --every it is a series: a mean in every slot. --loss and --delta are then for
+    all means together. It needs --keepers.
     """
     from tacit.protocol.session import Deadlines
+    from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.identity.roster import read_roster
     from tacit.runtime.session.check import explain
     from tacit.runtime.session.design import draft
     from tacit.runtime.session.file import write_session
+    from tacit.runtime.session.series import explain_series
 
     question = options.read_question(asked)
     output.require_writable(out, force)
@@ -158,6 +185,24 @@ def new(
     if question.agents not in (None, agents):
         raise click.UsageError(f"--agents is {question.agents}, but {roster_path} names {agents} agents.")
     addresses = _addresses(places, {member.name for member in roster.members})
+    if series is not None:
+        if hides is None or every is None:
+            raise click.UsageError("--series needs --hides (like step:2) and --every (like 15m).")
+        timing: dict[str, Any] = {
+            "interval": seconds(every, "--every"),
+            "begins": _begin(begins),
+            "delta": delta,
+        }
+        waits = Deadlines(round_deadline, start_deadline, repeat)
+        made = _series(
+            name, roster, question, slots=series, hides=hides, keepers=kept, deadlines=waits, days=days,
+            **timing, **asked,
+        )  # fmt: skip
+        write_session(made, out, addresses=addresses, force=force)
+        _tell(explain_series(made), out, as_json)
+        return
+    if hides is not None or every is not None or begins is not None:
+        raise click.UsageError("--hides, --every and --begins are for a series: give --series SLOTS.")
     session = draft(
         name,
         roster,
@@ -169,6 +214,52 @@ def new(
     )
     write_session(session, out, addresses=addresses, force=force)
     _tell(explain(session, question.failure_probability or 0.05), out, as_json)
+
+
+def _series(
+    name: str,
+    roster: Roster,
+    question: Question,
+    *,
+    hides: str,
+    days: float | None,
+    start: int | None = None,
+    **given: Any,
+) -> Session:
+    """Make a series; refuse options that it cannot use."""
+    from tacit.runtime.session.series import draft_series
+    from tacit.theory.series import Hides
+
+    require_only(question)
+    if start is not None:
+        raise click.UsageError("--start is not for a series: it begins by the clock.")
+    low, high = question.span
+    loss = 1.0 if question.loss is None else question.loss
+    expires = None if days is None else _expiry(days)
+    return draft_series(
+        name, roster, hides=Hides.parse(hides), low=low, high=high, loss=loss, expires=expires, **given
+    )
+
+
+def _begin(text: str | None) -> int | None:
+    """Read when a series begins, in whole seconds since 1970."""
+    from datetime import datetime
+
+    from tacit.runtime.fleet.policy import seconds
+
+    if text is None:
+        return None
+    if text.startswith("+"):
+        return math.ceil(time.time() + seconds(text[1:], "--begins"))
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        when = None
+    if when is None or when.tzinfo is None:
+        raise click.UsageError(
+            f"--begins must be a time with its zone, like 2030-01-31T12:00:00Z, or +10m, got {text!r}."
+        )
+    return math.ceil(when.timestamp())
 
 
 def _expiry(days: float) -> int:
@@ -203,8 +294,11 @@ def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json
     """
     from tacit.runtime.session.check import explain
     from tacit.runtime.session.file import read_session
+    from tacit.runtime.session.series import explain_series
 
-    found = explain(read_session(file), failure_probability)
+    session = read_session(file)
+    found: Explanation | SeriesExplanation
+    found = explain(session, failure_probability) if session.series is None else explain_series(session)
     _tell(found, file, as_json)
     if not found.sound:
         ctx.exit(failures.UNUSABLE)
@@ -254,7 +348,7 @@ def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
     output.print_report(f"{file} is cancelled", {"Session": rows}, [note])
 
 
-def _tell(found: Explanation, path: Path, as_json: bool) -> None:
+def _tell(found: Explanation | SeriesExplanation, path: Path, as_json: bool) -> None:
     if as_json:
         output.print_json({"file": path, **found.as_dict()})
         return

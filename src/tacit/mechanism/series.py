@@ -273,6 +273,22 @@ class SeriesAgent:
         """The slot that is read next."""
         return len(self._readings)
 
+    @property
+    def last(self) -> float:
+        """The last clamped reading, counted from the low end of the range; 0 before the first. Private."""
+        return self._readings[-1] if self._readings else 0.0
+
+    def hold_until(self, slot: int) -> None:
+        """Hold the last reading in all slots before this one: they were missed, and nothing is sent."""
+        if not self.slot <= slot <= self._code.slots:
+            raise StateError(f"slots go forward, up to {self._code.slots}: {slot} cannot follow {self.slot}.")
+        self._readings.extend([self.last] * (slot - self.slot))
+
+    def restore(self, slot: int, last: float) -> None:
+        """Take over from records that this was the clamped reading of a slot; computes nothing."""
+        self.hold_until(slot)
+        self._readings.append(last)
+
     def read(self, reading: float | None) -> tuple[int, ...]:
         """Take the reading of the next slot; None if there was none, then the last one is held.
 
@@ -281,10 +297,67 @@ class SeriesAgent:
         if self.slot >= self._code.slots:
             raise StateError(f"the series has {self._code.slots} slots, and all of them were read.")
         if reading is None:
-            self._readings.append(self._readings[-1] if self._readings else 0.0)
+            self._readings.append(self.last)
         else:
             self._readings.append(self._grid.clamp(reading))
         return self._grid.rounded(self._code.messages(self._readings))
+
+
+@final
+class SeriesDecoder:
+    """Published means, slot by slot, from the sums that were opened. The same floats on every machine.
+
+    A slot without a sum is lost: it has no mean. For later slots the square-root code takes the sum that
+    would have held the mean of the slot before (docs/proofs/series.md, section 7).
+
+    Parameters
+    ----------
+    code : SeriesCode
+        `SquareRoot` or `Independent`.
+    grid : SeriesGrid
+    """
+
+    def __init__(self, code: SeriesCode, grid: SeriesGrid) -> None:
+        if not isinstance(code, SquareRoot | Independent):
+            raise ParameterError(f"means cannot be decoded slot by slot from a {type(code).__name__}.")
+        self._grid, self._filtered = grid, isinstance(code, SquareRoot)
+        self._f = decoding_filter(code.slots) if self._filtered else np.ones(1)
+        self._scaled = np.zeros(code.slots)  # (N_s/|U_s|)·S(s), or what stands for it in a lost slot
+        self.slot = 0
+        """The slot whose sum comes next."""
+        self.members = 0
+        """How many agents are members: their messages were used at least once."""
+        self._lost = True  # the last slot
+
+    def __repr__(self) -> str:
+        return f"<SeriesDecoder, {self.slot} slots>"
+
+    def add(self, total: int, used: int, members: int) -> None:
+        """Take the opened sum of the next slot, in grid steps; `used` 0 says that the slot is lost.
+
+        Costs little, but for lost slots. `mean` computes the mean of the last slot.
+        """
+        if used == 0:
+            held = self._sum(self.slot - 1) if self.members and self._filtered else 0.0
+            self._scaled[self.slot] = held - self._sum(self.slot) if self._filtered else 0.0
+        else:
+            if not (members >= used >= 1 and members >= self.members):
+                raise ParameterError("in every slot no more members are used than there are.")
+            self.members = members
+            self._scaled[self.slot] = math.ldexp(float(total), self._grid.exponent) * (members / used)
+        self._lost = used == 0
+        self.slot += 1
+
+    def mean(self) -> float | None:
+        """Return the published mean of the last slot; None if it is lost."""
+        if self._lost:
+            return None
+        return self._sum(self.slot - 1) / self.members + self._grid.low
+
+    def _sum(self, slot: int) -> float:
+        if not self._filtered:
+            return float(self._scaled[slot])
+        return math.fsum((self._f[: slot + 1][::-1] * self._scaled[: slot + 1]).tolist())
 
 
 def published(

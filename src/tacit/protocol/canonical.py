@@ -18,6 +18,14 @@ A session whose law has other parameters than mixing, noise and decay has format
 first three of them nil where they are absent: keepers and bytes of a masked number as in format 3, weights as
 in format 4, and [[name, float or array], …], the law's other parameters in its order.
 
+A series has format 6 and its own fields, because rounds, lattice and law follow from it:
+
+    "tacit session", format 6, name, [[agent name, key], …], coordinator's key, [[keeper's name, key], …],
+    bytes of a masked number,
+    [slots, interval in seconds, begins in whole seconds since 1970, "step" or "window" or "reading",
+    size of what is hidden, "square-root" or "independent", noise in grid steps, grid exponent, low, high, δ],
+    [round, start, repeat] in seconds, quorum, start, expires
+
 Every real number is written as its IEEE 754 double (9 bytes), exactly; zero is never negative; whole
 numbers take the shortest form. The id is SHA-256 of "tacit session id\0" and these bytes.
 """
@@ -32,13 +40,17 @@ import msgspec
 from tacit.errors import FileError
 
 if TYPE_CHECKING:
+    from tacit.protocol.series import Series
     from tacit.protocol.session import Session
 
 FORMAT: Literal[2] = 2
 FORMAT_WITH_KEEPERS: Literal[3] = 3
 FORMAT_WITH_WEIGHTS: Literal[4] = 4
 FORMAT_WITH_FURTHER: Literal[5] = 5
+FORMAT_OF_SERIES: Literal[6] = 6
 _DOMAIN = b"tacit session id\0"
+_SERIES_HEAD = b"\x9c"
+"""A series is written as an array of twelve; all other sessions have at least eighteen fields."""
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -78,6 +90,23 @@ class _WrittenWithFurther(_Written, frozen=True, array_like=True, forbid_unknown
     further: Annotated[tuple[tuple[str, float | tuple[float, ...]], ...], msgspec.Meta(min_length=1)]
 
 
+class _WrittenSeries(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    what: Literal["tacit session"]
+    format: Literal[6]
+    name: str
+    roster: tuple[tuple[str, bytes], ...]
+    coordinator: bytes
+    keepers: Annotated[tuple[tuple[str, bytes], ...], msgspec.Meta(min_length=1)]
+    mask_bytes: int
+    series: tuple[
+        int, float, int, Literal["step", "window", "reading"], float, str, float, int, float, float, float
+    ]
+    deadlines: tuple[float, float, float]
+    quorum: int
+    start: int
+    expires: int
+
+
 _FORMATS: dict[int, type[_Written]] = {
     FORMAT_WITH_KEEPERS: _WrittenWithKeepers,
     FORMAT_WITH_WEIGHTS: _WrittenWithWeights,
@@ -92,6 +121,8 @@ def session_id(encoded: bytes) -> bytes:
 
 def encode_session(session: Session) -> bytes:
     """Write a session in its one encoding."""
+    if session.series is not None:
+        return _encode_series(session, session.series)
     lattice, deadlines = session.lattice, session.deadlines
     reach = lattice.reach_exponent
     assert reach is not None  # Lattice fills it in
@@ -132,17 +163,73 @@ def encode_session(session: Session) -> bytes:
     return msgspec.msgpack.encode(_FORMATS.get(fields["format"], _Written)(**fields))
 
 
+def _encode_series(session: Session, series: Series) -> bytes:
+    assert session.coordinator is not None
+    assert session.mask_bytes is not None
+    deadlines, hides = session.deadlines, series.hides
+    return msgspec.msgpack.encode(
+        _WrittenSeries(
+            what="tacit session",
+            format=FORMAT_OF_SERIES,
+            name=session.name,
+            roster=tuple((member.name, member.key) for member in session.roster),
+            coordinator=session.coordinator,
+            keepers=tuple((keeper.name, keeper.key) for keeper in session.keepers),
+            mask_bytes=session.mask_bytes,
+            series=(
+                series.slots, series.interval, series.begins, hides.kind, float(hides.size), series.mechanism,
+                series.steps, series.exponent, series.low, series.high, series.delta,
+            ),
+            deadlines=(deadlines.round, deadlines.start, deadlines.repeat),
+            quorum=session.least_quorum,
+            start=session.least_start,
+            expires=session.expires,
+        )
+    )  # fmt: skip
+
+
 def decode_session(data: bytes) -> Session:
     """Read a session, and check it as if it were new."""
+    try:
+        if data[:1] == _SERIES_HEAD:
+            session = _series_session(msgspec.msgpack.decode(data, type=_WrittenSeries))
+        else:
+            session = _session(msgspec.msgpack.decode(data, type=_kind(data)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
+        raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
+    if session.encode() != data:
+        raise FileError("a session must be written in its one canonical form, and this one is not.")
+    return session
+
+
+def _series_session(w: _WrittenSeries) -> Session:
+    from tacit.protocol.roster import Member
+    from tacit.protocol.series import Series
+    from tacit.protocol.session import Deadlines, Session
+    from tacit.theory.series import Hides
+
+    slots, interval, begins, kind, size, mechanism, steps, exponent, low, high, delta = w.series
+    series = Series(slots, interval, begins, Hides(kind, size), mechanism, steps, exponent, low, high, delta)
+    return Session.of_series(
+        series,
+        name=w.name,
+        roster=tuple(Member(name, key) for name, key in w.roster),
+        coordinator=w.coordinator,
+        keepers=tuple(Member(name, key) for name, key in w.keepers),
+        mask_bytes=w.mask_bytes,
+        deadlines=Deadlines(*w.deadlines),
+        quorum=w.quorum,
+        start=w.start,
+        expires=w.expires,
+    )
+
+
+def _session(w: _Written) -> Session:
     from tacit.mechanism.lattice import Lattice
     from tacit.protocol.roster import Member
     from tacit.protocol.session import Deadlines, Session
 
-    try:
-        w = msgspec.msgpack.decode(data, type=_kind(data))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
-        raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
-    session = Session(
+    return Session(
         name=w.name,
         roster=tuple(Member(name, key) for name, key in w.roster),
         coordinator=w.coordinator,
@@ -164,9 +251,6 @@ def decode_session(data: bytes) -> Session:
         weights=getattr(w, "weights", None),
         further=getattr(w, "further", ()),
     )
-    if session.encode() != data:
-        raise FileError("a session must be written in its one canonical form, and this one is not.")
-    return session
 
 
 def _kind(data: bytes) -> type[_Written]:

@@ -21,6 +21,7 @@ from tacit.protocol.masks import is_usable
 from tacit.protocol.messages import (
     BODIES,
     COORDINATOR,
+    DIGEST_BYTES,
     KINDS,
     VERSION,
     Ask,
@@ -36,6 +37,7 @@ from tacit.protocol.messages import (
     Present,
     Refusal,
     Report,
+    SeriesClosing,
     Stop,
 )
 from tacit.protocol.session import Session
@@ -69,6 +71,8 @@ _FROM_AGENTS = {Kind.PRESENT, Kind.REPORT, Kind.ASK, Kind.DONE, Kind.STOP}
 _FROM_MASKED_AGENTS = _FROM_AGENTS - {Kind.REPORT} | {Kind.KEY, Kind.MASKED}
 _FROM_KEPT_COORDINATOR = _FROM_COORDINATOR | {Kind.CLOSING}
 _FROM_KEEPERS = {Kind.KEY, Kind.OPENING, Kind.ASK, Kind.STOP}
+_FROM_SERIES_AGENTS = _FROM_MASKED_AGENTS - {Kind.PRESENT}
+_FROM_SERIES_COORDINATOR = _FROM_COORDINATOR | {Kind.SERIES_CLOSING}
 
 
 def digest(frame: bytes) -> bytes:
@@ -117,8 +121,11 @@ class Codec:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._width = session.number_bytes
-        self._length = session.number_bytes * session.components
+        # The feedback of a series is a sum, which has the width of the masked numbers that it is made of.
+        whole = session.number_bytes if session.series is None else session.mask_bytes
+        assert whole is not None
+        self._width = whole
+        self._length = whole * session.components
         self._bitmap = -(-session.n // 8)
         self._hash = hash(session.id)
         self.most_bytes = self._most_bytes()
@@ -140,7 +147,9 @@ class Codec:
         if self.session.keepers:
             masked = _ENCODE(Masked(longest, -2048, b"", nothing, nothing))
             closing = _ENCODE(Closing(longest, b"", longest, nothing, nothing, nothing))
-            body = max(body, len(masked) + 3 + self.session.masked_bytes, len(closing) + 3 + self._bitmap)
+            salts = 0 if self.session.series is None else self.session.n * DIGEST_BYTES + 5
+            shut = len(closing) + 3 + self._bitmap + salts
+            body = max(body, len(masked) + 3 + self.session.masked_bytes, shut)
         return len(_ENCODE(_Head(VERSION, bytes(32), longest, 1, b""))) + 3 + body + SIGNATURE_BYTES
 
     def pack(self, numbers: Whole | Sequence[int]) -> bytes:
@@ -205,7 +214,7 @@ class Codec:
         if wrong is None and isinstance(body, Report | Feedback) and not isinstance(body, Masked):
             lattice, numbers = self.session.lattice, self.unpack(body.numbers)
             finer = body.exponent - lattice.state_exponent if isinstance(body, Report) else 0
-            bound = lattice.limit >> finer
+            bound = lattice.limit >> finer if self.session.series is None else self.session.sum_limits[0]
             if not all(-bound <= v <= bound for v in numbers):
                 wrong = Refusal.OUT_OF_RANGE
         if wrong is not None:
@@ -215,6 +224,8 @@ class Codec:
     def _may_say(self, sender: int) -> set[Kind]:
         if not self.session.keepers:
             return _FROM_COORDINATOR if sender == COORDINATOR else _FROM_AGENTS
+        if self.session.series is not None and sender < self.session.n:
+            return _FROM_SERIES_COORDINATOR if sender == COORDINATOR else _FROM_SERIES_AGENTS
         if sender == COORDINATOR:
             return _FROM_KEPT_COORDINATOR
         return _FROM_MASKED_AGENTS if sender < self.session.n else _FROM_KEEPERS
@@ -246,8 +257,18 @@ class Codec:
             case Feedback():
                 if len(body.numbers) != self._length:
                     return Refusal.WRONG_LENGTH
+                if self.session.series is not None and body.count == 0:
+                    return self._wrong_lost(body)
                 return self._wrong_used(body.round, body.used, body.count)
         return self._wrong_place(body)
+
+    def _wrong_lost(self, body: Feedback) -> Refusal | None:
+        """Check the feedback of a slot that is lost: nobody is named, and the sum is 0."""
+        if body.round >= self.session.rounds:
+            return Refusal.WRONG_ROUND
+        if len(body.used) != self._bitmap:
+            return Refusal.WRONG_LENGTH
+        return Refusal.WRONG_COUNT if any(body.used) or any(body.numbers) else None
 
     def _wrong_with_keepers(self, sender: int, body: Key | Masked | Closing | Opening) -> Refusal | None:
         match body:
@@ -255,6 +276,8 @@ class Codec:
                 return None if is_usable(body.public) else Refusal.NOT_CANONICAL
             case Masked():
                 return self._wrong_masked(sender, body)
+            case SeriesClosing() if len(body.salts) != DIGEST_BYTES * body.count:
+                return Refusal.WRONG_LENGTH
             case Closing():
                 return self._wrong_used(body.round, body.used, body.count)
         return self._wrong_length(body.round, body.numbers)

@@ -15,9 +15,13 @@ from tacit.protocol.table_coordinator import COORDINATOR
 from tacit.protocol.table_keeper import KEEPER
 from tacit.protocol.table_masked import MASKED_AGENT, MASKED_COORDINATOR
 from tacit.protocol.table_peer import PEER
+from tacit.protocol.table_series import SERIES_AGENT, SERIES_COORDINATOR, SERIES_KEEPER
 from tacit.protocol.tables import Phase, Table
 
-_EVERY = AGENT, COORDINATOR, PEER, KEEPER, MASKED_AGENT, MASKED_COORDINATOR
+_EVERY = (
+    *(AGENT, COORDINATOR, PEER, KEEPER, MASKED_AGENT, MASKED_COORDINATOR),
+    *(SERIES_AGENT, SERIES_COORDINATOR, SERIES_KEEPER),
+)
 TABLES = {table.name: table for table in _EVERY}
 _NOTHING = {"refuse", "misplaced", "impossible", "ignore", "tick"}
 _MARKED = re.compile(r"(<!-- made from: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

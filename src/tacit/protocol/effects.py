@@ -12,6 +12,7 @@ If saving fails the machine must be discarded: its state is ahead of what is dur
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -39,9 +40,13 @@ class Heard:
 @final
 @dataclass(frozen=True)
 class Tick:
-    """It is `now`, in seconds of any clock that only goes forward. `wake` says when one is due."""
+    """It is `now`, in seconds of any clock that only goes forward. `wake` says when one is due.
+
+    `wall` is the time in seconds since 1970, by which the slots of a series begin. It may be set back.
+    """
 
     now: float
+    wall: float = -math.inf
 
 
 @final
@@ -75,6 +80,20 @@ class NoiseReady:
 
 @final
 @dataclass(frozen=True)
+class ReadingReady:
+    """The reading of a slot of a series, None if there was none, and 32 random bytes for its masks.
+
+    The machine says in `wants_reading` for which slot it needs one. A second one for the same slot is
+    refused.
+    """
+
+    slot: int
+    reading: float | None = field(repr=False)
+    salt: bytes = field(repr=False)
+
+
+@final
+@dataclass(frozen=True)
 class Halt:
     """The owner wants to end the session for good (coordinator), or to leave it (agents)."""
 
@@ -90,7 +109,7 @@ class Expired:
     """
 
 
-Event: TypeAlias = Start | Heard | Tick | Joined | Left | NoiseReady | Halt | Expired
+Event: TypeAlias = Start | Heard | Tick | Joined | Left | NoiseReady | ReadingReady | Halt | Expired
 
 # ---- messages -------------------------------------------------------------------------------------
 
@@ -179,6 +198,28 @@ class Updated:
 
     round: int
     count: int
+
+
+@final
+@dataclass(frozen=True)
+class MeanPublished:
+    """The mean of a slot of a series; None if the slot is lost. Public, and not clamped to the range.
+
+    `count` messages of `members` agents are in it.
+    """
+
+    slot: int
+    mean: float | None
+    count: int
+    members: int
+
+
+@final
+@dataclass(frozen=True)
+class SlotMissed:
+    """An agent of a series has no message for this slot: it lacks a keeper's key. It goes on."""
+
+    slot: int
 
 
 @final
@@ -306,6 +347,8 @@ Notice: TypeAlias = (
     | Answered
     | Nonsense
     | Updated
+    | MeanPublished
+    | SlotMissed
     | RoundOpened
     | RoundClosed
     | Waiting

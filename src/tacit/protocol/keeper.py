@@ -12,7 +12,7 @@ The noise exists only inside the answer: anyone who learns it could undo this ke
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.mechanism.whole import as_whole
@@ -48,7 +48,6 @@ from tacit.protocol.table_keeper import KEEPER
 from tacit.protocol.tables import KeeperPhase, On, Table
 
 
-@final
 class KeeperMachine(Machine):
     """One keeper of a session.
 
@@ -81,7 +80,7 @@ class KeeperMachine(Machine):
         super().__init__(session, number, sign)
         self.keyring = Keyring(self.codec, number)
         self.update = 0
-        self._answers: list[Disclosed] = []
+        self._answers: dict[int, Disclosed] = {}  # by update
         self._closing: Message | None = None  # the one that is to be answered now
         self._draw: tuple[int, ...] | None = None
         self._waited = False  # long enough for a coordinator that still needs the last answer
@@ -107,10 +106,10 @@ class KeeperMachine(Machine):
             case Disclosed():
                 opening = self.codec.read(record.frame, own=True)
                 follows = isinstance(opening, Message) and opening.sender == self.number
-                if not follows or record.update != self.update:
+                if not follows or not self._may_open(record.update):
                     raise StateError("the ledger's records must follow one another, and these do not.")
-                self._answers.append(record)
-                self.update += 1
+                self._answers[record.update] = record
+                self.update = record.update + 1
             case Erasing():
                 self.keyring.erase()
             case Ended():
@@ -121,6 +120,10 @@ class KeeperMachine(Machine):
                 self._evidence[record.sender, record.round] = record.second
             case _:
                 raise StateError("these are not a keeper's records.")
+
+    def _may_open(self, update: int) -> bool:
+        """Whether this update may be opened next."""
+        return update == self.update
 
     @property
     def _others(self) -> range:
@@ -152,7 +155,7 @@ class KeeperMachine(Machine):
         return super()._sorted_own(message)
 
     def _has_said(self, t: int, said: bytes) -> bool:
-        return t < self.update and digest(self._answers[t].frame) == said
+        return t in self._answers and digest(self._answers[t].frame) == said
 
     def _opened_elsewhere(self, t: int) -> LedgerError:
         return LedgerError(
@@ -258,13 +261,15 @@ class KeeperMachine(Machine):
         body = closing.body
         assert isinstance(body, Closing)
         u, width, length = self.update, session.mask_bytes, session.masked_bytes
-        parts = [mask(self.keyring.secret(i), u, body.heard, length) for i in self.codec.members(body.used)]
+        used = self.codec.members(body.used)
+        salted = zip(used, self._salts(body), strict=True)
+        parts = [mask(self.keyring.secret(i), u, salt, length) for i, salt in salted]
         numbers = total([*parts, packed(draw, width)], width)
         own = self.keyring.digest(self.number)
         assert own is not None
         frame = self.codec.seal(self.number, Opening(u, numbers, closing.digest, own), self._sign)
-        answer = Disclosed(u, frame, closing.frame)
-        self._answers.append(answer)
+        answer = self._answer_to(closing, u, frame)
+        self._answers[u] = answer
         self._records.append(answer)
         self._closing = self._draw = None
         self.update += 1
@@ -272,6 +277,13 @@ class KeeperMachine(Machine):
         self._notices.append(Answered(u, body.count))
         self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
+
+    def _salts(self, body: Closing) -> list[bytes]:
+        """Return what is in the mask of each agent of a closing besides the key and the update."""
+        return [body.heard] * body.count
+
+    def _answer_to(self, closing: Message, u: int, frame: bytes) -> Disclosed:
+        return Disclosed(u, frame, closing.frame)
 
     def _repeat(self, t: int) -> None:
         if self._may_answer(COORDINATOR):
@@ -297,7 +309,7 @@ class KeeperMachine(Machine):
             self._again(fresh=False)
         elif self.phase is KeeperPhase.SERVING:
             # The coordinator may lack the answer, or this keeper the last feedback: it comes for a key.
-            self._messages.append(Send(COORDINATOR, self._answers[-1].frame))
+            self._messages.append(Send(COORDINATOR, self._answers[self.update - 1].frame))
             self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
             self._again(fresh=False)
 
@@ -318,7 +330,7 @@ class KeeperMachine(Machine):
 
     def _serve_again(self, _: Any) -> None:
         self._erase()
-        self._messages.append(Send(COORDINATOR, self._answers[-1].frame))
+        self._messages.append(Send(COORDINATOR, self._answers[self.update - 1].frame))
         self._again(fresh=True)
         self._tell_missing(TELL_FIRST)
         # After a restart the session may be over for all others: nobody would ever say so.

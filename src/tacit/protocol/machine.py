@@ -20,6 +20,7 @@ from tacit.protocol.effects import (
     Left,
     NoiseReady,
     Notice,
+    ReadingReady,
     Refused,
     Send,
     Start,
@@ -48,7 +49,7 @@ MOST_EVIDENCE = 16
 """Maximum number of contradictions that are recorded; further ones are only counted."""
 
 
-_KINDS: dict[type[Event], On] = {Tick: On.TICK, NoiseReady: On.NOISE, Halt: On.HALT}
+_KINDS: dict[type[Event], On] = {Tick: On.TICK, NoiseReady: On.NOISE, Halt: On.HALT, ReadingReady: On.READING}
 
 
 class Machine(ABC):
@@ -111,6 +112,8 @@ class Machine(ABC):
                 kind, subject = self._sorted_expiry(), event
             case NoiseReady() if On.NOISE not in self.table.events:
                 raise ParameterError("a coordinator adds no noise.")
+            case ReadingReady() if On.READING not in self.table.events:
+                raise ParameterError("only an agent of a series takes readings.")
             case _:
                 kind, subject = _KINDS[type(event)], event
         while kind is not None:

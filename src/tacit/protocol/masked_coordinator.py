@@ -16,6 +16,7 @@ from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, combined, digest
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Nonsense, Refused, Send, Waiting
+from tacit.protocol.key_exchange import KeyExchange
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import TELL_IN_ROUND
 from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
@@ -40,7 +41,7 @@ _DONE = (CoordinatorPhase.SERVING, CoordinatorPhase.FINISHED)
 
 
 @final
-class MaskedCoordinatorMachine(CoordinatorMachine):
+class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
     """The server of a session with keepers. Holds nothing private."""
 
     table: ClassVar[Table] = MASKED_COORDINATOR
@@ -114,13 +115,6 @@ class MaskedCoordinatorMachine(CoordinatorMachine):
             return On.WITHOUT_KEEPER, message
         return super()._sorted_message(message)
 
-    def _sorted_key(self, message: Message) -> tuple[On, Any]:
-        known = self.keyring.digest(message.sender)
-        if known is not None and known != message.digest:
-            first = self.keyring.frames[message.sender]
-            return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
-        return On.KEY, message
-
     def _sorted_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
         t, who = body.round, message.sender
         known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
@@ -178,37 +172,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine):
             )
         return On.NONSENSE if is_nonsense(self.session, self.round, self._sum) else self._next
 
-    # ---- keys -----------------------------------------------------------------------------------------
-
-    def _take_key(self, message: Message) -> None:
-        """Keep a member's first key and pass it on; to one who says it again, give what it may lack."""
-        who, keepers = message.sender, self.session.keeper_numbers
-        new = self.keyring.digest(who) is None
-        if new:
-            self._records.append(self.keyring.take(message))
-        if who in keepers:
-            if new:
-                self._pass_on(message.frame, (i for i in self.keyring.frames if i not in keepers))
-                for i, frame in self.keyring.frames.items():
-                    if i not in keepers:
-                        self._messages.append(Send(who, frame))
-            else:
-                self._attend(who)
-            return
-        self._see(who)
-        if new:
-            self._pass_on(message.frame, (j for j in keepers if self.keyring.knows((j,))))
-        if new or self._may_answer(who):
-            self._give_keys(who)
-
-    def _pass_on(self, frame: bytes, members: Any) -> None:
-        for i in members:
-            self._messages.append(Send(i, frame))
-
-    def _give_keys(self, who: int) -> None:
-        for j in self.session.keeper_numbers:
-            if j in self.keyring.frames:
-                self._messages.append(Send(who, self.keyring.frames[j]))
+    # ---- who is here ----------------------------------------------------------------------------------
 
     def _see(self, who: int) -> None:
         # Who has not shown its key cannot be in a sum, so it is not waited for.

@@ -1,4 +1,4 @@
-"""What is said: ten kinds of message, and a name for every way of being wrong.
+"""What is said: eleven kinds of message, and a name for every way of being wrong.
 
 A frame on the wire is a head and a signature of 64 bytes over all of it. The head is the MessagePack
 array [version, session id, sender, kind, body]; the body is itself an array, of the fields below in
@@ -38,6 +38,7 @@ __all__ = [
     "Reason",
     "Refusal",
     "Report",
+    "SeriesClosing",
     "Stop",
 ]
 
@@ -64,6 +65,7 @@ class Kind(IntEnum):
     MASKED = 8
     CLOSING = 9
     OPENING = 10
+    SERIES_CLOSING = 11
 
 
 class Reason(IntEnum):
@@ -111,6 +113,8 @@ class Masked(Report, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Message u of an agent whose session has keepers: round(θ/g_u) plus a mask for each keeper.
 
     `keys` is the digest of the digests of the keys used: the agent's own, then each keeper's in order.
+    In a series `heard` is 32 random bytes, the salt of the message's masks: what an agent says does not
+    depend on what it has heard, so that could not tell two messages of a rolled-back agent apart.
     """
 
     keys: Digest
@@ -124,6 +128,9 @@ class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     `reports` is the digest of their reports' digests, in order. With keepers it is the digest of the
     digests of the round's closing, which names the reports, and of every keeper's opening. `before` is the
     digest of the last round's feedback: there is one history.
+
+    In a series `numbers` is the opened sum of the slot, in grid steps and `Session.mask_bytes`. A slot that
+    is lost has a sum of 0 and nobody in `used`.
     """
 
     round: Count
@@ -164,7 +171,6 @@ class Key(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     public: Digest
 
 
-@final
 class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The coordinator adds up the messages of these agents and no others; it asks keepers to open the sum.
 
@@ -181,6 +187,16 @@ class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 @final
+class SeriesClosing(Closing, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A closing of one slot of a series. `heard` is the digest of the last feedback; it is in no mask.
+
+    `salts` has the salt of each named agent's message, 32 bytes each, in order.
+    """
+
+    salts: bytes
+
+
+@final
 class Opening(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A keeper's T: the sum of its masks of the agents that a closing names, plus its noise.
 
@@ -193,7 +209,9 @@ class Opening(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     key: Digest
 
 
-Body: TypeAlias = Present | Report | Feedback | Ask | Done | Stop | Key | Masked | Closing | Opening
+Body: TypeAlias = (
+    Present | Report | Feedback | Ask | Done | Stop | Key | Masked | Closing | SeriesClosing | Opening
+)
 
 BODIES: dict[Kind, type[Body]] = {
     Kind.PRESENT: Present,
@@ -206,6 +224,7 @@ BODIES: dict[Kind, type[Body]] = {
     Kind.MASKED: Masked,
     Kind.CLOSING: Closing,
     Kind.OPENING: Opening,
+    Kind.SERIES_CLOSING: SeriesClosing,
 }
 KINDS: dict[type[Body], Kind] = {body: kind for kind, body in BODIES.items()}
 

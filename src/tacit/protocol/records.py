@@ -1,6 +1,6 @@
 """What must be durable before anything is sent. Each is bytes for a ledger, and back.
 
-An agent's ledger is private: `Began`, `Moved` hold its state. No repr shows it.
+An agent's ledger is private: `Began`, `Moved`, `Sampled` hold its state or readings. No repr shows them.
 The current position of a machine is what its records, read in order, say; `resume` needs nothing else.
 """
 
@@ -18,14 +18,14 @@ from tacit.protocol.messages import Reason
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="record"):
     def __repr__(self) -> str:
         # States are private and frames long: a record shows its kind and round only.
-        number = next((getattr(self, f) for f in ("update", "round") if hasattr(self, f)), None)
+        number = next((getattr(self, f) for f in ("update", "round", "slot") if hasattr(self, f)), None)
         return f"<{type(self).__name__}{'' if number is None else f' {number}'}>"
 
     __str__ = __repr__
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         # msgspec's own would show every field wherever rich prints a record.
-        return [(name, getattr(self, name)) for name in ("update", "round") if hasattr(self, name)]
+        return [(name, getattr(self, name)) for name in ("update", "round", "slot") if hasattr(self, name)]
 
 
 @final
@@ -69,6 +69,18 @@ class Moved(_Record, frozen=True, tag="moved"):
     y: bytes
     state: bytes
     basis: bytes
+
+
+@final
+class Sampled(_Record, frozen=True, tag="sampled"):
+    """What an agent of a series read in a slot: clamped, counted from the low end of the range. Private.
+
+    In slots without a record the reading before is held. The filter goes on from these records, so a slot is
+    recorded also where no message could be made.
+    """
+
+    slot: int
+    reading: float
 
 
 @final
@@ -194,6 +206,7 @@ Record: TypeAlias = (
     | Disclosed
     | Shut
     | Unopened
+    | Sampled
 )
 
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal, final, overload
+from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from tacit.mechanism.topology import Weights, read_weights, written_weights
 from tacit.protocol.canonical import decode_session, encode_session, session_id
 from tacit.protocol.exact_loss import exact
 from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
+from tacit.protocol.series import SERIES_KIND, Series
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.question import diameter
 
@@ -125,6 +126,9 @@ class Session:
     expires : int
         When the session ends for everyone, in seconds since 1970-01-01 00:00 UTC. Nobody joins or speaks
         from then on, by the clock of its own machine.
+    series : Series, optional
+        Makes the session a series of means. The law, rounds, lattice and adjacency then follow from it: make
+        it with `Session.of_series`.
     """
 
     name: str
@@ -147,13 +151,22 @@ class Session:
     mask_bytes: int | None = None
     weights: str | tuple[tuple[int, int, int], ...] | None = None
     further: tuple[tuple[str, PerMember], ...] = ()
+    series: Series | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name, "a session's name")
         self._check_members()
         self._check_counts()
-        self._check_parameters()
+        if self.series is None:
+            self._check_parameters()
+        else:
+            self._check_series(self.series)
         self._check_masks()
+
+    @classmethod
+    def of_series(cls, series: Series, **rest: Any) -> Session:
+        """Return the session of a series; `rest` is the name, who takes part, deadlines, quorum, expiry."""
+        return cls(series=series, **_of_series(series), **rest)
 
     def _check_members(self) -> None:
         self._set("roster", tuple(self.roster))
@@ -229,6 +242,29 @@ class Session:
                 f"{self.number_bytes} bytes do not. Use fewer components or a coarser lattice."
             )
 
+    def _check_series(self, series: Series) -> None:
+        for what, value in _of_series(series).items():
+            if getattr(self, what) != value:
+                raise ParameterError(f"{what} of a series follows from it, and must be {value!r}.")
+        alone = (self.decay, self.weights, self.further) == (None, None, ()) and self.components == 1
+        if self.coordinator is None or not alone:
+            raise ParameterError("a series has a coordinator, one number per reading, and no other law.")
+        if not self.keepers:
+            raise ParameterError(
+                "a series needs at least one keeper: without keepers every agent would add noise of its own, "
+                "and that is not run. Name one or two members of the roster with --keepers."
+            )
+        if self.deadlines.round > series.interval:
+            raise ParameterError(
+                f"the deadline of a slot must be at most the {series.interval:g} s between slots, got "
+                f"{self.deadlines.round:g} s."
+            )
+        if self.expires < series.ends + series.interval:
+            raise ParameterError(
+                "a series must not expire before one interval after its last slot: "
+                f"{self.expiry} is too early."
+            )
+
     def _check_masks(self) -> None:
         if not self.keepers:
             if self.mask_bytes is not None:
@@ -259,8 +295,11 @@ class Session:
     def exchanges(self) -> int:
         """How many rounds have messages: all, or the first alone where keepers add noise once.
 
-        Everyone then moves towards the feedback of round 0 without a further word.
+        Everyone then moves towards the feedback of round 0 without a further word. A series has one in every
+        slot.
         """
+        if self.series is not None:
+            return self.series.slots
         return 1 if self.keepers and self.mechanism.shadowed else self.rounds
 
     @property
@@ -272,8 +311,11 @@ class Session:
     def sum_limits(self) -> tuple[int, ...]:
         """The largest sum of each exchange, noise included, in its message steps: beyond it is nonsense.
 
-        Honest noise passes it less than once in e^60 rounds.
+        Honest noise passes it less than once in e^60 rounds. In a series it is the same in every slot.
         """
+        if self.series is not None:
+            tail = len(self.keepers) * _NOISE_ROOM * math.ceil(self.series.steps)
+            return (self.series.largest_sum(self.n) + tail,)
         agent, found = self._agents[0], []
         for u in range(self.exchanges):
             reach = self.lattice.limit >> (agent.message_exponent(u) - self.lattice.state_exponent)
@@ -328,6 +370,11 @@ class Session:
     @cached_property
     def mechanism(self) -> Mechanism:
         """What the paper calls it: client-server or distributed, with its parameters."""
+        if self.series is not None:
+            raise ParameterError(
+                f"session {self.name} is a series of means and has none of the paper's mechanisms: this "
+                "works for other sessions only."
+            )
         given = {word: _plain(value) for word, value in self.parameters.items()}
         law = named(self.noise_kind).from_words(given)
         if self.edges is None:
@@ -349,6 +396,8 @@ class Session:
 
     def exponent(self, i: int, u: int) -> int:
         """Return the public exponent that message u of agent i must have."""
+        if self.series is not None:
+            return self.series.exponent
         return _exponent(self.lattice_agent(i), u)
 
     @property
@@ -466,7 +515,9 @@ class Session:
         return _account(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
 
     def planned(self, i: int) -> int:
-        """Return the sum of what all messages of agent i cost, as `exact` counts."""
+        """Return the sum of what all messages of agent i cost, as `exact` counts; for a series at its δ."""
+        if self.series is not None:
+            return exact(self.series.loss)
         return _planned(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
 
     def promise(self, failure_probability: float = 0.05) -> SessionPromise:
@@ -522,6 +573,18 @@ def _planned(agent: LatticeAgent, rounds: int, adjacency: float, components: int
 @lru_cache(maxsize=65536)
 def _exponent(agent: LatticeAgent, u: int) -> int:
     return agent.message_exponent(u)
+
+
+def _of_series(series: Series) -> dict[str, Any]:
+    """Return the fields of a session that follow from its series."""
+    return {
+        "noise_kind": SERIES_KIND,
+        "mixing": 1.0,
+        "noise": series.noise,
+        "rounds": series.slots,
+        "lattice": series.lattice,
+        "adjacency": series.adjacency,
+    }
 
 
 def _number(value: object, what: str) -> float:

@@ -34,6 +34,7 @@ class On(_Name):
     QUIET = "someone falls silent"
     STOP = "stop"
     NOISE = "noise ready"
+    READING = "reading ready"
     TICK = "tick"
     JOINED = "joined"
     LEFT = "left"

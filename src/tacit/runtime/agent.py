@@ -14,6 +14,7 @@ its memory. So making an `Agent` or a `Peer` marks the whole process as not dump
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,7 @@ from tacit.runtime.transport.base import Transport
 if TYPE_CHECKING:
     from tacit.protocol.records import Record
     from tacit.protocol.session import Session
+    from tacit.runtime.ledger.budget import Reservation
 
 Ends: TypeAlias = str | Sequence[str]
 __all__ = ["Agent", "AgentResult", "Peer"]
@@ -121,10 +123,9 @@ class AgentResult(Shown):
         return Summary(f"{self.agent}: result", {"Result": rows})
 
 
-class _Owned(Participant):
-    """What agents and peers share: a private value, a cap, and noise."""
+class PrivateMember(Participant):
+    """What all members with something private share: an identity, a ledger, a cap, and whom they trust."""
 
-    _machine: type[AgentMachine] | type[PeerMachine]
     _topology: str
 
     def __init__(
@@ -153,6 +154,7 @@ class _Owned(Participant):
         if session.topology != self._topology:
             verb = "tacit peer" if session.topology == "graph" else "tacit join"
             raise InputError(f"session {session.name} runs with a {session.topology}: {verb} is for it.")
+        self._require_kind()
         leave_no_core()  # the value is in this process from here on
         self.identity = loaded(identity)
         self.number = number_of(session, self.identity)
@@ -164,6 +166,15 @@ class _Owned(Participant):
         self._clock, self._pace = clock or SystemClock(), pace
         self._transport = transport or _websockets(self, listen, connect, trouble)
 
+    @abstractmethod
+    def _require_kind(self) -> None:
+        """Refuse a session that is for another kind of member."""
+
+    @property
+    @abstractmethod
+    def _disputed(self) -> int | None:
+        """The round whose feedback names a message that this member has not made, if there is one."""
+
     @property
     def planned(self) -> float:
         """What the whole session costs at most, for its adjacency."""
@@ -173,39 +184,85 @@ class _Owned(Participant):
         key_guard.require_known(self.identity.directory, path, self._new_ledger)
         return path
 
-    def _made(self, ledger: Ledger) -> Node:
-        session, records = self.session, ledger.records(self.session.id)
-        self._require_open(ledger, records)
-        if not records:
-            # A value that the session cannot take is refused before anything is set aside for it.
-            if self._value is None:
-                raise InputError(
-                    f"{self.name} has not begun this session yet: it needs its value. Give it "
-                    "(--value-file, --value-stdin or --value-env)."
-                )
-            session.lattice.start(self._value)
-        keys = self.identity.directory
+    def _set_aside(self, ledger: Ledger) -> Reservation:
+        """Set aside what the session may cost, before the network is even opened; refuse above the cap."""
+        session, keys = self.session, self.identity.directory
         key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
         key_guard.require_trusted(keys, ledger, self._new_ledger)
         if self._witness is not None:
             key_guard.take_witness(ledger, self._witness)
-        # Before the first word, and before the network is even opened: refuses above the cap.
         reservation = ledger.reserve(
             session.id,
             self._label,
             planned=self.planned,
             adjacency=session.adjacency,
-            diameter=session.diameter,
             expires=session.expires,
             now=self._clock.wall(),
             cap=self._cap,
             cap_adjacency=self._adjacency,
+            **self._meaning(),
         )
         key_guard.take(keys, ledger)
         key_guard.bind(keys, session.id, ledger.identity, session.expires)
+        return reservation
+
+    def _meaning(self) -> dict[str, Any]:
+        """Return how often the session counts against the cap: by its whole range."""
+        return {"diameter": self.session.diameter}
+
+    def _require_open(self, ledger: Ledger, records: Sequence[Record]) -> None:
+        """Refuse a session that this agent must not begin or go on with.
+
+        One that it has begun and that has expired meanwhile is ended by the machine, which records it.
+        """
+        session, over = self.session, any(isinstance(record, Ended) for record in records)
+        if not over and ledger.given_up(session.id):
+            raise SessionOver(
+                f"{self.name} has given up session {session.name}, or it had expired: its loss is settled "
+                "and nothing more is said in it. Ask for a new session."
+            )
+        if not records and self._clock.wall() >= session.expires:
+            raise InputError(
+                f"session {session.name} expired on {session.expiry}, by the clock of this machine: ask for "
+                "a new session, or set the clock if it is wrong."
+            )
+
+    def _require_undisputed(self) -> None:
+        """Raise if the coordinator has signed that this agent said what it has not said."""
+        if (t := self._disputed) is not None:
+            raise Disputed(
+                f"the coordinator's feedback of round {t} names a message of {self.name} that is not in its "
+                "ledger. The coordinator may lie. Or another process uses the same key, or an old ledger was "
+                "put back: then noise drawn again would give the value away. So nothing more is said in this "
+                "session. The signed feedback is kept as evidence in the ledger and the transcript: ask the "
+                "coordinator for the message, which it can show only if this key has signed it."
+            )
+
+
+class _Owned(PrivateMember):
+    """What agents and peers share: one private value, and noise."""
+
+    machine: AgentMachine | PeerMachine
+    _machine: type[AgentMachine] | type[PeerMachine]
+
+    def _require_kind(self) -> None:
+        if self.session.series is not None:
+            raise InputError(
+                f"session {self.session.name} is a series, which reads a value in every slot: use "
+                "`SeriesMember`, or `tacit join` with a source of values."
+            )
+
+    @property
+    def _disputed(self) -> int | None:
+        return self.machine.disputed if isinstance(self.machine, AgentMachine) else None
+
+    def _made(self, ledger: Ledger) -> Node:
+        session, records = self.session, ledger.records(self.session.id)
+        self._require_open(ledger, records)
+        self._require_value(records)
+        reservation = self._set_aside(ledger)
         budget, sign = reservation.budget, self.identity.sign
         self._over_before = any(isinstance(record, Ended) for record in records)
-        self.machine: AgentMachine | PeerMachine
         if session.keepers:
             self.machine = self._masked(ledger, records, budget)
         elif records:
@@ -227,6 +284,17 @@ class _Owned(Participant):
             pace=self._pace,
         )
 
+    def _require_value(self, records: Sequence[Record]) -> None:
+        """Refuse a value that the session cannot take, before anything is set aside for it."""
+        if records:
+            return
+        if self._value is None:
+            raise InputError(
+                f"{self.name} has not begun this session yet: it needs its value. Give it "
+                "(--value-file, --value-stdin or --value-env)."
+            )
+        self.session.lattice.start(self._value)
+
     def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
         """Return the machine of an agent whose session has keepers, with its private ephemeral key."""
         session, sign = self.session, self.identity.sign
@@ -237,35 +305,6 @@ class _Owned(Participant):
         if records:
             return kind.resume(session, self.number, records, sign=sign, budget=budget, private=private)
         return kind(session, self.number, self._value, sign=sign, budget=budget, private=private)
-
-    def _require_open(self, ledger: Ledger, records: Sequence[Record]) -> None:
-        """Refuse a session that this agent must not begin or go on with.
-
-        One that it has begun and that has expired meanwhile is ended by the machine, which records it.
-        """
-        session, over = self.session, any(isinstance(record, Ended) for record in records)
-        if not over and ledger.given_up(session.id):
-            raise SessionOver(
-                f"{self.name} has given up session {session.name}, or it had expired: its loss is settled "
-                "and nothing more is said in it. Ask for a new session."
-            )
-        if not records and self._clock.wall() >= session.expires:
-            raise InputError(
-                f"session {session.name} expired on {session.expiry}, by the clock of this machine: ask for "
-                "a new session, or set the clock if it is wrong."
-            )
-
-    def _require_undisputed(self) -> None:
-        """Raise if the coordinator has signed that this agent said what it has not said."""
-        t = self.machine.disputed if isinstance(self.machine, AgentMachine) else None
-        if t is not None:
-            raise Disputed(
-                f"the coordinator's feedback of round {t} names a message of {self.name} that is not in its "
-                "ledger. The coordinator may lie. Or another process uses the same key, or an old ledger was "
-                "put back: then noise drawn again would give the value away. So nothing more is said in this "
-                "session. The signed feedback is kept as evidence in the ledger and the transcript: ask the "
-                "coordinator for the message, which it can show only if this key has signed it."
-            )
 
     def _shown(self, numbers: tuple[int, ...]) -> Any:
         """Return public whole numbers as people read them: one number, or one per component."""
@@ -361,7 +400,9 @@ class Peer(_Owned):
     _machine, _topology = PeerMachine, "graph"
 
 
-def _websockets(member: _Owned, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
+def _websockets(
+    member: PrivateMember, listen: Ends, connect: Ends, trouble: Callable[[str], None]
+) -> Transport:
     from tacit.runtime.transport.websocket import WebsocketTransport
 
     return WebsocketTransport(

@@ -15,6 +15,7 @@ from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.report import Row, Shown, Summary, each, result_row
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
@@ -41,7 +42,7 @@ class CoordinatorResult(Shown):
     Attributes
     ----------
     feedback : float or list of float
-        y of the last round, None if there was none.
+        y of the last round, None if there was none. In a series the mean of the last slot, None if lost.
     used : tuple of tuple of str
         Whose messages were used in each round.
     """
@@ -67,6 +68,8 @@ class CoordinatorResult(Shown):
             rows.append(Row("messages used", each(counts), f"per round, of {session.n} agents"))
         if self.feedback is not None:
             meaning = "the last feedback, which everyone received; public"
+            if session.series is not None:
+                meaning = "the mean of the last slot, which everyone can compute; public"
             rows.append(result_row("result", self.feedback, session.clamp(self.feedback), meaning))
         if self.refused:
             refused = ", ".join(f"{count} {reason}" for reason, count in sorted(self.refused.items()))
@@ -123,7 +126,10 @@ class Coordinator(Participant):
         sign, records = self.identity.sign, ledger.records(self.session.id)
         # With another ledger it would forget rounds that agents have made.
         key_guard.bind(self.identity.directory, self.session.id, ledger.identity, self.session.expires)
+        kind: type[CoordinatorMachine] | type[SeriesCoordinatorMachine]
         kind = MaskedCoordinatorMachine if self.session.keepers else CoordinatorMachine
+        if self.session.series is not None:
+            kind = SeriesCoordinatorMachine
         self.machine = kind.resume(self.session, records, sign=sign)
         self._tell_takers(records)
         return Node(
@@ -160,8 +166,10 @@ class Coordinator(Participant):
         assert self._ledger is not None
         records = self._ledger.records(self.session.id)
         closed = [record for record in records if isinstance(record, Closed)]
-        feedback = None
-        if closed:
+        feedback: Any = None
+        if isinstance(self.machine, SeriesCoordinatorMachine):
+            feedback = self.machine.mean()
+        elif closed:
             message = self.machine.codec.open(closed[-1].frame)
             assert isinstance(message, Message)
             found = [self.session.lattice.value(number) for number in message.numbers]

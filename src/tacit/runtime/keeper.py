@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from tacit.errors import InputError
 from tacit.protocol.effects import Notice
 from tacit.protocol.keeper import KeeperMachine
+from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.tables import KeeperPhase
 from tacit.report import Row, Shown, Summary
 from tacit.runtime.clock import Clock, SystemClock
@@ -20,7 +21,7 @@ from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
-from tacit.runtime.noise import noise_ahead
+from tacit.runtime.noise import noise_ahead, noise_of_series
 from tacit.runtime.participant import Participant, loaded
 from tacit.runtime.transport.base import Transport
 
@@ -108,9 +109,12 @@ class Keeper(Participant):
         key_guard.take(keys, ledger)
         key_guard.bind(keys, session.id, ledger.identity, session.expires)
         key = EphemeralKey(ledger.path, session, self.number)
-        self.machine = KeeperMachine.resume(
+        kind = KeeperMachine if session.series is None else SeriesKeeperMachine
+        self.machine = kind.resume(
             session, self.number, records, sign=self.identity.sign, private=key.private(records)
         )
+        # The session's noise is the same for all.
+        noise = noise_ahead(session, 0) if session.series is None else noise_of_series(session)
         self._takers = (*self._takers, key)
         self._tell_takers(records)
         return Node(
@@ -119,7 +123,7 @@ class Keeper(Participant):
             self._transport,
             ledger,
             takers=self._takers,
-            noise=noise_ahead(session, 0),  # the session's noise is the same for all
+            noise=noise,
             clock=self._clock,
             watch=self._notice,
             stopped_linger=self.machine.return_time,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 from tacit.protocol.effects import (
     Event,
@@ -18,12 +19,14 @@ from tacit.protocol.effects import (
     Left,
     NoiseReady,
     Notice,
+    ReadingReady,
     RoundClosed,
     Start,
     Step,
     Tick,
     Updated,
 )
+from tacit.protocol.messages import DIGEST_BYTES
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.host import Host
 from tacit.runtime.ledger.group_commit import Taker
@@ -47,6 +50,9 @@ LINGER = 1.0
 _DAY = 86_400.0
 _ROUND_ENDS = (RoundClosed, Updated)
 _OVER = {"finished", "stopped", "declined"}
+
+
+Readings: TypeAlias = Callable[[], Awaitable[float | None]]
 
 
 class Driven(Protocol):
@@ -89,6 +95,8 @@ class Node:
         For machines that need draws; these have `wants_noise` and `update`.
     watch : callable, optional
         Told of each notice, after what it is about is saved and sent.
+    readings : callable, optional
+        For agents of a series: reads the agent's value as it is now, None if that is not possible.
     pace : float
         Minimum seconds between rounds; a faster machine waits.
     linger : float
@@ -104,6 +112,7 @@ class Node:
         *,
         takers: Sequence[Taker] = (),
         noise: DrawnAhead | None = None,
+        readings: Readings | None = None,
         clock: Clock | None = None,
         watch: Callable[[Notice], None] = lambda _: None,
         linger: float = LINGER,
@@ -113,6 +122,8 @@ class Node:
         self._id, self.machine, self._transport = session_id, machine, transport
         self.ledger, self._takers = ledger, tuple(takers)
         self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
+        self._readings = readings
+        self._reading: asyncio.Future[None] | None = None
         self._linger, self._pace = linger, pace
         self._stopped_linger = linger if stopped_linger is None else max(linger, stopped_linger)
         self.heavy = machine.session.components > _HEAVY
@@ -186,7 +197,10 @@ class Node:
             self._halting = False
             events.append(Halt())
         steps = list[Step]()
-        for some in (events, [Tick(now)]):  # a tick last: timers that were set start to run
+        for some in (
+            events,
+            [Tick(now, self._clock.wall())],
+        ):  # a tick last: timers that were set start to run
             steps += [machine.handle(event) for event in some]
             while noise is not None and self._drawing is None:
                 u = self._wanted()
@@ -241,6 +255,9 @@ class Node:
         if self._drawing is None and self._wanted() is not None:
             self._drawing = asyncio.ensure_future(self._catch_up())
             self._drawing.add_done_callback(self._caught_up)
+        if self._readings is not None and self._reading is None and (slot := self._unread()) is not None:
+            self._reading = asyncio.ensure_future(self._read(slot, self._readings))
+            self._reading.add_done_callback(self._was_read)
         wake = max(wake, self._resting)
         if wake <= now or (self._arrived and now >= self._resting):
             self._stir()
@@ -299,6 +316,25 @@ class Node:
         else:
             self._stir()
 
+    # ---- readings ------------------------------------------------------------------------------------
+
+    def _unread(self) -> int | None:
+        wanted: int | None = self.machine.wants_reading  # type: ignore[attr-defined]
+        return wanted
+
+    async def _read(self, slot: int, readings: Readings) -> None:
+        """Read the value of a slot; one that comes when the slot is over is not used."""
+        reading = await readings()
+        self._arrived.append(ReadingReady(slot, reading, secrets.token_bytes(DIGEST_BYTES)))
+
+    def _was_read(self, reading: asyncio.Future[None]) -> None:
+        self._reading = None
+        error = None if reading.cancelled() else reading.exception()
+        if isinstance(error, Exception):
+            self.fail(error)
+        elif not reading.cancelled():
+            self._stir()
+
     # ---- time ----------------------------------------------------------------------------------------
 
     def _expired(self) -> bool:
@@ -344,7 +380,7 @@ class Node:
 
     async def _shut(self) -> None:
         assert self._host is not None
-        for waiting in (self._alarm, self._drawing):
+        for waiting in (self._alarm, self._drawing, self._reading):
             if waiting is not None:
                 waiting.cancel()
         await self._host.remove(self)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tacit.noise.ahead import DrawnAhead
+from tacit.noise.gaussian import SafeGaussian
 from tacit.noise.safe import SafeNoise, WholeNoise
 
 if TYPE_CHECKING:
@@ -27,6 +28,20 @@ _DEPTH, _SHALLOW, _LONG = 16, 4, 8192
 def _source() -> SafeNoise:
     """Return the source of all machines of this process: draws of one source are made together."""
     return SafeNoise(threads=1)
+
+
+@cache
+def _gaussian() -> SafeGaussian:
+    """Return the source of all keepers of series in this process."""
+    return SafeGaussian(threads=1)
+
+
+def noise_of_series(session: Session, source: WholeNoise | None = None) -> DrawnAhead:
+    """Return one keeper's draws in a series: discrete Gaussian, one for each slot that it opens."""
+    series = session.series
+    assert series is not None
+    deviation = series.steps
+    return DrawnAhead(source or _gaussian(), lambda _: deviation, depth=_SHALLOW, messages=series.slots)
 
 
 def noise_ahead(session: Session, who: int, source: WholeNoise | None = None) -> DrawnAhead:

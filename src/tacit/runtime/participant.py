@@ -61,6 +61,8 @@ class Participant(ABC):
         try:
             if self.session.keepers:
                 self._ledger.require_keepers()
+            if self.session.series is not None:
+                self._ledger.require_series()
             self._node = self._made(self._ledger)
         except BaseException:
             self._close_ledger()

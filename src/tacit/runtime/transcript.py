@@ -19,6 +19,10 @@ With keepers reports are masked, so their numbers are not written out, and a rou
     {"round": 0, "keeper": 5, "frame": "lQ…"}                                             a keeper's opening
     {"note": "said", "frame": "lQ…"}          in a keeper's own file: a closing that it heard, or its opening
 
+In a series a round is a slot, and its feedback is the sum in grid steps, with those that it is made of::
+
+    {"round": 7, "y": 5123, "used": [0, 2], "frame": "lQ…"}              a slot that is lost has nobody in it
+
 Words repeat the frames, so that anyone can read the file and `tacit audit` reads it as it is
 (`tacit.history.file`); `tacit verify` believes the frames only. A round's reports come before its feedback.
 Nothing private is in here. A line counts once it is there with its end: what a crash left of a last line is
@@ -68,17 +72,36 @@ from tacit.protocol.records import (
     Spoke,
     Unopened,
 )
+from tacit.protocol.series import Series
 from tacit.protocol.session import Session
 from tacit.protocol.signatures import SIGNATURE_BYTES
+from tacit.theory.series import written as series_words
 
 
 def header(session: Session, by: int) -> Content:
     """Return the first line of a session's transcript, written by an agent or the coordinator."""
-    made = declare(session.mechanism, session.lattice)
+    if session.series is not None:
+        made = declare_series(session, session.series)
+    else:
+        made = declare(session.mechanism, session.lattice)
     if session.keepers:
         made["keepers"] = [keeper.name for keeper in session.keepers]
     made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
     return made | {"session": encoded(session.encode())}
+
+
+def declare_series(session: Session, series: Series) -> Content:
+    """Return what the first line of a series' transcript says in words."""
+    return {
+        "tacit_transcript": 2,
+        "topology": "server",
+        "agents": session.n,
+        "kind": session.noise_kind,
+        "slots": series.slots,
+        "hides": series_words(series.hides),
+        "mechanism": series.mechanism,
+        "exponent": series.exponent,
+    }
 
 
 def own_frame(codec: Codec, frame: bytes) -> Message:
@@ -103,6 +126,9 @@ def line_of(session: Session, message: Message) -> Content:
     match message.body:
         case Masked(update=u, exponent=exponent):
             said = {"round": u, "agent": message.sender, "update": u, "exponent": exponent}
+        case Feedback(round=t, used=bits) if session.series is not None:
+            named = [i for i in range(session.n) if bits[i // 8] >> i % 8 & 1]
+            said = {"round": t, "y": numbers, "used": named}
         case Closing(round=t, used=used):
             said = {"round": t, "closing": [i for i in range(8 * len(used)) if used[i // 8] >> i % 8 & 1]}
         case Opening(round=t):
@@ -173,6 +199,7 @@ class TranscriptWriter:
         self._open_round: set[int] = set()  # whose reports of round `rounds` are written
         self._noted: set[str] = set()
         self._heard = NOTHING_HEARD  # on a graph: what the next report commits to
+        self._pending: dict[int, bytes] = {}  # in a series: own messages of slots that are not over
         self._file = open_own(self.path)
         try:
             self._resume()
@@ -200,7 +227,9 @@ class TranscriptWriter:
         else:
             self._open_round.add(_sender(content))
 
-    def take(self, records: Iterable[Record], messages: Iterable[Send] = ()) -> None:
+    def take(  # noqa: PLR0912 - one case for each kind
+        self, records: Iterable[Record], messages: Iterable[Send] = ()
+    ) -> None:
         """Write what of these became public; what is written already is not written again.
 
         Give it every step's records after they were saved, and its messages; and at a restart
@@ -212,8 +241,15 @@ class TranscriptWriter:
                 case Closed():
                     parts = (*record.reports, *record.openings)
                     lines += self._round(record.round, parts, record.frame)
+                case Spoke() if self.session.series is not None:
+                    self._pending[record.update] = (
+                        record.frame
+                    )  # it may be said before the slot before is over
                 case Spoke():
                     lines += self._reports(record.update, (record.frame,))
+                case Moved() if self.session.series is not None:
+                    said = [frame] if (frame := self._pending.pop(record.update, None)) else []
+                    lines += self._round(record.update, said, record.heard[0])
                 case Moved() if self.session.topology == "server":
                     # With keepers an agent may move by itself, towards feedback that it has heard before.
                     lines += self._round(record.update, (), record.heard[0]) if record.heard else []
@@ -271,7 +307,7 @@ class TranscriptWriter:
             case Keyed():
                 return self._note(line_of(self.session, self._read(record.frame)))
             case Disclosed():  # a keeper hears no feedback, so its file has no rounds
-                frames = (record.closing, record.frame)
+                frames = [frame for frame in (record.closing, record.frame) if frame]
                 return [line for f in frames for line in self._note({"note": "said", "frame": encoded(f)})]
         return []
 

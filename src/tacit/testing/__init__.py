@@ -7,7 +7,7 @@ Nothing here protects anyone: keys are known, noise is given.
 - `noise`: `ScriptedNoise`, the given draws.
 - `ledger`: `ListLedger`, a list of records that can be told to fail.
 - `harness`: `Harness`, machines, ledgers and network wired together, with crashes between any two acts.
-- `sessions`: `known_key`, `known_session`: small sessions whose keys everyone knows.
+- `sessions`: `known_key`, `known_session`, `known_series`: small sessions whose keys everyone knows.
 """
 
 from tacit.testing.clock import ManualClock
@@ -15,7 +15,7 @@ from tacit.testing.harness import Crashed, Harness, Point
 from tacit.testing.ledger import ListLedger, SaveFailed
 from tacit.testing.network import Faults, FaultyNetwork, Packet
 from tacit.testing.noise import ScriptedNoise
-from tacit.testing.sessions import known_ephemeral, known_key, known_session
+from tacit.testing.sessions import known_ephemeral, known_key, known_series, known_session
 
 __all__ = [
     "Crashed",
@@ -30,5 +30,6 @@ __all__ = [
     "ScriptedNoise",
     "known_ephemeral",
     "known_key",
+    "known_series",
     "known_session",
 ]

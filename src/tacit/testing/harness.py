@@ -6,6 +6,7 @@ then send. Between any two steps it asks whether to crash.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -14,7 +15,18 @@ from typing import Any, final
 from tacit.errors import StateError, TacitError
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Event, Heard, Joined, Left, NoiseReady, Notice, Send, Start, Tick
+from tacit.protocol.effects import (
+    Event,
+    Heard,
+    Joined,
+    Left,
+    NoiseReady,
+    Notice,
+    ReadingReady,
+    Send,
+    Start,
+    Tick,
+)
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
 from tacit.protocol.masked_agent import MaskedAgentMachine
@@ -23,6 +35,9 @@ from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget, PrivateMachine
 from tacit.protocol.records import Erasing, Keyed, Record
 from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.series_agent import SeriesAgentMachine
+from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
+from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
 from tacit.testing.clock import ManualClock
@@ -58,7 +73,7 @@ class Harness:
     session : Session
         With known keys (`known_session`).
     values : sequence
-        One private value per agent.
+        One private value per agent. In a series a function of the slot, which returns the reading or None.
     noise : ScriptedNoise
         What is drawn.
     budgets : Budget or mapping by agent
@@ -103,6 +118,7 @@ class Harness:
         self.ledgers = {number: ListLedger() for number in self.numbers}
         self.notices: dict[int, list[Notice]] = {number: [] for number in self.numbers}
         self.ephemeral: dict[int, bytes] = {}
+        self._salts = 0
 
     # ---- nodes --------------------------------------------------------------------------------------
 
@@ -120,6 +136,8 @@ class Harness:
     def _made(self, number: int) -> Machine:
         session, sign, records = self.session, known_key(number).sign, self.ledgers[number].records()
         if number == COORDINATOR:
+            if session.series is not None:
+                return SeriesCoordinatorMachine.resume(session, records, sign=sign)
             server = MaskedCoordinatorMachine if session.keepers else CoordinatorMachine
             return server.resume(session, records, sign=sign)
         if session.keepers:
@@ -138,7 +156,13 @@ class Harness:
             self.ephemeral[number] = known_ephemeral(number)
         private = self.ephemeral.get(number)
         if number in session.keeper_numbers:
-            return KeeperMachine.resume(session, number, records, sign=sign, private=private)
+            keeper = KeeperMachine if session.series is None else SeriesKeeperMachine
+            return keeper.resume(session, number, records, sign=sign, private=private)
+        if session.series is not None:
+            reader, allowed = SeriesAgentMachine, self.budget(number)
+            if records:
+                return reader.resume(session, number, records, sign=sign, budget=allowed, private=private)
+            return reader(session, number, sign=sign, budget=allowed, private=private)
         kind, budget, value = MaskedAgentMachine, self.budget(number), self.values[number]
         if records:
             return kind.resume(session, number, records, sign=sign, budget=budget, private=private)
@@ -184,8 +208,15 @@ class Harness:
             ):
                 drawer = number % self.session.n if self.session.keepers else number
                 self._process(number, NoiseReady(u, self.noise.draw(drawer, u)))
+            if isinstance(machine, SeriesAgentMachine) and (slot := machine.wants_reading) is not None:
+                self._process(number, ReadingReady(slot, self.values[number](slot), self._salt(number, slot)))
         except (Crashed, SaveFailed):
             self.stop(number)
+
+    def _salt(self, number: int, slot: int) -> bytes:
+        """Return another salt at every call, the same ones in every run."""
+        self._salts += 1
+        return hashlib.sha256(f"tacit salt {number} {slot} {self._salts}".encode()).digest()
 
     def _process(self, number: int, event: Event) -> None:
         machine = self.machines[number]
@@ -221,7 +252,7 @@ class Harness:
         """Advance the clock and tick every machine."""
         self.clock.advance(seconds)
         for number in self.numbers:
-            self.process(number, Tick(self.clock.now))
+            self.process(number, Tick(self.clock.now, self.clock.now))
 
     def run(self, until: Callable[[Harness], bool] | None = None, *, most: int = 200_000) -> bool:
         """Deliver and tick until all rounds are made or `until` returns True; False if that never happens."""
@@ -245,7 +276,7 @@ class Harness:
         self.clock.advance_to(min(times))
         for number, wake in wakes.items():
             if wake <= self.clock.now:
-                self.process(number, Tick(self.clock.now))
+                self.process(number, Tick(self.clock.now, self.clock.now))
         return True
 
     # ---- results -------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -12,7 +12,9 @@ from tacit.graph import Graph
 from tacit.law import named
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Session
+from tacit.protocol.series import Series
+from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.theory.series import Hides, design_series
 
 
 def known_key(number: int, salt: str = "tacit") -> Ed25519PrivateKey:
@@ -58,6 +60,47 @@ def known_session(
         noise=noise,
         decay=decay if "decay" in kind.words() else None,
         rounds=rounds,
+        **more,
+    )
+
+
+def known_series(
+    agents: int = 3,
+    slots: int = 8,
+    *,
+    hides: str = "step:2",
+    keepers: int = 2,
+    interval: float = 10.0,
+    begins: int = 100,
+    low: float = 0.0,
+    high: float = 10.0,
+    loss: float = 1.0,
+    delta: float = 1e-6,
+    **more: Any,
+) -> Session:
+    """Return a series with known keys, designed for this loss."""
+    what = Hides.parse(hides)
+    kind: Literal["square-root", "independent"] = "square-root" if what.kind == "step" else "independent"
+    made = design_series(
+        slots,
+        what,
+        agents=agents,
+        low=low,
+        high=high,
+        keepers=keepers,
+        loss=loss,
+        delta=delta,
+        mechanism=kind,
+    )
+    series = Series(slots, interval, begins, what, kind, made.steps, made.grid.exponent, low, high, delta)
+    more.setdefault("expires", LAST_EXPIRY)
+    more.setdefault("deadlines", Deadlines(round=interval / 2, start=interval, repeat=interval / 10))
+    return Session.of_series(
+        series,
+        name="known",
+        roster=tuple(Member(f"agent-{i}", _public(i)) for i in range(agents)),
+        coordinator=_public(COORDINATOR),
+        keepers=tuple(Member(f"keeper-{j}", _public(agents + j)) for j in range(keepers)),
         **more,
     )
 

@@ -48,6 +48,7 @@ __all__ = [
     "mu_of",
     "noise_for",
     "pattern_costs",
+    "written",
 ]
 
 _DISCRETE: Final = 12.0
@@ -105,6 +106,22 @@ class Hides:
 
     def __str__(self) -> str:
         return self.kind if self.kind == "reading" else f"{self.kind}:{self.size:g}"
+
+    def covers(self, other: Hides) -> bool:
+        """Whether everything that `other` hides is hidden by this, too, at no more loss.
+
+        A step covers smaller steps; a window covers shorter windows and a single reading.
+        """
+        if "step" in (self.kind, other.kind):
+            return self.kind == other.kind and self.size >= other.size
+        return self.size >= other.size
+
+
+def written(hides: Hides) -> str:
+    """Return the text that `Hides.parse` reads back exactly: step:0.1 and not a rounded number."""
+    if hides.kind == "reading":
+        return "reading"
+    return f"window:{hides.size:.0f}" if hides.kind == "window" else f"step:{hides.size!r}"
 
 
 # ---- Gaussian differential privacy ----------------------------------------------------------------------

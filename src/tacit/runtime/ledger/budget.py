@@ -8,6 +8,10 @@ A cap is about any two values, whatever the session says: the session's adjacenc
 maker's choice. Values are clamped to the session's range, so two of them are at most its diameter D apart
 (all components together), and are joined by ⌈D/δ'⌉ steps of δ'. The session counts so many times. An owner
 may give the cap an adjacency δ of its own: then it is about values up to δ apart, and ⌈min(δ, D)/δ'⌉ steps.
+
+A series hides one change of a whole stream of readings, and no number of steps joins any two streams. So an
+owner must accept its meaning: which change it hides, and its failure probability. Its loss then counts once,
+for all its slots, and the failure probabilities of all series add up (docs/proofs/series.md, section 8).
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 import msgspec
 
@@ -29,6 +33,7 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.roster import require_name
 from tacit.rounding import fraction_up, shown_up
 from tacit.runtime.ledger.schema import Capped, Reserved, Sum, in_digits
+from tacit.theory.series import Hides
 
 _MOST_NAMED = 3
 """Maximum number of sessions named in a refusal."""
@@ -47,6 +52,10 @@ class Balance:
         What was said, and all that sessions under way may still say; never too little.
     remaining : float
         What a further session may cost; never too much.
+    hides : str
+        Which change series on this value must hide; empty if the owner has accepted none.
+    delta, delta_cap : float
+        What the failure probabilities of all series add up to, and the most that they may.
     """
 
     value: str
@@ -55,6 +64,16 @@ class Balance:
     spent: float
     remaining: float
     sessions: int
+    hides: str = ""
+    delta: float = 0.0
+    delta_cap: float = 0.0
+
+
+class Hidden(NamedTuple):
+    """Which change a series hides, and with which failure probability; or what its owner accepts of both."""
+
+    hides: Hides
+    delta: float
 
 
 @final
@@ -119,6 +138,13 @@ def require_amount(amount: float, what: str, *, endless: bool = False) -> float:
             f"{what} must be a {'' if endless else 'finite '}number of at least 0, got {amount}."
         )
     return float(amount)
+
+
+def require_probability(delta: float) -> float:
+    """Return a failure probability."""
+    if not 0 < delta < 1:
+        raise InputError(f"a failure probability (--delta) must be above 0 and below 1, got {delta}.")
+    return float(delta)
 
 
 @final
@@ -190,11 +216,14 @@ class Purse:
         return [*self._carried.values(), *fresh]
 
     def settled_by(self, when: float) -> dict[bytes, int]:
-        """Return the settled sessions that had expired by then, with their expiry."""
+        """Return the settled sessions that had expired by then, with their expiry.
+
+        Not series: sums of losses do not say what a series hides, nor its failure probability.
+        """
         return {
             session: row.expires
             for session, row in self._reserved.items()
-            if row.expires is not None and row.expires <= when and session in self._settled
+            if row.expires is not None and row.expires <= when and session in self._settled and not row.hides
         }
 
     def is_open(self, session: bytes) -> bool:
@@ -269,7 +298,45 @@ class Purse:
         more = sum(one.sessions - 1 for one in self._carried.values() if one.value == value)
         count = len(self._times[value]) + more
         rest = math.inf if left is None else fraction_down(left)
-        return Balance(value, row.adjacency, row.cap, fraction_up(spent), rest, count)
+        delta = fraction_up(self.failing(value))
+        return Balance(
+            value, row.adjacency, row.cap, fraction_up(spent), rest, count, row.hides, delta, row.delta
+        )
+
+    def failing(self, value: str) -> Fraction:
+        """What the failure probabilities of all series on a value add up to."""
+        rows = ((s, row) for s, row in self._reserved.items() if row.value == value and row.delta)
+        return sum(
+            (Fraction(row.delta) for s, row in rows if s not in self._settled or self._said.get(s)),
+            Fraction(0),
+        )
+
+    def require_hidden(self, row: Reserved, cap: Capped) -> None:
+        """Refuse a series whose meaning or failure probability the owner has not accepted."""
+        if not row.hides:
+            return
+        how = f"--hides {row.hides} --delta {row.delta:g}"
+        about = "any two values" if cap.adjacency == math.inf else f"values up to {cap.adjacency:g} apart"
+        if not cap.hides:
+            raise CapExceeded(
+                f"this series hides {row.hides} and no other change of the readings, and fails to with a "
+                f"probability of {row.delta:g}. The cap of {row.value!r} is about {about}: nothing was sent. "
+                f"If that change is what you want to hide, say so ({how})."
+            )
+        if not Hides.parse(row.hides).covers(Hides.parse(cap.hides)):
+            raise CapExceeded(
+                f"this series hides {row.hides}, and the owner of {row.value!r} wants {cap.hides} hidden: "
+                "nothing was sent. Ask for a series that hides it, or change that on purpose "
+                f"(`tacit ledger cap {how}`)."
+            )
+        before = self.failing(row.value)
+        if before + Fraction(row.delta) > Fraction(cap.delta):
+            raise CapExceeded(
+                f"this series fails with a probability of {row.delta:g}, and with the "
+                f"{shown_up(fraction_up(before))} of other series on {row.value!r} that would pass the "
+                f"{cap.delta:g} that its owner accepts: nothing was sent. Ask for a series with a smaller "
+                "delta, or accept more on purpose (`tacit ledger cap --delta`)."
+            )
 
     def expired(self, now: float) -> tuple[bytes, ...]:
         """Return the sessions that are not settled although they have expired."""

@@ -38,6 +38,7 @@ from tacit.protocol.records import (
     Moved,
     Opened,
     Record,
+    Sampled,
     Shut,
     Silenced,
     Spoke,
@@ -47,9 +48,19 @@ from tacit.protocol.records import (
 )
 from tacit.rounding import fraction_up
 from tacit.runtime.ledger import compaction, schema
-from tacit.runtime.ledger.budget import Balance, Purse, Reservation, Window, require_amount, require_label
+from tacit.runtime.ledger.budget import (
+    Balance,
+    Hidden,
+    Purse,
+    Reservation,
+    Window,
+    require_amount,
+    require_label,
+    require_probability,
+)
 from tacit.runtime.ledger.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
+from tacit.theory.series import written
 
 _KINDS: dict[type[Record], str] = {
     Began: "began",
@@ -65,6 +76,7 @@ _KINDS: dict[type[Record], str] = {
     Disclosed: "disclosed",
     Shut: "shut",
     Unopened: "unopened",
+    Sampled: "sampled",
 }
 _OWN_KINDS = ("capped", "reserved", "settled")
 _LAST_WORDS = ("silenced", "ended", "settled")
@@ -124,6 +136,16 @@ class Ledger:
                 "session with keepers: give another --ledger for this session, and keep this one for others."
             )
 
+    def require_series(self) -> None:
+        """Refuse a ledger that cannot hold what is recorded in a series."""
+        with self._using():
+            known = self._store.takes("sampled")
+        if not known:
+            raise LedgerError(
+                f"{self.path} was made by a version of tacit that knew no series, and cannot take part in "
+                "one: give another --ledger for this series, and keep this one for others."
+            )
+
     # ---- what is said and heard ------------------------------------------------------------------
 
     def append(self, session: bytes, records: Sequence[Record], *, flush: bool = True) -> None:
@@ -142,7 +164,8 @@ class Ledger:
             if isinstance(record, Keyed):
                 number = record.member
             elif kind in schema.NUMBERED:
-                number = getattr(record, "update", getattr(record, "round", 0))
+                place = next(name for name in ("update", "round", "slot") if hasattr(record, name))
+                number = getattr(record, place)
             if isinstance(record, Spoke):
                 loss = require_amount(record.loss, "a loss")
                 losses.append(loss)
@@ -272,6 +295,8 @@ class Ledger:
         partial: bool = False,
         cap_adjacency: float | None = None,
         windows: Sequence[Window] = (),
+        hidden: Hidden | None = None,
+        accepts: Hidden | None = None,
     ) -> Reservation:
         """Set aside what a session may cost, before its first word, or refuse it: CapExceeded.
 
@@ -299,6 +324,11 @@ class Ledger:
             A first cap is about values that differ by at most this; about any two values unless given.
         windows : sequence of Window
             What sessions begun within some time may cost together, beside the cap for all time.
+        hidden : Hidden, optional
+            Of a series: which change it hides, and its failure probability. Its loss counts once.
+        accepts : Hidden, optional
+            What the owner accepts of series on this value: needed once, before the first. Later the same,
+            or a smaller failure probability; see `set_cap`.
         """
         _require_id(session)
         now = time.time() if now is None else now
@@ -308,7 +338,9 @@ class Ledger:
             require_adjacency(diameter),
             require_amount(planned, "the planned loss"),
             expires,
-            now,
+            now if hidden is None else None,
+            "" if hidden is None else written(hidden.hides),
+            0.0 if hidden is None else hidden.delta,
         )
         with self._using():
             before, known = self._purse.reservation(session), self._purse.cap(value)
@@ -319,7 +351,8 @@ class Ledger:
                         "it may have been in it: ask for a new session."
                     )
                 self.settle_expired(now)
-                limit = self._cap(wanted, cap, cap_adjacency)
+                limit = self._accepted(self._cap(wanted, cap, cap_adjacency), accepts)
+                self._purse.require_hidden(wanted, limit)
                 for window in windows:
                     self._purse.require_window(wanted, limit, window, now)
                 granted = self._purse.room(wanted, limit, partial=partial, ledger=str(self.path))
@@ -361,12 +394,29 @@ class Ledger:
                 f"the cap of {wanted.value!r} is {known.cap:g}, and cannot become {given:g} in passing: "
                 "raise it on purpose first (`tacit ledger cap`)."
             )
-        return known if given is None else schema.Capped(wanted.value, known.adjacency, given)
+        return known if given is None else msgspec.structs.replace(known, cap=given)
 
-    def set_cap(self, value: str, cap: float, *, adjacency: float | None = None) -> Balance:
-        """Change the owner's cap for a value, or the adjacency it is about; the last one counts.
+    @staticmethod
+    def _accepted(cap: schema.Capped, accepts: Hidden | None) -> schema.Capped:
+        """Return the cap with what its owner accepts of series; a change of that needs `set_cap`."""
+        if accepts is None:
+            return cap
+        hides, delta = written(accepts.hides), require_probability(accepts.delta)
+        if cap.hides and (hides != cap.hides or delta > cap.delta):
+            raise InputError(
+                f"series on {cap.value!r} must hide {cap.hides} with a failure probability of at most "
+                f"{cap.delta:g} in all, and that cannot change in passing: change it on purpose first "
+                "(`tacit ledger cap --hides --delta`)."
+            )
+        return msgspec.structs.replace(cap, hides=hides, delta=delta)
 
-        A first cap is about any two values unless an adjacency is given; so is one with infinity.
+    def set_cap(
+        self, value: str, cap: float, *, adjacency: float | None = None, accepts: Hidden | None = None
+    ) -> Balance:
+        """Change the owner's cap for a value, the adjacency it is about, or what is accepted of series.
+
+        The last one counts. A first cap is about any two values unless an adjacency is given; so is one with
+        infinity.
         """
         require_label(value)
         with self._using():
@@ -374,7 +424,12 @@ class Ledger:
             at = math.inf if known is None else known.adjacency
             if adjacency is not None:
                 at = adjacency if adjacency == math.inf else require_adjacency(adjacency)
-            self._write([_cap_row(schema.Capped(value, at, require_amount(cap, "a cap", endless=True)))])
+            made = schema.Capped(value, at, require_amount(cap, "a cap", endless=True))
+            if accepts is not None:
+                made = self._accepted(made, accepts)
+            elif known is not None:
+                made = msgspec.structs.replace(made, hides=known.hides, delta=known.delta)
+            self._write([_cap_row(made)])
             return self._purse.balance(value)
 
     def settle(self, session: bytes) -> None:

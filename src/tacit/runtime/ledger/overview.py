@@ -36,6 +36,12 @@ class LedgerOverview(Shown):
                 Row("spent", up(value["spent"]), _scope(value["adjacency"])),
                 Row("cap", near(value["cap"]), f"{near(value['remaining'])} remain"),
             ]
+            if value["hides"]:
+                failing = (
+                    f"{up(value['delta'])} of a failure probability of {near(value['delta_cap'])} is used"
+                )
+                meaning = f"what a series must hide; its loss counts for that alone; {failing}"
+                sections[value["value"]].append(Row("series", value["hides"], meaning))
         for session in self.sessions:
             sections[session["id"][:16]] = _rows(session, self.now)
         counts = f"{_count(self.values, 'value')}, {_count(self.sessions, 'session')}"

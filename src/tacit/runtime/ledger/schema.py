@@ -35,14 +35,14 @@ CREATE TABLE record (
     session BLOB NOT NULL CHECK (typeof(session) = 'blob' AND length(session) = 32),
     kind TEXT NOT NULL CHECK (kind IN (
         'capped', 'reserved', 'began', 'spoke', 'moved', 'silenced', 'opened', 'closed', 'evidence', 'ended',
-        'settled', 'keyed', 'erasing', 'disclosed', 'shut', 'unopened')),
+        'settled', 'keyed', 'erasing', 'disclosed', 'shut', 'unopened', 'sampled')),
     number INTEGER NOT NULL CHECK (typeof(number) = 'integer' AND number >= 0),
     loss REAL CHECK ((loss IS NOT NULL) = (kind = 'spoke') AND (loss IS NULL OR loss >= 0)),
     salt BLOB CHECK (salt IS NULL OR (typeof(salt) = 'blob' AND length(salt) = 16)),
     data BLOB NOT NULL CHECK (typeof(data) = 'blob' AND (salt IS NOT NULL OR length(data) = 32)),
     digest BLOB NOT NULL CHECK (typeof(digest) = 'blob' AND length(digest) = 32),
     CHECK (number = 0 OR kind IN ('spoke', 'moved', 'closed', 'evidence', 'capped', 'keyed', 'disclosed',
-        'shut', 'unopened')),
+        'shut', 'unopened', 'sampled')),
     -- One message or opening per update, one feedback per round, ever; the rest once per session.
     UNIQUE (session, kind, number)
 );
@@ -60,7 +60,7 @@ RULES = (
     BEGIN SELECT RAISE(ABORT, 'session is settled'); END;""",
     """-- The one change: what was said and heard in a session that is over may be forgotten, its loss never.
 CREATE TRIGGER never_changed BEFORE UPDATE ON record WHEN NOT (
-    OLD.salt IS NOT NULL AND NEW.salt IS NULL AND OLD.kind IN ('began', 'spoke', 'moved')
+    OLD.salt IS NOT NULL AND NEW.salt IS NULL AND OLD.kind IN ('began', 'spoke', 'moved', 'sampled')
     AND NEW.sequence = OLD.sequence AND NEW.session = OLD.session AND NEW.kind = OLD.kind
     AND NEW.number = OLD.number AND NEW.loss IS OLD.loss AND NEW.digest = OLD.digest
     AND EXISTS (SELECT 1 FROM record WHERE session = OLD.session AND kind IN ('ended', 'settled')))
@@ -87,10 +87,10 @@ COMPLAINTS = {
     "session is settled": "the agent has said its last word in this session, and its loss is settled",
 }
 
-FORGETTABLE = ("began", "spoke", "moved")
+FORGETTABLE = ("began", "spoke", "moved", "sampled")
 """Rows whose data can be forgotten once their session is over: they hold states, or states with noise."""
-NUMBERED = ("spoke", "moved", "closed", "disclosed", "shut", "unopened")
-"""Of these there is one for each update or round."""
+NUMBERED = ("spoke", "moved", "closed", "disclosed", "shut", "unopened", "sampled")
+"""Of these there is one for each update, round or slot."""
 SAID = ("spoke", "disclosed")
 """What must not be said in another way: every mark knows of it before it leaves."""
 MANY = ("evidence", "capped")
@@ -99,20 +99,29 @@ EVERYONE = bytes(32)
 """In the place of a session, where a row is about a value and no session."""
 
 
-class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The owner's cap for one value, on the loss at this adjacency; infinite for any two values."""
+class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The owner's cap for one value, on the loss at this adjacency; infinite for any two values.
+
+    `hides` is which change of the readings a series must hide, like "step:2", so that the owner accepts that
+    the cap counts its loss for that change alone; empty if no series is accepted. `delta` is the most that
+    the failure probabilities of all series may add up to.
+    """
 
     value: str
     adjacency: float
     cap: float
+    hides: str = ""
+    delta: float = 0.0
 
 
-class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a session may cost at most, at its own adjacency, set aside for one value.
 
     `diameter` is how far apart two values can be once they are clamped to the session's range. `expires` is
     when the session ends, in seconds since 1970 (UTC): then what was not said can be spent again. Without
     one it stays set aside until it is settled. `at` is when it was set aside: caps per window count by it.
+    A series says what it `hides`, and its failure probability `delta`; it has no `at`, and counts in every
+    window until its expiry is that long ago.
     """
 
     value: str
@@ -121,6 +130,8 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     planned: float
     expires: int | None = None
     at: float | None = None
+    hides: str = ""
+    delta: float = 0.0
 
 
 class Sum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):

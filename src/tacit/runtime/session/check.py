@@ -161,7 +161,7 @@ def _whole_range(session: Session) -> str:
     )
 
 
-def _keeper_notes(session: Session) -> list[str]:
+def keeper_notes(session: Session) -> list[str]:
     """Say in plain words whom agents have to trust, and what is lost otherwise."""
     if not session.keepers:
         return []
@@ -174,7 +174,7 @@ def _keeper_notes(session: Session) -> list[str]:
 
 
 def _notes(session: Session, promise: SessionPromise) -> list[str]:
-    notes = [_whole_range(session), *_keeper_notes(session)]
+    notes = [_whole_range(session), *keeper_notes(session)]
     if (
         warning := wide_radius(promise.theory.radius, session.lattice.high - session.lattice.low)
     ) is not None:

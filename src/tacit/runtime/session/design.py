@@ -54,7 +54,7 @@ def draft(
     keepers : sequence of str
         Members of the roster who are no agents: they hold masks and add the noise.
     """
-    roster, kept = _apart(roster, keepers)
+    roster, kept = apart(roster, keepers)
     if kept:
         question = replace(question, keepers=len(kept))
     n, graph = len(roster.members), question.network
@@ -136,7 +136,7 @@ def worst_loss(session: Session) -> float:
     return max(session.account(i).total for i in kinds.values())
 
 
-def _apart(roster: Roster, names: Sequence[str]) -> tuple[Roster, tuple[Member, ...]]:
+def apart(roster: Roster, names: Sequence[str]) -> tuple[Roster, tuple[Member, ...]]:
     """Take keepers out of a roster, in the order in which they are named."""
     known = {member.name: member for member in roster.members}
     for name in names:

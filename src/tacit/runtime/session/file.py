@@ -23,9 +23,12 @@ from tacit.files import PUBLIC, read_public, write_whole
 from tacit.law import named
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
+from tacit.protocol.series import Series
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.identity.keys import key_bytes, key_text
 from tacit.runtime.transport.connection_diagnosis import ENDPOINT
+from tacit.theory.series import Hides
+from tacit.theory.series import written as hidden_text
 
 FORMAT = 2
 _MOST_PARTS = 64
@@ -42,7 +45,7 @@ def read_addresses(path: str | Path) -> dict[str, str]:
     """Return where members listen, as far as the file says: by name, and `coordinator`."""
     written = _parsed(_text(path), str(path))
     found = {entry.name: entry.address for entry in written.roster}
-    if isinstance(written, _ServerFile):
+    if isinstance(written, _ServerFile | _SeriesFile):
         found |= {entry.name: entry.address for entry in written.keepers}
         found["coordinator"] = written.coordinator_address
     return {name: str(address) for name, address in found.items() if address is not None}
@@ -88,16 +91,33 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
         elif session.weights is not None:
             rows = [f"[{names[i]}, {names[j]}, {count}]" for i, j, count in session.weights]
             lines += _array("weights", rows)
-    mechanism = {"noise_kind": session.noise_kind, **session.parameters, "rounds": session.rounds}
-    lines += _section("mechanism", mechanism)
-    values = {"low": float(lattice.low) + 0.0, "high": float(lattice.high) + 0.0}
-    values |= {"components": session.components, "adjacency": session.adjacency}
-    lines += _section("values", values)
-    steps = ("state_exponent", "bits", "reach_exponent")
-    lines += _section("lattice", {name: getattr(lattice, name) for name in steps})
+    if session.series is not None:
+        lines += _series_text(session.series)
+    else:
+        mechanism = {"noise_kind": session.noise_kind, **session.parameters, "rounds": session.rounds}
+        lines += _section("mechanism", mechanism)
+        values = {"low": float(lattice.low) + 0.0, "high": float(lattice.high) + 0.0}
+        values |= {"components": session.components, "adjacency": session.adjacency}
+        lines += _section("values", values)
+        steps = ("state_exponent", "bits", "reach_exponent")
+        lines += _section("lattice", {name: getattr(lattice, name) for name in steps})
     lines += _section("deadlines", vars(session.deadlines), "  # in seconds")
     lines += _section("quorum", {"round": session.least_quorum, "start": session.least_start})
     return "\n".join(lines) + "\n"
+
+
+def _series_text(series: Series) -> list[str]:
+    begins = datetime.fromtimestamp(series.begins, UTC)
+    rest = {
+        name: getattr(series, name) for name in ("mechanism", "steps", "exponent", "low", "high", "delta")
+    }
+    first = _section("series", {"slots": series.slots, "interval": series.interval})
+    text = {"hides": hidden_text(series.hides), **rest}
+    return [
+        *first,
+        f"begins = {begins:%Y-%m-%dT%H:%M:%SZ}",
+        *(f"{key} = {_written(value)}" for key, value in text.items()),
+    ]
 
 
 def _section(name: str, entries: Mapping[str, object], remark: str = "") -> list[str]:
@@ -194,6 +214,34 @@ class _SessionFile(_Table, kw_only=True):
     quorum: _Least = msgspec.field(default_factory=_Least)
 
 
+class _SeriesTable(_Table):
+    slots: int
+    interval: _Number
+    begins: _Time
+    hides: str
+    mechanism: str
+    steps: _Number
+    exponent: int
+    low: _Number
+    high: _Number
+    delta: _Number
+
+
+class _SeriesFile(_Table, kw_only=True):
+    format: int
+    name: str
+    expires: _Time
+    topology: str
+    roster: tuple[_Listed, ...]
+    coordinator: _Key
+    coordinator_address: _Address | None = None
+    keepers: tuple[_Listed, ...] = ()
+    mask_bytes: int | None = None
+    series: _SeriesTable
+    deadlines: _Waits = msgspec.field(default_factory=_Waits)
+    quorum: _Least = msgspec.field(default_factory=_Least)
+
+
 class _ServerFile(_SessionFile, kw_only=True):
     coordinator: _Key
     coordinator_address: _Address | None = None
@@ -213,12 +261,15 @@ class _Kind(msgspec.Struct):
 class _SessionHead(msgspec.Struct):
     format: int
     topology: str | None = None
+    series: Any = None
 
 
 def parse_session(text: str, what: str) -> Session:
     """Read the text of a session file; `what` names it in what is said of mistakes."""
     written = _parsed(text, what)
     try:
+        if isinstance(written, _SeriesFile):
+            return _series_session(written)
         low, high, steps = written.values.low, written.values.high, written.lattice
         return Session(
             name=written.name,
@@ -239,11 +290,30 @@ def parse_session(text: str, what: str) -> Session:
         raise FileError(f"{what}: {error}") from None
 
 
-def _parsed(text: str, what: str) -> _ServerFile | _GraphFile:
+def _series_session(found: _SeriesFile) -> Session:
+    table = asdict(found.series)
+    table |= {"begins": int(found.series.begins), "hides": Hides.parse(found.series.hides)}
+    return Session.of_series(
+        Series(**table),
+        name=found.name,
+        roster=tuple(entry.member() for entry in found.roster),
+        coordinator=bytes(found.coordinator),
+        keepers=tuple(entry.member() for entry in found.keepers),
+        mask_bytes=found.mask_bytes,
+        deadlines=Deadlines(**asdict(found.deadlines)),
+        quorum=found.quorum.round,
+        start=found.quorum.start,
+        expires=int(found.expires),
+    )
+
+
+def _parsed(text: str, what: str) -> _ServerFile | _GraphFile | _SeriesFile:
     entries = _toml(text, what)
     head = _converted(entries, _SessionHead, what)
     if head.format != FORMAT:
         raise _refused(what, "format", _other_format(head.format))
+    if head.series is not None:
+        return _converted(entries, _SeriesFile, what)
     if head.topology == "graph":
         return _converted(entries, _GraphFile, what)
     if head.topology not in ("server", None):

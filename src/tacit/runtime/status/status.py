@@ -27,6 +27,7 @@ from tacit.protocol.effects import (
     Finished,
     Forgotten,
     LostHistory,
+    MeanPublished,
     Nonsense,
     Notice,
     OverCap,
@@ -34,6 +35,7 @@ from tacit.protocol.effects import (
     Refused,
     RoundClosed,
     RoundOpened,
+    SlotMissed,
     Spoken,
     Stopped,
     Updated,
@@ -212,6 +214,12 @@ class Status:
             case Updated():
                 done = {"round": notice.round + 1, "used": notice.count}
                 return {**done, "phase": "running", "behind": None}
+            case MeanPublished():
+                done = {"round": notice.slot + 1, "used": notice.count, "phase": "running", "behind": None}
+                mean = [] if notice.mean is None else [self._session.clamp(notice.mean)]
+                return done | ({"feedback": mean} if mean else {})
+            case SlotMissed():
+                return {"trouble": f"no message for slot {notice.slot}: a keeper's key is missing"}
             case Behind():
                 return {"behind": notice.open - notice.round}
             case Refused():
@@ -249,6 +257,8 @@ class Status:
 
     def take(self, records: Iterable[Record]) -> None:
         """Take the feedback from records that were saved; nothing else of them is looked at."""
+        if self._session.series is not None:
+            return  # a sum is not a mean: notices tell those
         for record in records:
             match record:
                 case Closed():

@@ -20,6 +20,7 @@ from websockets.frames import CloseCode
 
 from tacit.errors import TacitError
 from tacit.protocol.machine import BATCH
+from tacit.protocol.messages import DIGEST_BYTES
 from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.limits import LEDGER_FILES, SPARE_FILES, raise_files, require_files
 from tacit.runtime.transport.admission import CONNECTED, FORBIDDEN, OTHER_CONTENTS, Admission
@@ -84,7 +85,8 @@ class WebsocketTransport:
         self._trouble, self._admission = trouble, Admission(session, who, revoked)
         self._near = frozenset(session.neighbours(who))
         numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
-        self._frame_bytes = numbers + session.n // 8 + _ROOM
+        salts = 0 if session.series is None else session.n * DIGEST_BYTES  # in the closing of a slot
+        self._frame_bytes = numbers + session.n // 8 + salts + _ROOM
         deadline = session.deadlines.round
         # A silent connection is given up well before the round's deadline, so that a new one can be made.
         quiet = min(max(deadline / 3, 2.0), 20.0) + session.n / 200

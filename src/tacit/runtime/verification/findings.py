@@ -41,7 +41,7 @@ WRONG = {
     "wrong-reports": "a feedback commits to other messages than those in the transcript",
     "wrong-closing": "a closing, an opening and the feedback of a round do not go with each other",
     "wrong-keys": "messages were made with other ephemeral keys than those in the transcript",
-    "wrong-mean": "a feedback is not the mean of the messages it names",
+    "wrong-mean": "a feedback is not the mean (in a series: the sum) of the messages it names",
     "below-quorum": "a mean was taken of fewer messages than the session's quorum",
     "broken-chain": "a feedback does not follow from the one of the round before",
     "other-history": "a report commits to other feedback than that in the transcript",

@@ -31,6 +31,7 @@ from tacit.protocol.messages import (
     Message,
     Opening,
     Report,
+    SeriesClosing,
     Stop,
 )
 from tacit.protocol.session import Session
@@ -130,11 +131,20 @@ class Checker:
         self.used[t], self.answers[t, 0] = used, message.numbers
         if self.feedback is None or self._round_of(self.feedback) <= t:
             self.feedback = message
-        if all(i in reports for i in self._needed(used)):
+        if self.session.series is not None and not used:
+            self._lost(body, file)
+        elif all(i in reports for i in self._needed(used)):
             self._recompute(message, used, reports, file)
         elif t not in self.right:
             self._open[t] = message
             self._reports.setdefault(t, {}).update(reports)
+
+    def _lost(self, body: Feedback, file: _File) -> None:
+        """Check the feedback of a slot that is lost: it has no sum, and commits to nothing."""
+        if body.reports == combined(()):
+            self.right.add(body.round)
+        else:
+            self.found("wrong-reports", file, round=body.round)
 
     def _recompute(
         self, message: Message, used: tuple[int, ...], reports: Mapping[int, Message], file: _File | None
@@ -178,6 +188,8 @@ class Checker:
         assert isinstance(asked, Closing)
         right = asked.used == body.used and asked.heard == body.before
         right &= asked.reports == combined(parts[i].digest for i in used)
+        if isinstance(asked, SeriesClosing):
+            right &= asked.salts == b"".join(getattr(parts[i].body, "heard", b"") for i in used)
         answers = [opening.body for opening in openings if isinstance(opening.body, Opening)]
         right &= all(answer.closing == closing.digest for answer in answers)
         if not right:
@@ -188,6 +200,8 @@ class Checker:
         basis = combined((closing.digest, *(opening.digest for opening in openings)))
         if is_nonsense(session, t, found):
             return basis, None
+        if session.series is not None:
+            return basis, found
         return basis, opened_mean(session, t, found, len(used))
 
     def _check_keys(self) -> None:
@@ -322,6 +336,8 @@ class Checker:
     def _start(self) -> None:
         """Tell where fewer spoke in round 0 than had to be there: they may have been, and left."""
         session = self.session
+        if session.series is not None:
+            return  # it begins by the clock
         if session.topology == "server":
             few = 0 in self.used and len(self.used[0]) < session.least_start
         else:
@@ -450,7 +466,7 @@ class _File:
             self.round, self.reports, self.before = body.round + 1, {}, message.digest
 
     def _report(self, message: Message, body: Report, first: bool) -> None:
-        if first:
+        if first and self.session.series is None:  # in a series it is a salt, and commits to nothing
             self.checker.heard[message.sender, body.update] = body.heard
             if not self.session.keepers:  # a masked message says nothing
                 self.checker.said[body.update, message.sender] = message.numbers, body.exponent
@@ -482,7 +498,8 @@ class _File:
             checker.found("broken-chain", self, round=t)
         checker.close(message, self.reports, self)
         agents = [i for i in self.reports if 0 <= i < self.session.n]
-        if any(i not in checker.used[t] and i != self.by for i in agents):
+        lost = self.session.series is not None and not checker.used[t]
+        if not lost and any(i not in checker.used[t] and i != self.by for i in agents):
             checker.found("unused-report", self, round=t)
         self.round, self.reports, self.before = t + 1, {}, message.digest
 

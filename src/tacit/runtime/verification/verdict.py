@@ -11,6 +11,7 @@ must be; for that there is `tacit audit`. docs/reference/wire.md has every rule,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,13 +31,14 @@ from tacit.protocol.codec import as_array
 from tacit.protocol.messages import Kind
 from tacit.protocol.session import Session
 from tacit.report import Shown, Summary
-from tacit.rounding import fraction_up
+from tacit.rounding import fraction_up, product_up
 from tacit.runtime.transcript import Reading
 from tacit.runtime.verification.findings import Finding
 from tacit.runtime.verification.transcript_checker import Checker
 from tacit.runtime.verification.verdict_rows import verdict_dict, verdict_summary
 from tacit.theory import influence, selection
 from tacit.theory.influence import RunInfluence, Value
+from tacit.theory.series_run import run_deviations
 
 _FREE, _PER_LINE = 1000, 4
 """Maximum number of messages whose loss is computed: this many, plus some per line of the file. Each takes
@@ -85,6 +87,33 @@ class Accuracy:
 
 
 @final
+@dataclass(frozen=True)
+class SeriesRun:
+    """The published means of a series, recomputed from the sums that were signed.
+
+    Attributes
+    ----------
+    means : tuple
+        Of every slot, not clamped to the range; None where a slot is lost.
+    used, members : tuple of int
+        Whose messages were used, and who had been used at least once by then.
+    deviations : tuple
+        The standard deviation of the noise in each mean, at most; None where a slot is lost. What missing
+        agents would have added is not in it.
+    """
+
+    means: tuple[float | None, ...]
+    used: tuple[int, ...]
+    members: tuple[int, ...]
+    deviations: tuple[float | None, ...]
+
+    @property
+    def lost(self) -> int:
+        """How many slots are lost."""
+        return self.used.count(0)
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class Verdict(Shown):
     """What transcripts of one session prove.
@@ -113,6 +142,8 @@ class Verdict(Shown):
         Of the accuracy's radii.
     agent : int or None
         Whose state the accuracy is about; None: the last feedback, or on a graph the average of all states.
+    series : SeriesRun or None
+        Of a series: its published means, and how noisy they are.
     """
 
     session: Session
@@ -127,6 +158,7 @@ class Verdict(Shown):
     history: History | None
     failure_probability: float
     agent: int | None
+    series: SeriesRun | None = None
 
     @cached_property
     def accuracy(self) -> Accuracy | None:
@@ -227,11 +259,13 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
     messages, losses = _messages(checker), _losses(checker)
     if losses is None:
         checker.found("losses-uncounted")
-    claimed = None
-    if checker.feedback is not None:
+    claimed, series = None, _series(checker)
+    if series is not None:
+        claimed = None if not series.means or series.means[-1] is None else (series.means[-1],)
+    elif checker.feedback is not None:
         numbers = session.lattice.value(as_array(checker.feedback.numbers))
         claimed = tuple(np.atleast_1d(numbers).tolist())
-    small = 0 < checker.rounds * session.n * session.components <= _MOST_NUMBERS
+    small = series is None and 0 < checker.rounds * session.n * session.components <= _MOST_NUMBERS
     seen = _history(checker) if small and _word(checker.findings) == "sound" else None
     return Verdict(
         session=session,
@@ -246,7 +280,30 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
         history=seen,
         failure_probability=failure_probability,
         agent=agent,
+        series=series,
     )
+
+
+def _series(checker: Checker) -> SeriesRun | None:
+    """Decode the means of a series from the sums in these transcripts, and say how noisy they are."""
+    series = checker.session.series
+    if series is None:
+        return None
+    decoder, everyone, means = series.decoder(), set[int](), list[float | None]()
+    used, members = list[int](), list[int]()
+    for t in range(checker.rounds):
+        if t not in checker.used:
+            break  # nothing after a gap can be decoded
+        row = checker.used[t]
+        everyone.update(row)
+        decoder.add(checker.answers[t, 0][0], len(row), len(everyone))
+        means.append(decoder.mean())
+        used.append(len(row))
+        members.append(len(everyone))
+    keepers = len(checker.session.keepers)
+    found = run_deviations(series.mechanism, series.noise, keepers, used, members).tolist()
+    deviations = tuple(None if math.isnan(one) else one for one in found)
+    return SeriesRun(tuple(means), tuple(used), tuple(members), deviations)
 
 
 def _used(checker: Checker) -> tuple[tuple[Any, ...], ...]:
@@ -269,6 +326,12 @@ def _messages(checker: Checker) -> tuple[int, ...]:
 def _losses(checker: Checker) -> tuple[float, ...] | None:
     """Add up what each agent's messages cost: two different ones for one update cost twice."""
     session = checker.session
+    if session.series is not None:  # one loss for all its messages
+        times = [0] * session.n
+        for slot in checker.digests:
+            if slot.kind is Kind.REPORT:
+                times[slot.sender] = max(times[slot.sender], 1) + checker.more[slot]
+        return tuple(product_up(count, session.series.loss) for count in times)
     last: dict[LatticeAgent, int] = {}
     slots = [slot for slot in checker.digests if slot.kind is Kind.REPORT]
     for slot in slots:
@@ -290,6 +353,8 @@ def _losses(checker: Checker) -> tuple[float, ...] | None:
 def _declared(checker: Checker) -> tuple[float, ...] | None:
     """Return what each agent loses if it speaks in every round."""
     session = checker.session
+    if session.series is not None:
+        return (session.series.loss,) * session.n
     agents = {session.lattice_agent(i) for i in range(session.n)}
     if len(agents) * session.rounds > _FREE + _PER_LINE * checker.lines:
         return None

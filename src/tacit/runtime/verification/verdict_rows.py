@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.report import Row, Summary, component_rows, each, near, result_row, up
 from tacit.theory.advice import SELECTION
+from tacit.theory.series import written
 
 if TYPE_CHECKING:
     from tacit.runtime.verification.verdict import Accuracy, Verdict
 
+_RECOMPUTED = "recomputed, right to the last bit"
 _SHOWN = 20  # findings for people
 
 _SAYS = {
@@ -50,7 +52,16 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
         },
         "used": [_named(verdict, row, names) for row in verdict.used],
         "accuracy": verdict.accuracy and _accuracy_dict(verdict.accuracy, names),
+        **({} if verdict.series is None else {"series": _series_dict(verdict)}),
     }
+
+
+def _series_dict(verdict: Verdict) -> dict[str, Any]:
+    series, run = verdict.session.series, verdict.series
+    assert series is not None
+    assert run is not None
+    about = {"hides": written(series.hides), "loss": series.loss, "delta": series.delta, "lost": run.lost}
+    return {**about, **dataclasses.asdict(run)}
 
 
 def _accuracy_dict(accuracy: Accuracy, names: list[str]) -> dict[str, Any]:
@@ -74,7 +85,7 @@ def verdict_summary(verdict: Verdict) -> Summary:
     session = verdict.session
     sections = {
         "Session": _session_rows(verdict),
-        "Accuracy": _accuracy_rows(verdict),
+        "Accuracy": _accuracy_rows(verdict) if verdict.series is None else _series_rows(verdict),
         "Loss": _loss_rows(verdict),
     }
     notes = [_SAYS[verdict.word]] if verdict.word in _SAYS else []
@@ -94,7 +105,7 @@ def _session_rows(verdict: Verdict) -> list[Row]:
     rows = [
         Row("agents", f"{session.n:,}", f"on the roster, with {kind}"),
         Row("rounds", f"{verdict.rounds:,} of {session.rounds:,}", "over"),
-        Row("means", f"{verdict.means:,}", "recomputed, right to the last bit"),
+        Row("means" if session.series is None else "sums", f"{verdict.means:,}", _RECOMPUTED),
     ]
     if session.topology == "server" and verdict.used:
         sizes = [len(row) for row in verdict.used]
@@ -102,11 +113,24 @@ def _session_rows(verdict: Verdict) -> list[Row]:
         rows.append(Row("used", each(sizes), f"messages in a round; all {session.n:,} in {full:,} rounds"))
     if verdict.claimed is not None:
         name = "result" if verdict.sound else "claimed"
-        meaning = "the last feedback" + ("" if verdict.sound else ", not checked")
+        what = "the last feedback" if session.series is None else "the mean of the last slot"
+        meaning = what + ("" if verdict.sound else ", not checked")
         rows.append(result_row(name, verdict.claimed, session.clamp(verdict.claimed), meaning))
     if verdict.equivocators:
         some = ", ".join(verdict.equivocators[:4])
         rows.append(Row("equivocated", some, "signed two different messages for one"))
+    return rows
+
+
+def _series_rows(verdict: Verdict) -> list[Row]:
+    run = verdict.series
+    if run is None or not verdict.sound:
+        return []
+    found = [deviation for deviation in run.deviations if deviation is not None]
+    rows = [Row("lost", f"{run.lost:,}", f"of {len(run.used):,} slots: they have no mean")]
+    if found:
+        meaning = "at most, of the noise in any mean; what missing agents would have added is not in it"
+        rows.append(Row("deviation", up(max(found)), meaning))
     return rows
 
 
@@ -147,6 +171,8 @@ def _loss_rows(verdict: Verdict) -> list[Row]:
     if not any(verdict.messages):
         return []
     apart = f"for values {near(verdict.session.adjacency)} apart"
+    if (series := verdict.session.series) is not None:
+        apart = f"for {series.hides}, except with probability {near(series.delta)}"
     rows = [Row("messages", each(list(verdict.messages)), "of each agent in these transcripts")]
     if verdict.losses is not None:
         rows.append(Row("loss", up(max(verdict.losses)), f"at most, of any agent by them, {apart}"))

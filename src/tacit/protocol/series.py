@@ -1,0 +1,177 @@
+"""The part of a session that makes it a series: a mean in every slot, by the clock.
+
+A series is one session. Everything that its account needs is in here, so it is part of the session's id:
+how many slots, when they begin, what is hidden, the mechanism, its grid and its noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal, cast, final
+
+from tacit.errors import ParameterError
+from tacit.mechanism.lattice import Lattice
+from tacit.mechanism.series import (
+    GRID_BITS,
+    Independent,
+    SeriesAgent,
+    SeriesCode,
+    SeriesDecoder,
+    SeriesGrid,
+    SquareRoot,
+    require_slots,
+)
+from tacit.theory.series import Hides, loss_with
+
+SERIES_KIND: Final = "series"
+"""Stands for the noise law of a session that is a series."""
+_CODES: Final[dict[str, type[SeriesCode]]] = {"square-root": SquareRoot, "independent": Independent}
+_HIDDEN_BY: Final = {"step": "square-root", "window": "independent", "reading": "independent"}
+_LAST: Final = 253_402_300_799
+_LEAST_INTERVAL, _MOST_INTERVAL = 0.05, 366 * 86_400.0
+
+
+@final
+@dataclass(frozen=True)
+class Series:
+    """What all members of a series agree on, besides who they are.
+
+    Parameters
+    ----------
+    slots : int
+        How many means there are (T).
+    interval : float
+        Seconds from one slot to the next.
+    begins : int
+        When slot 0 begins, in seconds since 1970-01-01 00:00 UTC.
+    hides : Hides
+        Which change of one agent's readings is hidden.
+    mechanism : str
+        "square-root" where a step is hidden, "independent" where a reading or a window is.
+    steps : float
+        The parameter of each keeper's discrete Gaussian draw, in grid steps (τ/h).
+    exponent : int
+        The grid step is h = 2^exponent.
+    low, high : float
+        The range of readings; others are clamped to it.
+    delta : float
+        The probability with which the loss may be exceeded, for the whole series.
+    """
+
+    slots: int
+    interval: float
+    begins: int
+    hides: Hides
+    mechanism: str
+    steps: float
+    exponent: int
+    low: float
+    high: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if type(self.slots) is not int:
+            raise ParameterError(f"slots must be a whole number, got {self.slots!r}.")
+        require_slots(self.slots)
+        for name in ("interval", "steps", "low", "high", "delta"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ParameterError(f"{name} of a series must be a finite number, got {value!r}.")
+            object.__setattr__(self, name, float(value) + 0.0)
+        if not _LEAST_INTERVAL <= self.interval <= _MOST_INTERVAL:
+            raise ParameterError(
+                f"slots must be from {_LEAST_INTERVAL:g} s to a year apart, got {self.interval:g} s."
+            )
+        if type(self.begins) is not int or not 0 <= self.begins <= _LAST:
+            raise ParameterError(f"a series must begin at a whole second since 1970, got {self.begins!r}.")
+        if not self.low < self.high:
+            raise ParameterError(f"the range must be LOW below HIGH, got {self.low} and {self.high}.")
+        if not 0 < self.delta < 1:
+            raise ParameterError(f"delta must be above 0 and below 1, got {self.delta:g}.")
+        self._check_mechanism()
+
+    def _check_mechanism(self) -> None:
+        wanted = _HIDDEN_BY[self.hides.kind]
+        if self.mechanism != wanted:
+            raise ParameterError(
+                f"a series that hides {self.hides} runs with {wanted} noise, got {self.mechanism!r}: other "
+                "mechanisms can be designed and simulated, but not run."
+            )
+        span = self.high - self.low
+        if self.hides.kind == "step" and not 0 < self.hides.size <= span:
+            raise ParameterError(f"a step must be above 0 and at most the range, got {self.hides.size:g}.")
+        if self.hides.kind != "step" and not (self.hides.size >= 1 and self.hides.size.is_integer()):
+            raise ParameterError(f"a window must have 1 or more whole slots, got {self.hides.size:g}.")
+        if type(self.exponent) is not int or not -900 <= self.exponent <= 900:
+            raise ParameterError(f"the grid's exponent must be from -900 to 900, got {self.exponent!r}.")
+        if not 2.0**GRID_BITS <= self.steps <= 2.0**52:
+            raise ParameterError(
+                f"the noise must be from 2^{GRID_BITS} to 2^52 grid steps, got {self.steps:g}: on a coarser "
+                "grid the account would not hold, on a finer one there is no sampler."
+            )
+
+    # ---- what follows ---------------------------------------------------------------------------------
+
+    @property
+    def grid(self) -> SeriesGrid:
+        """The grid that messages are rounded to."""
+        return SeriesGrid(self.exponent, self.low, self.high)
+
+    @property
+    def lattice(self) -> Lattice:
+        """The range and the grid step, as other sessions have them."""
+        return Lattice(self.low, self.high, self.exponent, GRID_BITS)
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of one keeper's draw (τ), in units of the readings."""
+        return math.ldexp(self.steps, self.exponent)
+
+    @cached_property
+    def loss(self) -> float:
+        """What the whole series costs one agent, at `delta`, rounded up: the account of what is drawn."""
+        kind = cast(Literal["square-root", "independent"], self.mechanism)
+        return loss_with(kind, self.slots, self.hides, grid=self.grid, steps=self.steps, delta=self.delta)
+
+    @property
+    def adjacency(self) -> float:
+        """How far a hidden change moves one reading: the step, or the whole range."""
+        return self.hides.size if self.hides.kind == "step" else self.high - self.low
+
+    def code(self) -> SeriesCode:
+        """Return how readings become messages, and sums of messages become means."""
+        return _CODES[self.mechanism](self.slots)
+
+    def agent(self) -> SeriesAgent:
+        """Return a filter that has read nothing yet."""
+        return SeriesAgent(self.code(), self.grid)
+
+    def decoder(self) -> SeriesDecoder:
+        """Return a decoder that has heard nothing yet."""
+        return SeriesDecoder(self.code(), self.grid)
+
+    def largest_sum(self, agents: int) -> int:
+        """The largest sum of honest messages, without noise, in grid steps: |w| is at most the range."""
+        return agents * (math.ceil(math.ldexp(self.high - self.low, -self.exponent)) + 1)
+
+    # ---- the clock ------------------------------------------------------------------------------------
+
+    def begin_of(self, slot: int) -> float:
+        """When a slot begins, in seconds since 1970."""
+        return self.begins + slot * self.interval
+
+    @property
+    def ends(self) -> float:
+        """When the last slot is over."""
+        return self.begin_of(self.slots)
+
+    def slot_at(self, wall: float) -> int:
+        """Return the slot at this time: −1 before the first, `slots` after the last."""
+        if not wall >= self.begins:
+            return -1
+        slot = int(min((wall - self.begins) // self.interval, self.slots))
+        # `begin_of` decides: a quotient of floats can be off by one at the very beginning of a slot.
+        slot += slot < self.slots and wall >= self.begin_of(slot + 1)
+        return slot - (wall < self.begin_of(slot))

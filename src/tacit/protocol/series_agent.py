@@ -1,0 +1,472 @@
+"""An agent of a series: it reads once in every slot, filters, masks, and says one message. Ever.
+
+What it says depends on its readings and on nothing that it hears. It reads by its own clock. A slot that was
+missed, or whose reading could not be had, holds the reading before; nothing is said for missed slots, and
+nothing that was not used is said again in another form. So whatever the others do, its messages move by no
+more than the account says, and an honest keeper's noise covers them.
+
+It hears the sums of all slots, in order, and computes the published means from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, final
+
+from tacit.errors import LedgerError, ParameterError, StateError
+from tacit.protocol.codec import Sign, digest
+from tacit.protocol.effects import (
+    Behind,
+    Cost,
+    DisputeFound,
+    Finished,
+    MeanPublished,
+    ReadingReady,
+    Refused,
+    Send,
+    SlotMissed,
+    Spoken,
+    Stopped,
+    Tick,
+    Waiting,
+)
+from tacit.protocol.keyring import Keyring
+from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
+from tacit.protocol.masks import mask, packed, total
+from tacit.protocol.messages import (
+    COORDINATOR,
+    DIGEST_BYTES,
+    NOTHING_HEARD,
+    Ask,
+    Done,
+    Feedback,
+    Key,
+    Masked,
+    Message,
+    Reason,
+    Refusal,
+    Stop,
+)
+from tacit.protocol.private_state import Budget
+from tacit.protocol.records import Began, Ended, Erasing, Evidence, Keyed, Moved, Record, Sampled, Spoke
+from tacit.protocol.series_clock import SlotClock
+from tacit.protocol.session import Session
+from tacit.protocol.table_series import SERIES_AGENT
+from tacit.protocol.tables import AgentPhase, On, Table
+
+
+@final
+class SeriesAgentMachine(SlotClock):
+    """One agent of a series.
+
+    Parameters
+    ----------
+    session : Session
+        What all agreed on; with a series.
+    number : int
+        Which agent of the roster this is.
+    sign : callable
+        Signs with the agent's own key.
+    budget : Budget
+        What the owner allows; the loss of the whole series must be within it.
+    private : bytes, optional
+        Its ephemeral X25519 key, which must be on the disk already. None if it was erased.
+
+    Attributes
+    ----------
+    means : list
+        The published means so far, None for lost slots. Public.
+    sent : int
+        How many messages it has made.
+    """
+
+    table: ClassVar[Table] = SERIES_AGENT
+    _first: Began | None
+    _begun: Keyed | None
+
+    def __init__(
+        self, session: Session, number: int, *, sign: Sign, budget: Budget, private: bytes | None
+    ) -> None:
+        self._set_up(session, number, sign, budget)
+        loss = self.series.loss
+        if budget.spent + loss > budget.cap:
+            raise StateError("a series whose loss would pass the cap must not begin.")
+        self._first = Began(session.id, number, b"", loss, budget.spent, float(budget.cap))
+        self._begun = self.keyring.unlock(private, sign)
+
+    def _set_up(self, session: Session, number: int, sign: Sign, budget: Budget) -> None:
+        if session.series is None:
+            raise ParameterError(f"session {session.name} is not a series.")
+        session.require_agent(number)
+        super().__init__(session, number, sign)
+        self.budget = budget
+        self.keyring = Keyring(self.codec, number)
+        self.means: list[float | None] = []
+        self.sent = 0
+        self.disputed: int | None = None
+        """The slot whose feedback names a message that this agent has not made, if there is one."""
+        self._filter = self.series.agent()
+        self._decoder = self.series.decoder()
+        self._members = 0  # who was ever used, as bits
+        self._first = self._begun = None
+        self._said: bytes | None = None  # the last message, of slot `_said_slot`
+        self._said_slot = -1
+        self._digests: dict[int, bytes] = {}  # of all messages made, by slot
+        self._applied: list[bytes] = []  # digests of the feedback of all slots so far
+        self._kept: dict[int, Message] = {}  # feedback from the next slot on, at most AHEAD
+        self._newest = -1  # the newest slot whose feedback was seen
+        self._asked = -BATCH
+        self._stopped = False
+        self._parting: bytes | None = None
+
+    @classmethod
+    def resume(
+        cls,
+        session: Session,
+        number: int,
+        records: Iterable[Record],
+        *,
+        sign: Sign,
+        budget: Budget,
+        private: bytes | None,
+    ) -> Self:
+        """Rebuild it from its records: the filter, what it said, and what it heard."""
+        agent = cls.__new__(cls)
+        agent._set_up(session, number, sign, budget)
+        began = False
+        for record in records:
+            if isinstance(record, Began):
+                if record.session != session.id or record.agent != number:
+                    raise StateError("these records belong to another session or another agent.")
+                began = True
+            else:
+                agent._replay(record)
+        if not began:
+            raise StateError("an agent's records must start with how it began.")
+        agent._begun = agent.keyring.unlock(private, sign)
+        return agent
+
+    def _replay(self, record: Record) -> None:
+        match record:
+            case Sampled():
+                self._filter.restore(record.slot, record.reading)
+                self.slot = max(self.slot, record.slot)
+            case Spoke():
+                self._spoke(record.update, record.frame)
+            case Moved():
+                message = self.codec.read(record.heard[0], own=True)
+                if not isinstance(message, Message) or record.update != len(self._applied):
+                    raise StateError("the ledger's records must follow one another, and these do not.")
+                self._apply(message, restoring=True)
+            case Keyed():
+                self.keyring.replay(record)
+            case Erasing():
+                self.keyring.erase()
+            case Evidence():
+                self._evidence[record.sender, record.round] = record.second
+                if record.first_digest == digest(record.second):
+                    self.disputed, self._stopped = record.round, True
+            case Ended():
+                self._ended, self._stopped = True, record.reason is not None
+            case _:
+                raise StateError("these are not the records of an agent of a series.")
+
+    @property
+    def _others(self) -> tuple[int, ...]:
+        return (COORDINATOR, *self.session.keeper_numbers)
+
+    @property
+    def wants_reading(self) -> int | None:
+        """The slot a reading is needed for now, if any."""
+        if self.phase is not AgentPhase.WAITING or self.keyring.erased:
+            return None
+        return self.slot if self._filter.slot <= self.slot < self.series.slots else None
+
+    @property
+    def slots_heard(self) -> int:
+        """How many slots are over, by what was heard."""
+        return len(self._applied)
+
+    @property
+    def spent_here(self) -> float:
+        """What this series has cost: all of it from the first message on."""
+        return self.series.loss if self.sent else 0.0
+
+    def mean(self) -> float | None:
+        """Return the mean of the last slot that was heard, None if it is lost or nothing was heard."""
+        return self._decoder.mean() if self._applied else None
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_start(self) -> On:
+        return On.ENDED if self._stopped else On.START
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        if isinstance(message.body, Key):
+            return self._sorted_key(message)
+        if message.sender == COORDINATOR:
+            match message.body:
+                case Feedback():
+                    return self._sorted_feedback(message, message.body)
+                case Ask():
+                    return On.ASKED, message.body.round
+                case Stop():
+                    return On.STOP, message.body
+        return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
+
+    def _sorted_key(self, message: Message) -> tuple[On, Any]:
+        known = self.keyring.digest(message.sender)
+        if known is None:
+            return On.KEY, message
+        if known == message.digest:
+            return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
+        first = self.keyring.frames[message.sender]
+        return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
+
+    def _sorted_feedback(self, message: Message, body: Feedback) -> tuple[On, Any]:
+        t, first = body.round, b""
+        known = self._applied[t] if t < len(self._applied) else None
+        if t in self._kept:
+            known, first = self._kept[t].digest, self._kept[t].frame
+        if known == message.digest:
+            return On.PAST, Refused(Refusal.REPLAY, COORDINATOR)
+        if known is not None:
+            return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
+        return On.FEEDBACK, message
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        """Go no further where a message of this agent is about that its records do not have."""
+        body = message.body
+        spoken = isinstance(body, Masked) and self._digests.get(body.update) != message.digest
+        if spoken or (isinstance(body, Key) and self.keyring.digest(self.number) != message.digest):
+            raise LedgerError(
+                f"{self.session.member_name(self.number)} has spoken in this series, but not from this "
+                "ledger: another process uses the same key, or an old ledger was put back. A filter that has "
+                "lost its state must not go on, so nothing more is said here."
+            )
+        return super()._sorted_own(message)
+
+    def _due(self) -> On | None:
+        if self.phase is not AgentPhase.WAITING:
+            return None
+        t = len(self._applied)
+        if t == self.series.slots:
+            return On.LAST
+        message = self._kept.get(t)
+        if message is None:
+            return None
+        body = message.body
+        assert isinstance(body, Feedback)
+        if body.before != self._heard:
+            return On.FORKED
+        names_me = body.used[self.number // 8] >> self.number % 8 & 1
+        return On.MISNAMED if names_me and t not in self._digests else On.MOVE
+
+    @property
+    def _heard(self) -> bytes:
+        return self._applied[-1] if self._applied else NOTHING_HEARD
+
+    # ---- speaking -----------------------------------------------------------------------------------
+
+    def _enter(self, _: Any) -> None:
+        if self._first is not None:
+            self._records.append(self._first)
+            self._first = None
+        if self._begun is not None:
+            self._records.append(self._begun)
+            self._begun = None
+        self._notices.append(Cost(self.series.loss, self.budget.spent, self.budget.cap))
+        self._say_again(None)
+        self._tell_missing(TELL_FIRST)
+
+    def _tick(self, tick: Tick) -> None:
+        super()._tick(tick)
+        if self.phase is AgentPhase.WAITING and self.slot >= self.series.slots:
+            self._erase()  # no slot is left to speak in
+
+    def _next_due(self) -> float | None:
+        running = self.phase is AgentPhase.WAITING and self.slot < self.series.slots
+        return self.series.begin_of(self.slot + 1) if running else None
+
+    def _take_reading(self, event: ReadingReady) -> None:
+        if event.slot != self.wants_reading or len(event.salt) != DIGEST_BYTES:
+            self._refuse(Refused(Refusal.SECOND_DRAW))
+            return
+        slot = event.slot
+        self._filter.hold_until(slot)
+        (number,) = self._filter.read(event.reading)
+        self._records.append(Sampled(slot, self._filter.last))
+        if self.keyring.knows(self.session.keeper_numbers):
+            self._speak(slot, number, event.salt)
+        else:
+            self._notices.append(SlotMissed(slot))
+        if slot + 1 == self.series.slots:
+            self._erase()
+
+    def _speak(self, slot: int, number: int, salt: bytes) -> None:
+        """X = round(w/h) + Σ_j mask_j. The salt makes these masks this message's own."""
+        session = self.session
+        assert session.mask_bytes is not None
+        keepers, width, length = session.keeper_numbers, session.mask_bytes, session.masked_bytes
+        masks = [mask(self.keyring.secret(j), slot, salt, length) for j in keepers]
+        keys = self.keyring.named((self.number, *keepers))
+        numbers = total([packed((number,), width), *masks], width)
+        body = Masked(slot, self.series.exponent, numbers, salt, keys)
+        frame = self.codec.seal(self.number, body, self._sign)
+        # The loss is that of the whole series: it counts once, with the first message.
+        self._records.append(Spoke(slot, frame, 0.0 if self.sent else self.series.loss))
+        self._spoke(slot, frame)
+        self._messages.append(Send(COORDINATOR, frame))
+        self._notices.append(Spoken(slot, self.budget.spent + self.spent_here))
+        self._again(fresh=True)
+
+    def _spoke(self, slot: int, frame: bytes) -> None:
+        if slot in self._digests:
+            raise StateError("one message is made for each slot, and there are two.")
+        self._said, self._said_slot = frame, slot
+        self._digests[slot] = digest(frame)
+        self.sent += 1
+
+    @property
+    def _current(self) -> bytes | None:
+        """The message of the slot that it is, while its feedback has not come."""
+        current = self._said_slot == self.slot and self._said_slot >= len(self._applied)
+        return self._said if current else None
+
+    def _repeat(self, t: int) -> None:
+        if t == self._said_slot and self._said is not None and self._may_answer(COORDINATOR):
+            self._messages.append(Send(COORDINATOR, self._said))
+
+    def _say_again(self, _: Any, *, fresh: bool = True) -> None:
+        """Show the key, send the very same bytes again, and ask for what was missed."""
+        if not self.keyring.erased:
+            self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
+        if self._current is not None:
+            self._messages.append(Send(COORDINATOR, self._current))
+        self._asked = len(self._applied)
+        self._say(COORDINATOR, Ask(min(self._asked, self.series.slots - 1)))
+        self._again(fresh=fresh)
+
+    def _repeat_is_due(self) -> None:
+        if self.phase is not AgentPhase.WAITING:
+            return
+        lacking = not (self.keyring.erased or self.keyring.knows(self.session.keeper_numbers))
+        behind = len(self._applied) <= max(self._newest, self.slot - 2)
+        if lacking or behind or self._current is not None or self.slot >= self.series.slots:
+            self._say_again(None, fresh=False)
+        else:
+            self._again(fresh=False)
+
+    def _take_key(self, message: Message) -> None:
+        self._records.append(self.keyring.take(message))
+
+    def _waiting(self) -> Waiting | None:
+        if self.phase is not AgentPhase.WAITING or len(self._applied) > self.slot - 2:
+            return None
+        return Waiting(len(self._applied), (COORDINATOR,), 1)
+
+    # ---- hearing ------------------------------------------------------------------------------------
+
+    def _keep(self, message: Message) -> None:
+        body = message.body
+        assert isinstance(body, Feedback)
+        t, following = body.round, len(self._applied)
+        if t < following + AHEAD:
+            self._kept[t] = message
+        if t > self._newest:
+            self._newest = t
+            if t > following and following not in self._kept:
+                self._ask_for_missed()
+                self._notices.append(Behind(following, t))
+
+    def _ask_for_missed(self) -> None:
+        following = len(self._applied)
+        if following <= self._newest and following not in self._kept and following >= self._asked + BATCH:
+            self._asked = following
+            self._say(COORDINATOR, Ask(following))
+
+    def _move(self, _: Any) -> None:
+        t = len(self._applied)
+        message = self._kept.pop(t)
+        self._records.append(Moved(t, (message.frame,), (), b"", b"", b""))
+        self._apply(message)
+        self._ask_for_missed()
+        self._tell_missing(TELL_IN_ROUND)
+
+    def _apply(self, message: Message, *, restoring: bool = False) -> None:
+        """Take the sum of the next slot. Costs little while restoring: means are computed when shown."""
+        body = message.body
+        assert isinstance(body, Feedback)
+        self._applied.append(message.digest)
+        self._newest = max(self._newest, body.round)
+        self._members |= int.from_bytes(body.used, "little")
+        self._decoder.add(message.numbers[0], body.count, self._members.bit_count())
+        if not restoring:
+            mean = self._decoder.mean()
+            self._notices.append(MeanPublished(body.round, mean, body.count, self._members.bit_count()))
+
+    def _forked(self, message: Message) -> Evidence:
+        return Evidence(COORDINATOR, len(self._applied), self._heard, b"", message.frame)
+
+    def _drop(self, _: Any) -> None:
+        self._accuse(self._forked(self._kept.pop(len(self._applied))))
+
+    def _dispute(self, _: Any) -> None:
+        """Keep feedback that names a message not made here, and say nothing more.
+
+        The coordinator may lie. Or another process uses the same key, or an old ledger was put back: then a
+        filter without its state would go on.
+        """
+        message = self._kept[len(self._applied)]
+        self.disputed, self._stopped = len(self._applied), True
+        self._erase()
+        self._records.append(Evidence(COORDINATOR, self.disputed, message.digest, b"", message.frame))
+        self._notices.append(DisputeFound(self.disputed))
+        self._rest()
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    def _erase(self) -> None:
+        """Tell the driver, once, that the private key is no longer needed; the driver deletes it."""
+        if not self.keyring.erased:
+            self.keyring.erase()
+            self._records.append(Erasing(self._said_slot + 1))
+
+    def _finish(self, _: Any) -> None:
+        self._erase()
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.series.slots, None))
+        self._notices.append(Finished(self.series.slots))
+        self._rest()
+        self._say(COORDINATOR, Done(self.series.slots, self._heard))
+
+    def _say_done(self, _: Any) -> None:
+        if self._may_answer(COORDINATOR):
+            self._say(COORDINATOR, Done(self.series.slots, self._heard))
+
+    def _end(self, stop: Stop) -> None:
+        self._record_stop(stop.reason)
+
+    def _leave(self, _: Any) -> None:
+        self._record_stop(Reason.OPERATOR)
+        left = Stop(len(self._applied), Reason.OPERATOR)
+        self._parting = self.codec.seal(self.number, left, self._sign)
+        self._messages.append(Send(COORDINATOR, self._parting))
+
+    def _say_stopped(self, _: Any) -> None:
+        if self._parting is not None and self._may_answer(COORDINATOR):
+            self._messages.append(Send(COORDINATOR, self._parting))
+
+    def _expire(self, _: Any) -> None:
+        if self._first is not None:
+            self._notices.append(Stopped(0, Reason.EXPIRED))
+        elif not self._ended:
+            self._record_stop(Reason.EXPIRED)
+
+    def _record_stop(self, reason: Reason) -> None:
+        self._erase()
+        self._ended = self._stopped = True
+        self._records.append(Ended(len(self._applied), reason))
+        self._notices.append(Stopped(len(self._applied), reason))
+        self._rest()

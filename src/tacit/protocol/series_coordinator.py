@@ -1,0 +1,480 @@
+"""The coordinator of a series: it closes every slot by the clock, with whoever has spoken.
+
+A slot is closed when all agents have spoken, or when its deadline has passed. The closing is recorded and
+sent to the keepers; when all have opened, the sum is recorded and sent to all. A slot is lost if fewer than
+the quorum have spoken, if a keeper has not answered when the next slot must be closed, or if the sum is
+nonsense. A lost slot has feedback, too, which names nobody: so everyone knows, and there is one history.
+
+Agents speak for the next slot while keepers are still asked about the last one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, final
+
+from tacit.errors import LedgerError, ParameterError, StateError
+from tacit.protocol.codec import Sign, combined, digest
+from tacit.protocol.effects import (
+    Finished,
+    MeanPublished,
+    Nonsense,
+    Quiet,
+    Refused,
+    RoundClosed,
+    Send,
+    Stopped,
+    Waiting,
+)
+from tacit.protocol.key_exchange import KeyExchange
+from tacit.protocol.keyring import Keyring
+from tacit.protocol.machine import BATCH, REMEMBERED
+from tacit.protocol.masked_sum import opened_sum
+from tacit.protocol.messages import (
+    COORDINATOR,
+    NOTHING_HEARD,
+    Ask,
+    Done,
+    Feedback,
+    Key,
+    Masked,
+    Message,
+    Opening,
+    Reason,
+    Refusal,
+    SeriesClosing,
+    Stop,
+)
+from tacit.protocol.records import Closed, Ended, Evidence, Keyed, Opened, Record, Shut, Unopened
+from tacit.protocol.series_clock import SlotClock
+from tacit.protocol.session import Session
+from tacit.protocol.table_series import SERIES_COORDINATOR
+from tacit.protocol.tables import CoordinatorPhase, On, Table
+
+
+@final
+class SeriesCoordinatorMachine(SlotClock, KeyExchange):
+    """The server of a series. Holds nothing private.
+
+    Attributes
+    ----------
+    round : int
+        The first slot that has no feedback yet.
+    done : set of int
+        Who has said that it heard the last feedback, or has left.
+    """
+
+    table: ClassVar[Table] = SERIES_COORDINATOR
+
+    def __init__(self, session: Session, *, sign: Sign) -> None:
+        if session.series is None:
+            raise ParameterError(f"session {session.name} is not a series.")
+        super().__init__(session, COORDINATOR, sign)
+        self.keyring = Keyring(self.codec, COORDINATOR)
+        self.round = 0
+        self.done: set[int] = set()
+        self._gone: set[int] = set()  # agents that have left for good
+        self._reports: dict[int, dict[int, Message]] = {}  # by slot, from `round` on
+        self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
+        self._closing: Message | None = None  # of slot `round`, once it is shut
+        self._openings: dict[int, Message] = {}
+        self._past_openings: dict[int, Message] = {}
+        self._feedback: list[bytes] = []  # the frames of all slots so far
+        self._before = NOTHING_HEARD
+        self._decoder = self.series.decoder()
+        self._members = 0
+        self._opened = False
+        self._stop: bytes | None = None
+        self._expired = False  # the deadline of the end
+
+    @classmethod
+    def resume(cls, session: Session, records: Iterable[Record], *, sign: Sign) -> Self:
+        """Rebuild a coordinator from its records; it repeats what it had recorded."""
+        coordinator = cls(session, sign=sign)
+        shut: deque[Shut] = deque(maxlen=REMEMBERED)  # a year of reports is not read again
+        for record in records:
+            if isinstance(record, Shut):
+                coordinator._require(record.round)
+                shut.append(record)
+            else:
+                coordinator._replay(record)
+        coordinator._remember({record.round: record for record in shut})
+        return coordinator
+
+    def _remember(self, shut: dict[int, Shut]) -> None:
+        """Take over whose messages the last slots were closed with, and the closing that is not answered."""
+        for slot in range(max(0, self.round - REMEMBERED), self.round):
+            record = shut.get(slot)
+            said = {} if record is None else zip(record.used, map(digest, record.reports), strict=True)
+            self._past[slot - self.round] = dict(said)
+        if (last := shut.get(self.round)) is not None:
+            self._closing = self._own(last.frame)
+            self._reports[self.round] = {report.sender: report for report in map(self._own, last.reports)}
+
+    def _replay(self, record: Record) -> None:
+        match record:
+            case Opened():
+                if record.session != self.session.id:
+                    raise StateError("these records belong to another session.")
+                self._opened = True
+            case Keyed():
+                self.keyring.replay(record)
+            case Closed():
+                self._require(record.round)
+                openings = map(self._own, record.openings)
+                self._past_openings = {opening.sender: opening for opening in openings}
+                self._keep(self._own(record.frame))
+            case Unopened():
+                pass
+            case Evidence():
+                self._evidence[record.sender, record.round] = record.second
+            case Ended():
+                self._ended = True
+                if record.reason is not None:
+                    self._stop = self._stop_frame(record.reason)
+            case _:
+                raise StateError("these are not a coordinator's records.")
+
+    def _require(self, slot: int) -> None:
+        if not self._opened or slot != self.round:
+            raise StateError("the ledger's records must follow one another, and these do not.")
+
+    def _own(self, frame: bytes) -> Message:
+        message = self.codec.read(frame, own=True)
+        if not isinstance(message, Message):
+            raise StateError("the ledger's records must be of this session, and these are not.")
+        return message
+
+    @property
+    def _others(self) -> range:
+        return range(self.session.n + len(self.session.keepers))
+
+    @property
+    def heard(self) -> int:
+        """How many messages of the next slot to be closed have come."""
+        return len(self._reports.get(self.round, ()))
+
+    def mean(self) -> float | None:
+        """Return the mean of the last slot that is over, None if it is lost or none is over."""
+        return self._decoder.mean() if self._feedback else None
+
+    # ---- what happened? -----------------------------------------------------------------------------
+
+    def _sorted_start(self) -> On:
+        return On.START if self._stop is None else On.ENDED
+
+    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+        """Stop if this key has signed something that the ledger does not have."""
+        body, known = message.body, None
+        if isinstance(body, Feedback):
+            known = digest(self._feedback[body.round]) if body.round < self.round else b""
+        elif isinstance(body, SeriesClosing) and body.round >= self.round:
+            closing = self._closing
+            known = closing.digest if closing is not None and body.round == self.round else b""
+        if known is not None and known != message.digest:
+            raise LedgerError(
+                f"the coordinator's key has signed what this ledger does not have, in session "
+                f"{self.session.name}: it is not the newest, or another process uses the key. Go on with the "
+                "right ledger; without it the series is lost."
+            )
+        return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        body, keeper = message.body, message.sender >= self.session.n
+        match body:
+            case Key():
+                return self._sorted_key(message)
+            case Opening():
+                return self._sorted_opening(message, body)
+            case Masked():
+                return self._sorted_report(message, body)
+        kinds = {Ask: On.ASKED, Done: On.DONE, Stop: On.WITHOUT_KEEPER if keeper else On.QUIET}
+        return kinds[type(body)], message  # the codec lets nobody say anything else
+
+    def _sorted_report(self, message: Message, body: Masked) -> tuple[On, Any]:
+        u, who = body.update, message.sender
+        known = self._known(u, who)
+        if known is not None and known != message.digest:
+            taken = self._reports.get(u, {}).get(who)
+            first = b"" if taken is None else taken.frame
+            return On.CONTRADICTED, Evidence(who, u, known, first, message.frame)
+        wrong: Refusal | None = None
+        if known is not None:
+            wrong = Refusal.REPLAY
+        elif u < self.round or (u == self.round and self._closing is not None):
+            wrong = Refusal.LATE  # it is in no sum, and stays masked for ever
+        elif u > self.slot + 1:
+            wrong = Refusal.AHEAD
+        else:
+            members = (who, *self.session.keeper_numbers)
+            if not self.keyring.knows(members) or self.keyring.named(members) != body.keys:
+                wrong = Refusal.OTHER_KEY
+        return (On.REPORT, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
+
+    def _known(self, u: int, who: int) -> bytes | None:
+        """Return the digest of the message an agent gave for a slot, as far back as is remembered."""
+        if u >= self.round:
+            found = self._reports.get(u, {}).get(who)
+            return None if found is None else found.digest
+        back = self.round - u
+        return self._past[-back].get(who) if back <= len(self._past) else None
+
+    def _sorted_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
+        t, who = body.round, message.sender
+        known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
+        if known is not None and known.digest != message.digest:
+            return On.CONTRADICTED, Evidence(who, t, known.digest, known.frame, message.frame)
+        wrong: Refusal | None = None
+        if known is not None:
+            wrong = Refusal.REPLAY
+        elif t < self.round:
+            wrong = Refusal.LATE
+        elif self._closing is None or t > self.round or body.closing != self._closing.digest:
+            wrong = Refusal.OTHER_HISTORY
+        elif body.key != self.keyring.digest(who):
+            wrong = Refusal.OTHER_KEY
+        return (On.OPENING, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
+
+    def _due(self) -> On | None:
+        if self.phase is CoordinatorPhase.SERVING:
+            return On.ALL_DONE if self._expired or len(self.done) == self.session.n else None
+        if self.phase is not CoordinatorPhase.COLLECTING:
+            return None
+        if self.round == self.series.slots:
+            return On.LAST
+        if self._closing is None:
+            return self._due_to_shut()
+        if len(self._openings) == len(self.session.keepers):
+            limit = self.session.sum_limits[0]
+            return On.MOVE if -limit <= self._sum <= limit else On.NONSENSE
+        return On.SKIP if self._wall >= self._given_up_at else None
+
+    def _due_to_shut(self) -> On | None:
+        heard, here = self.heard, self.session.n - len(self._gone)
+        if self._wall >= self._closes_at:
+            enough = heard >= self.session.least_quorum
+            # After a long stop the keepers could not answer before the slot is given up.
+            return On.ENOUGH if enough and self._wall < self._given_up_at else On.SKIP
+        return On.ENOUGH if heard >= max(here, self.session.least_quorum) else None
+
+    @property
+    def _closes_at(self) -> float:
+        return self.series.begin_of(self.round) + self.session.deadlines.round
+
+    @property
+    def _given_up_at(self) -> float:
+        return self._closes_at + self.series.interval
+
+    @property
+    def _sum(self) -> int:
+        reports, openings = self._reports[self.round].values(), self._openings.values()
+        (found,) = opened_sum(
+            self.session,
+            [report.body.numbers for report in reports],  # type: ignore[union-attr]
+            [opening.body.numbers for opening in openings],  # type: ignore[union-attr]
+        )
+        return found
+
+    def _next_due(self) -> float | None:
+        if self.phase is not CoordinatorPhase.COLLECTING or self.round == self.series.slots:
+            return None
+        due = self._closes_at if self._closing is None else self._given_up_at
+        # It also wakes when a slot begins: messages of a slot that cannot have begun yet are refused.
+        return min(due, self.series.begin_of(self.slot + 1)) if self.slot < self.series.slots else due
+
+    # ---- who comes, asks and goes ---------------------------------------------------------------------
+
+    def _enter(self, _: Any) -> None:
+        if not self._opened:
+            self._opened = True
+            self._records.append(Opened(self.session.id, ()))
+        if self._closing is not None:
+            self._ask_keepers()
+        if self._feedback:
+            self._messages.append(Send(None, self._feedback[-1]))
+
+    def _see(self, who: int) -> None:
+        pass  # an agent is in a sum when its message has come; nobody is waited for by name
+
+    def _attend(self, who: int) -> None:
+        if not self._may_answer(who):
+            return
+        if self.round == self.series.slots:
+            self._messages.append(Send(who, self._feedback[-1]))
+        elif self._closing is not None and who not in self._openings:
+            self._messages.append(Send(who, self._closing.frame))
+
+    def _nudge(self, who: int) -> None:
+        """Tell a member that has just connected what it may have missed."""
+        if who in self.session.keeper_numbers:
+            self._attend(who)
+        elif self._feedback and self._may_answer(who):
+            self._messages.append(Send(who, self._feedback[-1]))
+
+    def _answer(self, message: Message) -> None:
+        who, body = message.sender, message.body
+        assert isinstance(body, Ask)
+        if not self._may_answer(who):
+            return
+        if who in self.session.keeper_numbers:
+            if self._closing is not None:
+                for i in self._reports[self.round]:
+                    self._messages.append(Send(who, self.keyring.frames[i]))
+                self._messages.append(Send(who, self._closing.frame))
+            return
+        if body.round + BATCH < self.round:  # first how far it is
+            self._messages.append(Send(who, self._feedback[-1]))
+        for frame in self._feedback[body.round : body.round + BATCH]:
+            self._messages.append(Send(who, frame))
+
+    def _note_done(self, message: Message) -> None:
+        self.done.add(message.sender)
+
+    def _note_quiet(self, message: Message) -> None:
+        who, body = message.sender, message.body
+        assert isinstance(body, Stop)
+        if who not in self._gone:
+            self._gone.add(who)
+            self._notices.append(Quiet(who, body.update))
+        self.done.add(who)
+
+    def _lose_keeper(self, _: Any) -> None:
+        self._stop_all(Reason.KEEPER)
+
+    # ---- slots ----------------------------------------------------------------------------------------
+
+    def _take_report(self, message: Message) -> None:
+        assert isinstance(message.body, Masked)
+        self._reports.setdefault(message.body.update, {})[message.sender] = message
+
+    def _shut(self, _: Any) -> None:
+        """Decide whose messages are added up. Recorded, then told to the keepers."""
+        reports = self._reports[self.round]
+        used = tuple(sorted(reports))
+        self._reports[self.round] = {i: reports[i] for i in used}
+        bodies = [report.body for report in self._reports[self.round].values()]
+        body = SeriesClosing(
+            self.round,
+            self.codec.bitmap(used),
+            len(used),
+            combined(reports[i].digest for i in used),
+            self._before,
+            self.keyring.named(used),
+            b"".join(body.heard for body in bodies if isinstance(body, Masked)),
+        )
+        frame = self.codec.seal(COORDINATOR, body, self._sign)
+        self._closing = self._own(frame)
+        self._records.append(Shut(self.round, frame, used, tuple(reports[i].frame for i in used)))
+        self._ask_keepers()
+
+    def _ask_keepers(self) -> None:
+        assert self._closing is not None
+        self._openings = {}
+        self._pass_on(self._closing.frame, self.session.keeper_numbers)
+        self._again(fresh=True)
+
+    def _take_opening(self, message: Message) -> None:
+        self._openings[message.sender] = message
+
+    def _unmask(self, _: Any) -> None:
+        """S(s): recorded, then sent to all."""
+        assert self._closing is not None
+        openings = [self._openings[j] for j in self.session.keeper_numbers]
+        basis = combined((self._closing.digest, *(opening.digest for opening in openings)))
+        used = tuple(self._reports[self.round])
+        self._end_slot(self._sum, used, basis, tuple(opening.frame for opening in openings))
+
+    def _reject(self, _: Any) -> None:
+        frames = tuple(self._openings[j].frame for j in self.session.keeper_numbers)
+        self._records.append(Unopened(self.round, frames))
+        self._notices.append(Nonsense(self.round))
+        self._lose(None)
+
+    def _lose(self, _: Any) -> None:
+        """Sign that this slot has no sum. What was said in it stays masked."""
+        self._end_slot(0, (), combined(()), ())
+
+    def _end_slot(self, found: int, used: tuple[int, ...], basis: bytes, openings: tuple[bytes, ...]) -> None:
+        slot, reports = self.round, self._reports.get(self.round, {})
+        body = Feedback(slot, self.codec.pack(found), self.codec.bitmap(used), len(used), basis, self._before)
+        frame = self.codec.seal(COORDINATOR, body, self._sign)
+        self._records.append(Closed(slot, frame, used, (), openings))
+        self._messages.append(Send(None, frame))
+        self._last = {(report.sender, slot): report.frame for report in reports.values()}
+        self._past_openings = self._openings
+        self._timers.off("repeat")
+        self._keep(self._own(frame))
+        missing = (i for i in range(self.session.n) if i not in used and i not in self._gone)
+        self._notices.append(RoundClosed(slot, used, tuple(missing)))
+        self._notices.append(MeanPublished(slot, self._decoder.mean(), len(used), self._decoder.members))
+
+    def _keep(self, message: Message) -> None:
+        """Go on after the feedback of a slot."""
+        body = message.body
+        assert isinstance(body, Feedback)
+        self._feedback.append(message.frame)
+        self._before = message.digest
+        self._members |= int.from_bytes(body.used, "little")
+        self._decoder.add(message.numbers[0], body.count, self._members.bit_count())
+        reports = self._reports.pop(self.round, {})
+        self._past.append({i: report.digest for i, report in reports.items()})
+        self._closing, self._openings = None, {}
+        self.round += 1
+
+    def _repeat_is_due(self) -> None:
+        if self.phase is CoordinatorPhase.COLLECTING and self._closing is not None:
+            self._pass_on(
+                self._closing.frame, (j for j in self.session.keeper_numbers if j not in self._openings)
+            )
+            self._again(fresh=False)
+        elif self.phase is CoordinatorPhase.SERVING:
+            known = (i for i in self.keyring.frames if i < self.session.n)
+            self._pass_on(self._feedback[-1], (i for i in known if i not in self.done))
+            self._again(fresh=False)
+
+    def _waiting(self) -> Waiting | None:
+        return None  # the clock decides: nobody is waited for longer than a slot
+
+    # ---- the end --------------------------------------------------------------------------------------
+
+    def _serve(self, _: Any) -> None:
+        """All slots are over: stay until everyone has the last feedback."""
+        self._expired = False
+        self._timers.set("deadline", self.session.deadlines.start)
+        self._again(fresh=True)
+
+    def _deadline_is_due(self) -> None:
+        self._expired = True
+
+    def _finish(self, _: Any) -> None:
+        self._rest()
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.round, None))
+        self._notices.append(Finished(self.series.slots))
+
+    def _halt(self, _: Any) -> None:
+        self._stop_all(Reason.OPERATOR)
+
+    def _expire(self, _: Any) -> None:
+        self._stop_all(Reason.EXPIRED)
+
+    def _stop_all(self, reason: Reason) -> None:
+        self._stop = self._stop_frame(reason)
+        self._rest()
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.round, reason))
+        self._notices.append(Stopped(self.round, reason))
+        self._messages.append(Send(None, self._stop))
+
+    def _stop_frame(self, reason: Reason) -> bytes:
+        return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
+
+    def _say_stopped(self, about: Any) -> None:
+        """Tell one who asks, or at a restart all, that the series was stopped."""
+        assert self._stop is not None
+        who = about.sender if isinstance(about, Message) else about
+        if who is None or self._may_answer(who):
+            self._messages.append(Send(who, self._stop))

@@ -1,0 +1,103 @@
+"""A keeper of a series: it opens each slot at most once, in order, and may be asked to skip slots.
+
+Slots that are lost have no closing, so they are never opened. Once a slot is opened no earlier one is. Every
+opening has one draw of discrete Gaussian noise, which exists only inside the opening.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+from tacit.errors import ParameterError
+from tacit.protocol.codec import Sign
+from tacit.protocol.effects import Refused
+from tacit.protocol.keeper import KeeperMachine
+from tacit.protocol.messages import (
+    COORDINATOR,
+    DIGEST_BYTES,
+    Ask,
+    Closing,
+    Feedback,
+    Message,
+    Opening,
+    Refusal,
+    SeriesClosing,
+)
+from tacit.protocol.records import Disclosed, Evidence
+from tacit.protocol.session import Session
+from tacit.protocol.table_series import SERIES_KEEPER
+from tacit.protocol.tables import On, Table
+
+
+@final
+class SeriesKeeperMachine(KeeperMachine):
+    """One keeper of a series. Parameters: `KeeperMachine`. `update` is the first slot it may still open."""
+
+    table: ClassVar[Table] = SERIES_KEEPER
+
+    def _set_up(self, session: Session, number: int, sign: Sign) -> None:
+        if session.series is None:
+            raise ParameterError(f"session {session.name} is not a series: it has keepers of its own kind.")
+        super()._set_up(session, number, sign)
+
+    def _may_open(self, update: int) -> bool:
+        return update >= self.update
+
+    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+        body = message.body
+        if isinstance(body, Feedback):
+            # The last slot may be lost: then there is nothing to open, and the series is over all the same.
+            return (On.FEEDBACK if body.round + 1 == self.session.rounds else On.ASKED), message
+        return super()._sorted_message(message)
+
+    def _sorted_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
+        t, known = body.round, self._answered_closing(body.round)
+        if known is not None and known != message.digest:
+            # By the slot alone: a second set of agents would open a difference.
+            first = b"" if self._closing is None or t in self._answers else self._closing.frame
+            return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
+        if t in self._answers:
+            return On.PAST, t
+        if t < self.update or (self._closing is not None and known is None):
+            return On.REFUSED, Refused(Refusal.LATE, COORDINATOR)
+        used = self.codec.members(body.used)
+        if not self.keyring.knows(used):
+            return On.LACKING, message
+        if self.keyring.named(used) != body.keys:
+            return On.REFUSED, Refused(Refusal.OTHER_KEY, COORDINATOR)
+        return On.CLOSING, message
+
+    def _answered_closing(self, t: int) -> bytes | None:
+        """Return the digest of the closing of a slot that was answered, or is being answered."""
+        if t in self._answers:
+            opening = self.codec.read(self._answers[t].frame, own=True)
+            assert isinstance(opening, Message)
+            assert isinstance(opening.body, Opening)
+            return opening.body.closing
+        if self._closing is not None and isinstance(self._closing.body, Closing):
+            return self._closing.digest if self._closing.body.round == t else None
+        return None
+
+    def _take_closing(self, message: Message) -> None:
+        super()._take_closing(message)
+        assert isinstance(message.body, Closing)
+        self.update = message.body.round  # slots before it are lost, and stay closed
+
+    def _ask_for_keys(self, message: Message) -> None:
+        assert isinstance(message.body, Closing)
+        if self._may_answer(COORDINATOR):
+            self._say(COORDINATOR, Ask(message.body.round))
+
+    def _salts(self, body: Closing) -> list[bytes]:
+        assert isinstance(body, SeriesClosing)
+        return [body.salts[k : k + DIGEST_BYTES] for k in range(0, len(body.salts), DIGEST_BYTES)]
+
+    def _answer_to(self, _: Message, u: int, frame: bytes) -> Disclosed:
+        # The opening has the closing's digest. The closing itself is as long as there are agents, and a year
+        # of them would make every restart slow.
+        return Disclosed(u, frame, b"")
+
+    def _finish(self, subject: Any) -> None:
+        self._closing = self._draw = None
+        self._erase()
+        super()._finish(subject)

@@ -1,0 +1,193 @@
+"""An agent of a series, inside someone's own program: it reads a source in every slot.
+
+::
+
+    async with SeriesMember(session, source, accepts=Hidden(Hides.parse("step:2"), 1e-6), **mine) as me:
+        async for notice in me:
+            if isinstance(notice, MeanPublished):
+                print(notice.slot, notice.mean)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from tacit.errors import InputError, SessionOver
+from tacit.protocol.records import Ended
+from tacit.protocol.series_agent import SeriesAgentMachine
+from tacit.report import Row, Shown, Summary, near, up
+from tacit.runtime.agent import PrivateMember
+from tacit.runtime.ledger.budget import Hidden
+from tacit.runtime.ledger.ephemeral_key import EphemeralKey
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.node import Node
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+
+_LONGEST = 10.0
+"""Maximum seconds that a source is waited for, or half a slot if that is less."""
+
+
+class Readable(Protocol):
+    """Where readings come from: `tacit.runtime.fleet.sources` has several."""
+
+    async def read(self, components: int) -> Any:
+        """Return the value as it is now, or raise `InputError` without anything of it."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class SeriesResult(Shown):
+    """What a series led to, for one agent. All of it is public but for what the owner spent.
+
+    Attributes
+    ----------
+    finished : bool
+        Whether the feedback of all slots was heard.
+    slots : int
+        How many slots are over, by what was heard.
+    sent : int
+        How many messages this agent has made.
+    mean : float or None
+        The published mean of the last slot, clamped to the range; None if it is lost.
+    loss, delta : float
+        What the whole series costs, and its failure probability.
+    spent, cap : float
+        What all sessions on the value have cost and may still cost, and the owner's cap.
+    """
+
+    agent: str
+    finished: bool
+    slots: int
+    sent: int
+    mean: float | None
+    loss: float
+    delta: float
+    spent: float
+    cap: float
+    refused: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return dict(vars(self))
+
+    def summary(self) -> Summary:
+        """Return the result for people."""
+        mean = "lost" if self.mean is None else near(self.mean)
+        rows = [
+            Row("mean", mean, "of the last slot, clamped to the range; public"),
+            Row("slots", str(self.slots), "all" if self.finished else "ended early"),
+            Row("messages", str(self.sent), "sent, one for each slot at most"),
+            Row("loss", up(self.loss), f"of the whole series, except with probability {near(self.delta)}"),
+            Row("spent", up(self.spent), f"on this value in all sessions; the cap is {near(self.cap)}"),
+        ]
+        return Summary(f"{self.agent}: result", {"Series": rows})
+
+
+@final
+class SeriesMember(PrivateMember):
+    """One agent of a series. Parameters as for `Agent`, but for these two.
+
+    Parameters
+    ----------
+    value : Readable
+        Where readings come from; read anew in every slot, never kept but in the ledger.
+    accepts : Hidden, optional
+        Which change the owner wants hidden, and the failure probability that the owner accepts, for all
+        series on this value. None if the ledger knows.
+    """
+
+    machine: SeriesAgentMachine
+    _topology = "server"
+
+    def __init__(
+        self, session: Session, value: Readable, *, accepts: Hidden | None = None, **rest: Any
+    ) -> None:
+        super().__init__(session, value, **rest)
+        self._accepts = accepts
+        self.failures = 0
+        """How often the source gave no reading; the last one was held then."""
+
+    def _require_kind(self) -> None:
+        if self.session.series is None:
+            raise InputError(f"session {self.session.name} is not a series: use `Agent`.")
+
+    @property
+    def _disputed(self) -> int | None:
+        return self.machine.disputed
+
+    def _meaning(self) -> dict[str, Any]:
+        """A series counts once, if its owner accepts what it hides."""
+        series = self.session.series
+        assert series is not None
+        hidden = Hidden(series.hides, series.delta)
+        return {"diameter": self.session.adjacency, "hidden": hidden, "accepts": self._accepts}
+
+    def _made(self, ledger: Ledger) -> Node:
+        session, records = self.session, ledger.records(self.session.id)
+        self._require_open(ledger, records)
+        budget, sign = self._set_aside(ledger).budget, self.identity.sign
+        self._over_before = any(isinstance(record, Ended) for record in records)
+        key = EphemeralKey(ledger.path, session, self.number)
+        private, kind = key.private(records), SeriesAgentMachine
+        self._takers = (*self._takers, key)
+        if records:
+            self.machine = kind.resume(
+                session, self.number, records, sign=sign, budget=budget, private=private
+            )
+        else:
+            self.machine = kind(session, self.number, sign=sign, budget=budget, private=private)
+        self._tell_takers(records)
+        self._require_undisputed()
+        return Node(
+            session.id,
+            self.machine,
+            self._transport,
+            ledger,
+            takers=self._takers,
+            readings=self._read,
+            clock=self._clock,
+            watch=self._notice,
+        )
+
+    async def _read(self) -> float | None:
+        """Read the source; whatever goes wrong, nothing of what it gave is shown."""
+        assert self.session.series is not None
+        try:
+            async with asyncio.timeout(min(_LONGEST, self.session.series.interval / 2)):
+                return float(await self._value.read(1))
+        except (InputError, TimeoutError):
+            self.failures += 1
+            return None
+
+    async def result(self) -> SeriesResult:
+        """Wait for the end and return the result; raises the error that stopped it."""
+        await self.ended()
+        self._require_undisputed()
+        if self._over_before:
+            raise SessionOver(
+                f"series {self.session.name} was over for {self.name} before, after "
+                f"{self.machine.slots_heard} of {self.session.rounds} slots: ask for a new one."
+            )
+        return self._result()
+
+    def _result(self) -> SeriesResult:
+        assert self._ledger is not None
+        assert self.session.series is not None
+        balance, machine, mean = self._ledger.balance(self._label), self.machine, self.machine.mean()
+        return SeriesResult(
+            agent=self.name,
+            finished=machine.phase.value == "finished",
+            slots=machine.slots_heard,
+            sent=machine.sent,
+            mean=None if mean is None else self.session.clamp(mean),
+            loss=machine.spent_here,
+            delta=self.session.series.delta,
+            spent=balance.spent,
+            cap=balance.cap,
+            refused={reason.name.lower(): count for reason, count in self.refused.items()},
+        )

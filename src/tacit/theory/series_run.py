@@ -1,0 +1,61 @@
+"""How far off the means of a series are, by whose messages were really used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tacit.arrays import FloatArray
+from tacit.errors import ParameterError
+from tacit.mechanism.series import decoding_filter
+
+_SLACK = 1 + 2.0**-30  # covers float64 rounding
+
+
+def run_deviations(
+    mechanism: str, noise: float, keepers: int, used: Sequence[int], members: Sequence[int]
+) -> FloatArray:
+    """Return the standard deviation of the noise in each mean, rounded up; NaN where a slot is lost.
+
+    Used sums count N_s/|U_s| times, and so does their noise. In a lost slot the mean before is held, with its
+    noise: that part is bounded by the triangle inequality (docs/proofs/series.md, section 7). What the
+    values of missing agents would have added is not in it.
+
+    Parameters
+    ----------
+    mechanism : str
+        "square-root" or "independent".
+    noise : float
+        The standard deviation of one keeper's draw.
+    used, members : sequence of int
+        |U_s| and N_s of each slot; 0 used says that it is lost.
+    """
+    u, n = np.asarray(used, dtype=np.float64), np.asarray(members, dtype=np.float64)
+    there = u > 0
+    if u.shape != n.shape or np.any(u > n):
+        raise ParameterError("in every slot no more members are used than there are.")
+    scale = np.divide(n, u, out=np.zeros_like(u), where=there)
+    draw = noise * math.sqrt(keepers) * _SLACK
+    plain = mechanism == "independent" or not len(u)
+    sums = draw * scale if plain else _filtered(scale, there, draw)
+    found = np.full(u.shape, np.nan)
+    found[there] = sums[there] / n[there] * _SLACK
+    return found
+
+
+def _filtered(scale: FloatArray, there: np.ndarray, draw: float) -> FloatArray:
+    """Return the deviation of every published sum of the square-root code."""
+    slots = len(scale)
+    f = decoding_filter(slots)
+    sums = draw * np.sqrt(np.convolve(np.square(f), np.square(scale))[:slots])
+    drop = np.concatenate([[0.0], f[:-1] - f[1:]])  # what the decoder loses of a message in one slot
+    held = np.zeros(slots)  # the deviation of what stands for the sum of a lost slot, at most
+    for s in np.flatnonzero(~there):
+        back = drop[s:0:-1]  # of slots 0, …, s − 1
+        own = draw * math.sqrt(float(np.square(back * scale[:s]).sum()))
+        held[s] = own + float(back @ held[:s])
+    for s in np.flatnonzero(~there):
+        sums[s:] += f[: slots - s] * held[s]
+    return np.asarray(sums)

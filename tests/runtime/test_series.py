@@ -1,0 +1,382 @@
+"""A series with real ledgers, keys and TLS: caps, restarts, erased keys, and what verify finds."""
+
+import asyncio
+import base64
+import json
+import math
+import socket
+import time
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from tacit.errors import CapExceeded, InputError, LedgerError
+from tacit.protocol.codec import Codec
+from tacit.protocol.effects import Answered, MeanPublished, Spoken
+from tacit.protocol.messages import COORDINATOR, Feedback
+from tacit.protocol.records import Began, Closed, Disclosed, Sampled, Spoke
+from tacit.protocol.roster import Member
+from tacit.protocol.session import Deadlines, Session
+from tacit.runtime.agent import Agent
+from tacit.runtime.coordinator import Coordinator
+from tacit.runtime.fleet.messages import SessionOffer, offered_session
+from tacit.runtime.fleet.sources import CallableSource, SourceFailed
+from tacit.runtime.identity.identity import provision
+from tacit.runtime.identity.roster import Roster
+from tacit.runtime.keeper import Keeper
+from tacit.runtime.ledger import schema
+from tacit.runtime.ledger.budget import Hidden, Window
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.noise import noise_of_series
+from tacit.runtime.series import SeriesMember
+from tacit.runtime.session.file import parse_session, session_text
+from tacit.runtime.session.series import draft_series, explain_series
+from tacit.runtime.transcript import TranscriptWriter
+from tacit.runtime.verification.verdict import verify
+from tacit.testing import known_series, known_session
+from tacit.theory.series import Hides, written
+
+AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120
+ACCEPTS = Hidden(Hides.parse("step:2"), 1e-6)
+
+
+@pytest.fixture
+def keys(tmp_path):
+    return provision(tmp_path / "keys", ["coordinator", *AGENTS, *KEEPERS], listening=["coordinator"])
+
+
+def series_of(keys, slots=8, interval=0.3, lead=1.0, **more):
+    roster = Roster(
+        tuple(_member(keys, name) for name in (*AGENTS, *KEEPERS)), keys["coordinator"].public_key
+    )
+    given = {
+        "slots": slots, "hides": Hides.parse("step:2"), "interval": interval, "low": 0.0, "high": 10.0,
+        "begins": math.ceil(time.time() + lead), "keepers": KEEPERS, "quorum": 1, "loss": 30.0,
+        "deadlines": Deadlines(round=interval / 2, start=5.0, repeat=0.2), **more,
+    }  # fmt: skip
+    return draft_series("load", roster, **given)
+
+
+def _member(keys, name):
+    return Member(name, keys[name].public_key)
+
+
+def end():
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        return f"wss://127.0.0.1:{made.getsockname()[1]}"
+
+
+class Live:
+    """All members of a series in one event loop, over TLS, each with a ledger in one folder."""
+
+    def __init__(self, about, keys, folder):
+        self.about, self.keys, self.folder, self.where = about, keys, folder, end()
+        self.notices, self.reads = {}, dict.fromkeys(AGENTS, 0)
+        self.writer = None
+
+    def member(self, name):
+        heard = self.notices.setdefault(name, [])
+        common = {
+            "ledger": self.folder / f"{name}.ledger",
+            "identity": self.keys[name],
+            "watch": heard.append,
+        }
+        if name == "coordinator":
+            takers = [] if self.writer is None else [self.writer]
+            return Coordinator(self.about, listen=self.where, takers=takers, **common)
+        if name in KEEPERS:
+            return Keeper(self.about, connect=self.where, **common)
+        trust = {"north": self.keys["north"].public_key}
+        source = CallableSource(lambda: self.read(name))
+        return SeriesMember(
+            self.about, source, accepts=ACCEPTS, cap=30.0, connect=self.where, trust=trust, **common
+        )
+
+    def read(self, name):
+        self.reads[name] += 1
+        if self.reads[name] == 3:
+            raise ValueError("the meter does not answer")
+        return 2.0 + AGENTS.index(name)
+
+    async def run(self, name):
+        async with self.member(name) as member:
+            return await member.result()
+
+    async def killed_after(self, name, kind, times):
+        """Run until it has told something so many times, stop it there, and start it again."""
+        async with self.member(name) as member:
+            async for notice in member:
+                times -= isinstance(notice, kind)
+                if times == 0:
+                    break
+        return await self.run(name)
+
+    def records(self, name, kind):
+        with Ledger(self.folder / f"{name}.ledger") as ledger:
+            return [record for record in ledger.records(self.about.id) if isinstance(record, kind)]
+
+
+def test_a_live_series_with_one_restart_of_each(keys, tmp_path):
+    """Over TLS: the same bytes after a restart, one message and one opening for each slot, sound."""
+    live = Live(series_of(keys), keys, tmp_path)
+
+    async def everyone():
+        async with asyncio.timeout(WAIT):
+            return await asyncio.gather(
+                live.killed_after("coordinator", MeanPublished, 4),
+                live.run("a0"),
+                live.killed_after("a1", Spoken, 2),
+                live.run("a2"),
+                live.killed_after("north", Answered, 3),
+                live.run("south"),
+            )
+
+    with TranscriptWriter(tmp_path / "t.jsonl", live.about, durable=False) as live.writer:
+        results = asyncio.run(everyone())
+    assert all(result.finished for result in results)
+    assert not list(tmp_path.glob("*.ephemeral"))
+    for name in AGENTS:
+        spoke = [record.update for record in live.records(name, Spoke)]
+        assert spoke == sorted(set(spoke))
+        with Ledger(tmp_path / f"{name}.ledger") as ledger:
+            assert ledger.spent("value") == live.about.series.loss  # once, for all its messages
+            assert ledger.balance("value").delta == 1e-6
+    for name in KEEPERS:
+        opened = [record.update for record in live.records(name, Disclosed)]
+        assert opened == sorted(set(opened))
+    closed = live.records("coordinator", Closed)
+    assert [record.round for record in closed] == list(range(8))
+    means = {n.slot: n.mean for n in live.notices["a0"] if isinstance(n, MeanPublished)}
+    verdict = verify(tmp_path / "t.jsonl", session=live.about)
+    assert verdict.sound, verdict.findings
+    assert verdict.series.means == tuple(means[t] for t in range(8))
+    assert verdict.series.used == tuple(len(record.used) for record in closed)
+    assert verdict.losses == (live.about.series.loss,) * 3
+    # A failed reading holds: the constant value goes on.
+    assert {record.reading for record in live.records("a2", Sampled)} == {4.0}
+
+
+def test_what_was_signed_wrong_is_found(keys, tmp_path):
+    """A sum that is off by one, a lost slot with a sum, a report of another slot."""
+    live = Live(series_of(keys, slots=3), keys, tmp_path)
+
+    async def everyone():
+        async with asyncio.timeout(WAIT):
+            await asyncio.gather(*map(live.run, ("coordinator", *AGENTS, *KEEPERS)))
+
+    with TranscriptWriter(tmp_path / "t.jsonl", live.about, durable=False) as live.writer:
+        asyncio.run(everyone())
+    lines = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert verify(tmp_path / "t.jsonl").sound
+    codec = Codec(live.about)
+    place = next(k for k, line in enumerate(lines) if "y" in line and line["used"])
+    said = codec.open(base64.b64decode(lines[place]["frame"]))
+    assert isinstance(said.body, Feedback)
+    for body, name in (
+        (msgspec.structs.replace(said.body, numbers=codec.pack(said.numbers[0] + 1)), "wrong-mean"),
+        (msgspec.structs.replace(said.body, reports=bytes(32)), "wrong-reports"),
+    ):
+        frame = codec.seal(COORDINATOR, body, keys["coordinator"].sign)
+        forged = dict(lines[place], y=codec.open(frame).numbers[0])
+        forged["frame"] = base64.b64encode(frame).decode()
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(x) + "\n" for x in [*lines[:place], forged]))
+        assert name in {finding.name for finding in verify(path, running=True).findings}
+
+
+def test_a_ledger_that_was_put_back_or_is_another_is_refused(keys, tmp_path):
+    """A filter that lost its state never goes on within the series."""
+    live = Live(series_of(keys, slots=3), keys, tmp_path)
+
+    async def everyone():
+        async with asyncio.timeout(WAIT):
+            await asyncio.gather(*map(live.run, ("coordinator", *AGENTS, *KEEPERS)))
+
+    asyncio.run(everyone())
+    other = Live(live.about, keys, tmp_path / "other")
+    other.folder.mkdir(mode=0o700)
+    with pytest.raises(LedgerError, match="ledger"):
+        asyncio.run(other.run("a0"))
+
+
+# ---- caps -------------------------------------------------------------------------------------------------
+
+
+SERIES = known_series(3, 8)
+
+
+def reserve(ledger, session=SERIES, accepts=None, cap=1.0, **more):
+    series = session.series
+    return ledger.reserve(
+        session.id,
+        "meter",
+        planned=series.loss,
+        adjacency=session.adjacency,
+        diameter=session.adjacency,
+        expires=session.expires,
+        now=50.0,
+        cap=cap,
+        hidden=Hidden(series.hides, series.delta),
+        accepts=accepts,
+        **more,
+    )
+
+
+def test_a_series_needs_an_owner_who_accepts_what_it_hides(path):
+    with Ledger(path) as ledger:
+        with pytest.raises(CapExceeded, match=r"no other change.*--hides step:2.0 --delta 1e-06"):
+            reserve(ledger)
+        for hides, delta, why in (
+            ("step:3", 1e-6, "wants step:3.0 hidden"),
+            ("reading", 1e-6, "wants reading hidden"),
+            ("step:2", 1e-7, "fails with a probability"),
+        ):
+            with pytest.raises(CapExceeded, match=why):
+                reserve(ledger, accepts=Hidden(Hides.parse(hides), delta))
+        assert not ledger.values()  # nothing was written
+        reserve(ledger, accepts=Hidden(Hides.parse("step:1.5"), 1e-6))  # a step of 2 covers smaller ones
+        assert ledger.spent("meter") == SERIES.series.loss
+        assert ledger.balance("meter").delta == 1e-6
+
+
+def test_failure_probabilities_and_losses_add_up_over_series_and_sessions(path):
+    with Ledger(path) as ledger:
+        reserve(ledger, accepts=Hidden(Hides.parse("step:2"), 1.5e-6), cap=3.0)
+        with pytest.raises(CapExceeded, match=r"that would pass the 1\.5e-06"):
+            reserve(ledger, known_series(3, 9), cap=None)
+        reserve(ledger, known_series(3, 9, delta=4e-7), cap=None)
+        ordinary = known_session(2, 2)
+        common = {"planned": 0.9, "adjacency": 1.0, "diameter": 1.0, "now": 50.0}
+        ledger.reserve(ordinary.id, "meter", **common)
+        with pytest.raises(CapExceeded, match="pass the cap"):
+            ledger.reserve(known_session(3, 2).id, "meter", **{**common, "planned": 0.2})
+        assert 2.8 < ledger.spent("meter") <= 3.0
+    with Ledger(path) as ledger:  # all of it is in the file
+        assert ledger.balance("meter").delta == pytest.approx(1.4e-6)
+        assert ledger.balance("meter").hides == "step:2.0"
+        with pytest.raises(InputError, match="cannot change in passing"):
+            reserve(ledger, known_series(3, 10), accepts=Hidden(Hides.parse("step:2"), 1e-3), cap=None)
+        ledger.set_cap("meter", 9.0, accepts=Hidden(Hides.parse("step:2"), 1e-3))
+        reserve(ledger, known_series(3, 10), cap=None)
+
+
+def test_a_series_counts_in_every_window_while_it_runs(path):
+    session = known_series(3, 8, expires=10_000)
+    with Ledger(path) as ledger:
+        reserve(ledger, session, accepts=ACCEPTS, cap=10.0)
+        loss = session.series.loss
+        ledger.append(session.id, [Began(session.id, 0, b"", loss, 0.0, 10.0), Spoke(0, b"frame", loss)])
+        for now in (100.0, 9_000.0, 10_050.0):
+            with pytest.raises(CapExceeded, match="for such a time"):
+                ledger.reserve(
+                    known_session(2, 2).id, "meter", planned=0.5, adjacency=1.0, diameter=1.0, now=now,
+                    windows=[Window(100.0, 1.2)],
+                )  # fmt: skip
+
+
+def test_a_series_that_was_never_spoken_in_costs_nothing_when_it_is_settled(path):
+    with Ledger(path) as ledger:
+        reserve(ledger, accepts=ACCEPTS)
+        ledger.settle(SERIES.id)
+        assert ledger.balance("meter").spent == ledger.balance("meter").delta == 0.0
+
+
+def test_dropping_expired_sessions_does_not_drop_a_series(path):
+    """Its failure probability must stay in the sum."""
+    session = known_series(3, 8, expires=1000)
+    with Ledger(path) as ledger:
+        reserve(ledger, session, accepts=ACCEPTS)
+        ledger.settle(session.id)
+        assert session.id not in ledger._purse.settled_by(1e9)
+
+
+def test_a_ledger_from_before_there_were_series_is_refused(keys, tmp_path, monkeypatch):
+    monkeypatch.setattr(schema, "TABLES", schema.TABLES.replace(", 'sampled'", ""))
+    Ledger(tmp_path / "a0.ledger").close()
+    monkeypatch.undo()
+    live = Live(series_of(keys), keys, tmp_path)
+    with pytest.raises(LedgerError, match="knew no series"):
+        asyncio.run(live.run("a0"))
+
+
+def test_nothing_is_sent_where_the_cap_refuses(keys, tmp_path):
+    live = Live(series_of(keys), keys, tmp_path)
+    trust = {"north": keys["north"].public_key}
+    member = SeriesMember(
+        live.about, CallableSource(lambda: 1.0), cap=30.0, connect=live.where, trust=trust,
+        ledger=tmp_path / "a0.ledger", identity=keys["a0"],
+    )  # fmt: skip
+
+    async def refused():
+        async with member:
+            pass
+
+    with pytest.raises(CapExceeded, match="no other change"):
+        asyncio.run(refused())
+    with Ledger(tmp_path / "a0.ledger") as ledger:
+        assert ledger.records(live.about.id) == []
+    assert not list(tmp_path.glob("*.ephemeral"))
+
+
+# ---- the file, and what it says ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hides", ["step:0.1", "reading", "window:3"])
+def test_a_series_reads_back_from_its_file(keys, hides):
+    about = series_of(keys, hides=Hides.parse(hides), loss=200.0)
+    read = parse_session(session_text(about, {"coordinator": "wss://192.0.2.1:1"}), "it")
+    assert read == about
+    assert read.id == about.id
+    assert about.series.loss <= 200.0
+    assert Hides.parse(written(about.series.hides)) == about.series.hides
+
+
+def test_what_a_series_promises_is_explained(keys):
+    about = series_of(keys, slots=200, loss=30.0)
+    found = explain_series(about)
+    facts = found.as_dict()
+    assert facts["loss"] == about.series.loss
+    assert facts["delta"] == 1e-6
+    assert facts["deviation"] == pytest.approx(
+        about.series.noise * math.sqrt(2 * float(about.series.code().variances().max())) / 3
+    )
+    assert facts["losses"]["one reading"] < facts["loss"]
+    assert any(note.startswith("KEEPERS") for note in found.notes)
+    with pytest.raises(InputError, match="at least one keeper"):
+        series_of(keys, keepers=[])
+    with pytest.raises(InputError, match="not a series"):
+        explain_series(known_session(2, 2))
+
+
+def test_a_series_is_for_its_own_kind_of_member(keys, tmp_path):
+    about = series_of(keys)
+    common = {"ledger": tmp_path / "l", "identity": keys["a0"], "connect": end()}
+    trust = {"north": keys["north"].public_key}
+    with pytest.raises(InputError, match="is a series"):
+        Agent(about, 1.0, cap=1.0, trust=trust, **common)
+    with pytest.raises(InputError, match="not a series"):
+        SeriesMember(replace(known_session(2, 2)), CallableSource(lambda: 1.0), cap=1.0, **common)
+
+
+def test_hubs_do_not_run_a_series(keys):
+    about = series_of(keys)
+    offer = SessionOffer(about.encode(), keys["coordinator"].sign(b"tacit fleet offer 1\0" + about.id))
+    with pytest.raises(InputError, match=r"hubs do not run|not signed"):
+        offered_session(offer, about.coordinator)
+
+
+def test_keepers_draw_discrete_gaussian_noise_of_the_series():
+    """One draw for each slot, of the deviation in the session, from the safe source."""
+    pool = noise_of_series(SERIES)
+    assert type(pool._source).__name__ == "SafeGaussian"
+    assert pool._scale(0) == pool._scale(7) == SERIES.series.steps
+
+
+def test_a_source_that_fails_says_nothing_of_what_it_read():
+    async def read():
+        return await CallableSource(lambda: 1 / 0).read(1)
+
+    with pytest.raises(SourceFailed, match="ZeroDivisionError"):
+        asyncio.run(read())
+    assert Session.decode(SERIES.encode()).id == SERIES.id
