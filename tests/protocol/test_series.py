@@ -482,6 +482,7 @@ def test_a_keeper_opens_a_slot_once_and_repeats_the_same_bytes():
         step = kept.hear(frame)
         assert kept.keeper.wants_noise is None
         assert not any(isinstance(r, Disclosed) for r in step.records)
+    assert [type(r) for r in kept.records].count(Evidence) == 1  # once for each slot
     kept.resume()
     assert [send.frame for send in kept.hear(kept.closing(0, (0, 1, 2))).messages] == [first.frame]
     assert not any(isinstance(r, Disclosed) for r in kept.hear(kept.closing(0, (0, 1))).records)

@@ -206,6 +206,11 @@ class Declared:
     @cached_property
     def mechanism(self) -> Mechanism:
         """The mechanism and its parameters."""
+        if self.header.get("kind") == "series":
+            raise FileError(
+                f"{self.path} is the transcript of a series, which has none of the paper's mechanisms: judge "
+                "it with `tacit verify`, and its mechanism with `tacit series audit`."
+            )
         try:
             law = named(self.header["kind"]).from_words(self.header)
             keepers = _counted(self.header.get("keepers", 0))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, as_numbers, combined, digest
+from tacit.protocol.coordinator_end import EndingCoordinator
 from tacit.protocol.effects import (
     Finished,
     LostHistory,
@@ -21,10 +22,9 @@ from tacit.protocol.effects import (
     RoundClosed,
     RoundOpened,
     Send,
-    Stopped,
     Waiting,
 )
-from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
+from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
@@ -45,7 +45,7 @@ from tacit.protocol.table_coordinator import COORDINATOR as COORDINATOR_TABLE
 from tacit.protocol.tables import CoordinatorPhase, On, Table
 
 
-class CoordinatorMachine(Machine):
+class CoordinatorMachine(EndingCoordinator):
     """The server. Holds nothing private.
 
     Attributes
@@ -420,30 +420,3 @@ class CoordinatorMachine(Machine):
         for who in sorted(self.present - self.done):
             self._messages.append(Send(who, self._feedback[-1]))
         self._again(fresh=False)
-
-    # ---- stopping -----------------------------------------------------------------------------------
-
-    def _halt(self, _: Any) -> None:
-        self._stop_all(Reason.OPERATOR)
-
-    def _expire(self, _: Any) -> None:
-        self._stop_all(Reason.EXPIRED)
-
-    def _stop_all(self, reason: Reason) -> None:
-        self._stop = self._stop_frame(reason)
-        self._rest()
-        if not self._ended:
-            self._ended = True
-            self._records.append(Ended(self.round, reason))
-        self._notices.append(Stopped(self.round, reason))
-        self._messages.append(Send(None, self._stop))
-
-    def _stop_frame(self, reason: Reason) -> bytes:
-        return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
-
-    def _say_stopped(self, about: Any) -> None:
-        """Tell one who asks, or at a restart all, that the session was stopped."""
-        assert self._stop is not None
-        who = about.sender if isinstance(about, Message) else about
-        if who is None or self._may_answer(who):
-            self._messages.append(Send(who, self._stop))

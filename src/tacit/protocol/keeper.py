@@ -168,7 +168,7 @@ class KeeperMachine(Machine):
         body = message.body
         match body:
             case Key():
-                return self._sorted_key(message)
+                return self.keyring.sorted_key(message)
             case Closing():
                 return self._sorted_closing(message, body)
             case Feedback():
@@ -179,15 +179,6 @@ class KeeperMachine(Machine):
             case Ask() if message.sender == COORDINATOR:
                 return On.ASKED, message
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
-
-    def _sorted_key(self, message: Message) -> tuple[On, Any]:
-        known = self.keyring.digest(message.sender)
-        if known is None:
-            return On.KEY, message
-        if known == message.digest:
-            return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
-        first = self.keyring.frames[message.sender]
-        return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
 
     def _sorted_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
         t = body.round

@@ -11,9 +11,11 @@ from typing import final
 
 from tacit.errors import LedgerError, StateError
 from tacit.protocol.codec import Codec, Sign, combined
+from tacit.protocol.effects import Refused
 from tacit.protocol.masks import Party, agree, public_key
-from tacit.protocol.messages import Key, Message
-from tacit.protocol.records import Keyed
+from tacit.protocol.messages import Key, Message, Refusal
+from tacit.protocol.records import Evidence, Keyed
+from tacit.protocol.tables import On
 
 
 @final
@@ -60,6 +62,16 @@ class Keyring:
         self.frames[member], self._digests[member] = message.frame, message.digest
         self._public[member] = body.public
         return Keyed(member, message.frame)
+
+    def sorted_key(self, message: Message) -> tuple[On, Message | Refused | Evidence]:
+        """Say what another member's key is here: the first, heard before, or a contradiction."""
+        known = self.digest(message.sender)
+        if known is None:
+            return On.KEY, message
+        if known == message.digest:
+            return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
+        first = self.frames[message.sender]
+        return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
 
     def replay(self, record: Keyed) -> None:
         """Take over a key from a ledger."""

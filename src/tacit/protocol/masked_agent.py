@@ -21,7 +21,7 @@ from tacit.protocol.keyring import Keyring
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import COORDINATOR, Key, Masked, Message, Reason, Refusal, Report
 from tacit.protocol.private_state import Budget, Cover, PrivateState
-from tacit.protocol.records import Erasing, Evidence, Keyed, Moved, Record
+from tacit.protocol.records import Erasing, Keyed, Moved, Record
 from tacit.protocol.session import Session
 from tacit.protocol.table_masked import MASKED_AGENT
 from tacit.protocol.tables import AgentPhase, On, Table
@@ -100,13 +100,7 @@ class MaskedAgentMachine(AgentMachine):
             return super()._sorted_message(message)
         if not isinstance(message.body, Key):
             return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
-        known = self.keyring.digest(message.sender)
-        if known is None:
-            return On.KEY, message
-        if known == message.digest:
-            return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
-        first = self.keyring.frames[message.sender]
-        return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
+        return self.keyring.sorted_key(message)
 
     def _sorted_own(self, message: Message) -> tuple[On, Any]:
         if isinstance(message.body, Key) and self.keyring.digest(self.number) != message.digest:

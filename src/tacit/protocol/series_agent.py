@@ -30,6 +30,7 @@ from tacit.protocol.effects import (
     Tick,
     Waiting,
 )
+from tacit.protocol.exact_loss import exact, within
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.masks import mask, packed, total
@@ -89,7 +90,7 @@ class SeriesAgentMachine(SlotClock):
     ) -> None:
         self._set_up(session, number, sign, budget)
         loss = self.series.loss
-        if budget.spent + loss > budget.cap:
+        if not within(exact(float(budget.spent)) + exact(loss), budget.cap):
             raise StateError("a series whose loss would pass the cap must not begin.")
         self._first = Began(session.id, number, b"", loss, budget.spent, float(budget.cap))
         self._begun = self.keyring.unlock(private, sign)
@@ -203,7 +204,7 @@ class SeriesAgentMachine(SlotClock):
 
     def _sorted_message(self, message: Message) -> tuple[On, Any]:
         if isinstance(message.body, Key):
-            return self._sorted_key(message)
+            return self.keyring.sorted_key(message)
         if message.sender == COORDINATOR:
             match message.body:
                 case Feedback():
@@ -213,15 +214,6 @@ class SeriesAgentMachine(SlotClock):
                 case Stop():
                     return On.STOP, message.body
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
-
-    def _sorted_key(self, message: Message) -> tuple[On, Any]:
-        known = self.keyring.digest(message.sender)
-        if known is None:
-            return On.KEY, message
-        if known == message.digest:
-            return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
-        first = self.keyring.frames[message.sender]
-        return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
 
     def _sorted_feedback(self, message: Message, body: Feedback) -> tuple[On, Any]:
         t, first = body.round, b""

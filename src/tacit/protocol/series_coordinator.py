@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, final
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, combined, digest
+from tacit.protocol.coordinator_end import EndingCoordinator
 from tacit.protocol.effects import (
     Finished,
     MeanPublished,
@@ -24,7 +25,6 @@ from tacit.protocol.effects import (
     Refused,
     RoundClosed,
     Send,
-    Stopped,
     Waiting,
 )
 from tacit.protocol.key_exchange import KeyExchange
@@ -54,7 +54,7 @@ from tacit.protocol.tables import CoordinatorPhase, On, Table
 
 
 @final
-class SeriesCoordinatorMachine(SlotClock, KeyExchange):
+class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
     """The server of a series. Holds nothing private.
 
     Attributes
@@ -453,28 +453,3 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange):
             self._ended = True
             self._records.append(Ended(self.round, None))
         self._notices.append(Finished(self.series.slots))
-
-    def _halt(self, _: Any) -> None:
-        self._stop_all(Reason.OPERATOR)
-
-    def _expire(self, _: Any) -> None:
-        self._stop_all(Reason.EXPIRED)
-
-    def _stop_all(self, reason: Reason) -> None:
-        self._stop = self._stop_frame(reason)
-        self._rest()
-        if not self._ended:
-            self._ended = True
-            self._records.append(Ended(self.round, reason))
-        self._notices.append(Stopped(self.round, reason))
-        self._messages.append(Send(None, self._stop))
-
-    def _stop_frame(self, reason: Reason) -> bytes:
-        return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
-
-    def _say_stopped(self, about: Any) -> None:
-        """Tell one who asks, or at a restart all, that the series was stopped."""
-        assert self._stop is not None
-        who = about.sender if isinstance(about, Message) else about
-        if who is None or self._may_answer(who):
-            self._messages.append(Send(who, self._stop))
