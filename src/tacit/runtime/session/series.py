@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, final
@@ -222,7 +222,8 @@ class SeriesExplanation(Shown):
             "topology": session.topology,
             "agents": session.n,
             "keeper_keys": {keeper.name: key_text(keeper.key) for keeper in session.keepers},
-            "series": vars(series) | {"hides": written(series.hides)},
+            "series": {field.name: getattr(series, field.name) for field in fields(series)}
+            | {"hides": written(series.hides)},
             "loss": series.loss,
             "delta": series.delta,
             "deviation": self.deviation,
