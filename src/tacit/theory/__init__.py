@@ -1,1 +1,1 @@
-"""Guarantees of the mechanisms, the paper's and further ones, in closed form, without sampling."""
+"""Guarantees of the mechanisms, computed in closed form, without sampling."""

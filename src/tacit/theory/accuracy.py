@@ -1,9 +1,9 @@
-"""What agents agree on, and how far from the target it is: Lemmas 4 (lem:acc) and 8 (lem:acc_dis).
+"""Accuracy: how far from the target agents agree, Lemmas 4 and 8 (lem:acc, lem:acc_dis).
 
-The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i, γ_i = ω_i/σ_i, where ω is the left
-eigenvector of the feedback's weights: |N(i)|+1 in the paper (docs/proofs/weights.md). Its
-deviation V is a weighted sum of Laplace variables. The paper bounds |V| by Chebyshev's
-inequality; `radius` uses its exact law (docs/proofs/exact-radius.md) and is tighter.
+The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i. Here γ_i = ω_i/σ_i, and ω is the left
+eigenvector of the feedback's weights: |N(i)|+1 in the paper (docs/proofs/weights.md). The difference V
+between this value and the target is a weighted sum of Laplace variables. The paper bounds |V| by Chebyshev's
+inequality. `radius` uses the exact law of V (docs/proofs/exact-radius.md) and is tighter.
 Radii are rounded up. For vectors everything holds per component; pass `components` for a radius
 that covers all of them at once.
 """
@@ -51,7 +51,7 @@ def d_tilde(mechanism: Mechanism) -> float:
 def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
     """Return the exact law of the consensus value minus its target.
 
-    After `rounds` rounds the law is that of the weighted average of the agents' states.
+    With `rounds`, it is the law of the weighted average of the states after that many rounds.
     """
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
@@ -60,7 +60,8 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
         # V = Σ_t Σ_i ω_i η_i(t) / Σγ
         terms = classes.law.terms(classes.omega, classes.total_gamma, rounds)
         return LaplaceSum(terms.scale, terms.ratio, terms.repeat * classes.agents[terms.group], terms.rounds)
-    # Noise drawn once: the shadows' average is off by Σγη(0)/Σγ from the start; the states converge to it.
+    # Noise drawn once: the weighted average of the shadows is off by Σγ_iη_i/Σγ_i in every round. State i
+    # differs from its shadow by −(1−σ_i)^T·η_i, so the share 1 − (1−σ_i)^T of the noise is in the states.
     followed = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-classes.sigma))
     scale = classes.gamma * followed * classes.c / classes.total_gamma
     return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
@@ -90,8 +91,8 @@ def radius(
 ) -> float:
     """Return the exact r with P(|deviation from the target| > r) = failure probability.
 
-    The result is a proved upper bound: usually a relative 1e-12 above the true radius, and at most
-    1e-6 (if a single draw dominates). `deviation(...).quantile(b)` returns both bounds.
+    The result is a proved upper bound. It is usually a relative 1e-12 above the true radius, and at most
+    1e-6 above it (if a single draw dominates). `deviation(...).quantile(b)` returns both bounds.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
         raise ParameterError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
     law = mechanism.law
     if isinstance(mechanism, ClientServer) and not isinstance(law.sigma, np.ndarray):
-        # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)); noise drawn once enters the average alike
+        # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)), so the noise of a state is that of the average.
         return deviation(mechanism, rounds), (1 - law.sigma) ** rounds * (1 - 1 / mechanism.n)
     if mechanism.n * (1 if mechanism.shadowed else rounds) > _MOST_TERMS:
         raise RecordTooLarge(
@@ -162,9 +163,11 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
         faded = faded if faded.ndim > 1 else faded[:, None]
         scale = np.array(coefficients[::-1]).reshape(rounds, n) * faded
     else:
-        row[agent] -= (1 - sigma[agent]) ** rounds  # an agent's state starts without its shadow's noise
+        row[agent] -= (1 - sigma[agent]) ** rounds  # only the shadow starts with noise, not the state
         scale = np.abs(row) * law.c
-    if mechanism.keepers:  # every agent's message has the same weight in a state, and so has a keeper's noise
+    # With a server all messages of a round have the same weight in a state. A keeper's draw is added to their
+    # sum, so it has that weight, too.
+    if mechanism.keepers:
         scale = np.repeat(scale[:, :1], mechanism.keepers, axis=1)
     scale, count = np.unique(scale[scale > 0], return_counts=True)
     return LaplaceSum(scale, np.zeros_like(scale), count.astype(np.float64), 1), bias

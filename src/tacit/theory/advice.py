@@ -13,7 +13,7 @@ from tacit.rounding import shown_up
 
 
 class Strength(NamedTuple):
-    """A band of losses: its largest loss, its name, and how well an adversary who sees everything guesses."""
+    """A band of losses: its largest loss, its name, and how well an adversary can guess."""
 
     most: float
     name: str
@@ -43,7 +43,7 @@ ONE_KEEPER = (
 """Shown wherever there is only one keeper."""
 
 SELECTION = "assuming that who was used does not depend on the noise"
-"""What a radius of a finished run assumes, unless it is from `tacit.theory.selection`."""
+"""The assumption behind the radius of a finished run; radii of `tacit.theory.selection` do not need it."""
 
 
 def strength(loss: float) -> Strength:
@@ -98,7 +98,7 @@ def trusted(keepers: int) -> str:
 def wide_radius(radius: float, span: float) -> str | None:
     """Return a warning if a radius is a large part of the range of values, otherwise None.
 
-    From half the range on the result is useless: the middle of the range is as close to every average.
+    A radius of half the range or more is useless: the middle of the range is that close to every average.
     """
     part = radius / span
     if part <= WIDE:

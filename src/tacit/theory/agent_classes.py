@@ -15,7 +15,7 @@ class AgentClasses(NamedTuple):
     """One entry per class of agents with equal weight and equal parameters.
 
     `omega` is ω_i, the left eigenvector of the weights: |N(i)| + 1 in the paper, N with a server. `agents`
-    says how many agents are in the class; `law` has one entry per class in each of its parameters;
+    is the number of agents in the class. `law` has one entry per class in each of its parameters.
     `total_gamma` is Σ_i γ_i over all agents.
     """
 
@@ -31,7 +31,7 @@ class AgentClasses(NamedTuple):
 
     @property
     def c(self) -> FloatArray:
-        """The noise of update 0 of each class."""
+        """The noise scale of each class at update 0."""
         return np.asarray(self.law.c)
 
     @property
@@ -58,10 +58,10 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
 
 
 def noise_classes(mechanism: Mechanism) -> AgentClasses:
-    """Group the sources of noise: the agents, or all keepers as one class of N messages each.
+    """Group the sources of noise: the agents, or all keepers as one class.
 
-    A keeper's draw enters the mean just as one agent's draw does, so all results about the noise of m agents
-    in the average hold for m keepers.
+    A keeper's draw enters the mean just as one agent's draw does. So every result about the noise of m agents
+    in the average holds for m keepers.
     """
     classes = classes_of(mechanism)
     if not mechanism.keepers:

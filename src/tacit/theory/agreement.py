@@ -1,8 +1,8 @@
 """How many rounds agents need to agree, by proved bounds that err on the safe side.
 
-If noise moves all agents alike, the answer is exact and certain. Otherwise disagreement has a part from
-the initial values, which is certain, and a part from noise, which is bounded with probability 1 − b in
-two ways; the smaller bound is used (docs/proofs/convergence.md):
+If noise moves all agents alike, the answer is exact and certain. Otherwise disagreement has two parts. The
+part from the initial values is certain. The part from noise is bounded with probability 1 − b in two ways,
+and the smaller bound is used (docs/proofs/convergence.md):
 
 - by second moments (Markov), in the norm weighted by γ;
 - agent by agent, by the tail of a sum of Laplace variables (Chernoff), for many agents.
@@ -41,9 +41,10 @@ _TILTS = 1 / (1 + np.exp(-np.linspace(-25, 25, 4001)))  # where Chernoff's bound
 
 
 class Apart(NamedTuple):
-    """How far agents can be apart. Both bounds hold in the same event: the failure probability counts once.
+    """Two bounds on how far agents are apart, which hold together.
 
-    `own` is between any agent and the average weighted by γ, `pair` between any two agents.
+    `own` bounds the distance of any agent from the average weighted by γ, `pair` the distance of any two
+    agents. Both hold in the same event, so the failure probability counts once.
     """
 
     own: float
@@ -117,7 +118,7 @@ def apart(
 ) -> Apart:
     """How far agents can be from their weighted average, and from each other: see `disagreement`.
 
-    With `quick`, exact second moments are not used, which would make the bounds tighter for few agents.
+    `quick` skips the exact second moments, which make the bounds tighter for few agents but cost more.
     """
     if rounds != int(rounds) or rounds < 0:
         raise ParameterError(f"rounds must be a whole number of at least 0, got {rounds}.")
@@ -126,7 +127,7 @@ def apart(
         return Apart(0.0, 0.0)
     if moves_as_one(mechanism):
         sigma = float(mixing(mechanism)[0])
-        # a plain power keeps short decimals exact; for a small σ, 1 − σ would lose its digits
+        # A plain power keeps short decimals exact. For a small σ, 1 − σ would lose digits of σ.
         left = (1 - sigma) ** rounds if sigma > 1e-3 else math.exp(rounds * math.log1p(-sigma))
         pair = float(spread * left)
         return Apart(pair * (1 - 1 / mechanism.n), pair)
@@ -150,7 +151,7 @@ def _certain_rounds(sigma: float, tolerance: float, spread: float) -> int:
         return 0
     shrink = -math.log1p(-sigma)
     exact = (math.log(spread) - math.log(tolerance)) / shrink
-    # the slack is for rounded logarithms and powers: without it 0.7² would be above 0.49
+    # The slack is for rounded logarithms and powers: without it 0.7² would count as above 0.49.
     slack = _EPS * (4 + abs(math.log(spread)) + abs(math.log(tolerance)) + min(exact, 1000))
     return max(1, math.ceil(exact - slack / shrink))
 
@@ -178,7 +179,7 @@ class _Bound:
     log_decay: FloatArray
     entering: FloatArray  # per group: Σ_j 2c_j² ‖Π ΣW e_j‖²
     resting: FloatArray  # per group: Σ_j 2c_j² ‖Π e_j‖²
-    heaviest: float  # no noise has a larger weight in a state
+    heaviest: float  # the largest weight of any draw in a state, at most
     fresh: float  # Σ weight² of one round's noise of decay 1 in a state, at most, however late it is
     settling: tuple[tuple[float, float], ...]  # (B, log r): also at most B·r^{2m}, m rounds later
 
@@ -190,9 +191,9 @@ class _Bound:
         n, law = mechanism.n, mechanism.law
         sigma, d = mixing(mechanism), step_sizes(mechanism)
         gamma, total = 1 / d, float(np.sum(1 / d))
-        # Every bound below grows with the scales, so an envelope of the law may stand in for them.
+        # Every bound below grows with the scales, so an upper envelope of the law can replace them.
         above, fading = law.envelope(rounds), not mechanism.shadowed
-        # With m keepers each state gets m draws instead of N, all of one weight: m/N of the squares.
+        # With m keepers each state gets m draws instead of N, all of the same weight: m/N of the squares.
         squared = np.broadcast_to(np.asarray(above.c) ** 2, (n,)) * (mechanism.sources / n)
         decay = above.q if fading else 1 - np.asarray(law.sigma)
         decays, group = np.unique(np.broadcast_to(decay, (n,)), return_inverse=True)
@@ -204,7 +205,7 @@ class _Bound:
         weight = heaviest if fading else min(1.0, heaviest / float(sigma.min()))
         in_average = (mechanism.stationary if fading else gamma) / total
         settling = [(float(two[-1] * np.max(squared * gamma)) * float(sigma.max()) ** 2, log_rate)]
-        if fading and all_equal(sigma):  # R and P commute: the first mean comes first
+        if fading and all_equal(sigma):  # R and P commute, so the first mean can be applied first
             heard = float(np.max(sigma**2 * squares_heard(mechanism, d)))
             settling.append((float(np.max(squared * gamma)) * heard, log_rate))
         if log_server is not None:
@@ -230,7 +231,7 @@ class _Bound:
         )
 
     def after(self, rounds: int, later: bool, squares: float = math.inf) -> Apart:
-        """Bound how far apart agents are after a number of rounds; if `later`, in any round from then on.
+        """Bound how far apart agents are after some rounds; if `later`, in every round from then on.
 
         `squares`, if known, is at least Σ weight² of the noise in every agent's distance from the average.
         """
@@ -317,7 +318,7 @@ def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float
 
     if not later:
         return total(rounds)
-    # Rises to one peak and then falls.
+    # The sum rises to one peak and then falls, so a search for the peak finds its largest value.
     low, high = rounds, rounds + 1
     while total(high + 1) > total(high):
         low, high = high, 2 * high
@@ -339,10 +340,10 @@ def _largest(rounds: int, log_q: float, heaviest: float, settled: float, log_r: 
 def _geometric(rounds: int, log_a: float, log_b: FloatArray, later: bool) -> FloatArray:
     """Σ_{s<T} a^{T−1−s} b^s for a, b < 1; if `later`, its largest value from T on.
 
-    Rises to one peak and then falls, so from T on it is largest at T or at the peak.
+    The sum rises to one peak and then falls, so from T on it is largest at T or at the peak.
     """
     slow = np.maximum(log_a, log_b)
-    apart = np.maximum(np.abs(log_a - log_b), 1e-300)  # at a = b the limit, T a^{T−1}
+    apart = np.maximum(np.abs(log_a - log_b), 1e-300)  # for a = b this gives the limit, T a^{T−1}
     peak = np.log1p(apart / -slow) / apart
     t = np.maximum(rounds, peak) if later else np.full_like(slow, rounds)
     return np.asarray(np.exp(slow * (t - 1)) * (np.expm1(-apart * t) / np.expm1(-apart)))

@@ -1,7 +1,7 @@
 """Alternatives to a question that has no answer.
 
-Every alternative is rounded as it will be printed, then tried: only those that have an answer are listed.
-If one change is not enough, several are listed together as one alternative.
+Every alternative is rounded as it will be printed, and then tried. Only alternatives that have an answer are
+listed. If one change is not enough, an alternative consists of several changes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _one_shot_hint(question: Trial) -> str:
 
 
 def _alternatives(question: Trial) -> Iterator[Changes]:
-    """Yield changes of the question that give it an answer, as they are printed."""
+    """Yield changes, rounded as they are printed, with which the question has an answer."""
     told = 0
     for side in _SIDES:
         found = _changed(question, side)

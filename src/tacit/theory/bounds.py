@@ -1,10 +1,10 @@
-"""How close to the best possible: limits for every private protocol, and what mechanisms make of them.
+"""Limits for every private protocol, and how close a mechanism comes to them.
 
 A protocol is ε_i-private for agent i if changing its value from θ to θ' changes the likelihood of everything
 that is public by at most the factor exp(ε_i·|θ − θ'|), for all θ and θ'. `least_variance` bounds the variance
 of every unbiased result of such a protocol, `least_radius` the radius of every result. The other functions
-say how close a mechanism comes, what could be had from the same messages, and what happens far in the tail.
-Proofs: docs/proofs/bounds.md.
+say how close a mechanism comes to these limits, what the best estimate from the same messages is, and how
+large rare deviations are. Proofs: docs/proofs/bounds.md.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def least_variance(
 ) -> float:
     """(1/N²)Σ1/ε_i²: no unbiased private estimate of the average has less variance.
 
-    It holds for every protocol in which each agent has its own randomness and everything exchanged is public,
-    for any number of rounds, and even if each message depends on all earlier ones.
+    It holds for every protocol in which each agent has its own randomness and all messages are public. The
+    number of rounds does not matter, and messages may depend on all earlier ones.
 
     Parameters
     ----------
     epsilon : float or one per agent
         ε per unit of adjacency.
     distance : float, optional
-        The loss is promised for values that are at most this far apart, and not in proportion below: a factor
-        of exp(ε·distance) for each pair. The bound is then (1/N²)Σδ²/(4 sinh²(ε_iδ/2)).
+        δ, if the promise is the factor exp(ε·δ) for every two values that are at most δ apart, and not less
+        for values that are closer. The bound is then (1/N²)Σδ²/(4 sinh²(ε_iδ/2)).
     shared_secrets : bool
         Parties may share secrets, as with keepers or a trusted curator. The bound is then 1/(N·min ε_i)².
 
@@ -74,9 +74,9 @@ def least_variance(
 
 
 def least_radius(epsilon: PerAgent, agents: int, failure_probability: float) -> float:
-    """ln((1−b)/b)/(2N·min ε_i): no private result is within less of the average, biased or not.
+    """ln((1−b)/b)/(2N·min ε_i): no private result has a smaller radius, biased or not.
 
-    It holds whoever is trusted. `failure_probability` is b, the probability that the radius is missed.
+    It holds for every trust model. `failure_probability` is b, the probability that the radius is missed.
 
     Examples
     --------
@@ -91,22 +91,22 @@ def least_radius(epsilon: PerAgent, agents: int, failure_probability: float) -> 
 def best_possible(mechanism: Mechanism, rounds: int | None = None) -> float:
     """Return the least variance of any unbiased estimate with this mechanism's target and privacy.
 
-    The states after T rounds still contain 1 − μ_i, μ_i = 1 − (1−σ_i)^T, of their own start, which nobody
-    else knows. Only the rest is published, so the bound is Σ(w_iμ_i/ε_i)², w_i being the weights of the
-    target. With keepers it is that of `shared_secrets`.
+    After T rounds a state still contains the share 1 − μ_i of its own initial value, which nobody else
+    knows. Here μ_i = 1 − (1−σ_i)^T. Only the rest is published, so the bound is Σ(w_iμ_i/ε_i)² with the
+    weights w_i of the target. With keepers the bound is that of `shared_secrets`.
     """
     classes = classes_of(mechanism)
     part = _moved(classes.sigma, rounds) * classes.gamma / classes.total_gamma
-    with np.errstate(divide="ignore", invalid="ignore"):  # after no round nothing is said, and ε is 0
+    with np.errstate(divide="ignore", invalid="ignore"):  # after 0 rounds nothing is published, and ε is 0
         each = np.where(part > 0, part / classes.law.epsilons(rounds), 0.0) ** 2
     return float(np.max(each) if mechanism.keepers else np.sum(classes.agents * each))
 
 
 def times_best(mechanism: Mechanism, rounds: int | None = None) -> float:
-    """How many times the least possible variance a mechanism has: 2 for one-shot noise.
+    """Variance of a mechanism over the least possible one: 2 for one-shot noise.
 
-    For fading noise with the best decay 2σ²/(1−(1−σ)^{2/3})³ with a server or Metropolis weights, and m times
-    that with m keepers.
+    For fading noise with the best decay it is 2σ²/(1−(1−σ)^{2/3})³ with a server or Metropolis weights, and
+    m times that with m keepers.
 
     Examples
     --------
@@ -123,9 +123,9 @@ def times_best(mechanism: Mechanism, rounds: int | None = None) -> float:
 def linear_variance(mechanism: Mechanism, rounds: int | None = None) -> float:
     """Return the variance of the best linear unbiased estimate of the target from the public messages.
 
-    Given the public feedback, message t of agent i is (1−σ_i)^t·θ_i(0) plus a known number plus noise. So
-    weighted least squares has Var = Σw_i²·2/Σ_t((1−σ_i)^t/s_{i,t})², s being the scales. For the best fading
-    noise and the true average that is (2/(Nε²))·(1+p^{2/3})/(1−p^{2/3}), p = 1 − σ.
+    Given the public feedback, message t of agent i is (1−σ_i)^t·θ_i(0) plus a known number plus noise of
+    scale s_{i,t}. So weighted least squares has Var = Σw_i²·2/Σ_t((1−σ_i)^t/s_{i,t})². For the best fading
+    noise and the true average this is (2/(Nε²))·(1+p^{2/3})/(1−p^{2/3}) with p = 1 − σ.
     """
     classes = classes_of(mechanism)
     share = classes.gamma / classes.total_gamma
@@ -145,9 +145,9 @@ def linear_variance(mechanism: Mechanism, rounds: int | None = None) -> float:
 
 
 def motion_loss(sigma: float) -> float:
-    """How many times the best linear estimate's variance the value agreed on has, for the best noise.
+    """Variance of the consensus value over that of the best linear estimate, for the best noise.
 
-    1 + u²/((1+u)²(1+u²)) with u = (1−σ)^{1/3}: below 9/8, which it reaches as σ → 0.
+    It is 1 + u²/((1+u)²(1+u²)) with u = (1−σ)^{1/3}, always below 9/8, and tends to 9/8 as σ → 0.
 
     Examples
     --------
@@ -159,9 +159,10 @@ def motion_loss(sigma: float) -> float:
 
 
 def tail_scale(mechanism: Mechanism, rounds: int | None = None) -> float:
-    """Return the limit of radius/ln(1/b) as the failure probability b → 0: the largest scale of a draw.
+    """Return the limit of radius/ln(1/b) for failure probability b → 0.
 
-    Over T rounds it is least for constant noise, (1−(1−σ)^T)/(Nε), and one-shot noise has the same.
+    It is the largest scale of any draw in the result. Over T rounds it is least for constant noise,
+    (1−(1−σ)^T)/(Nε); one-shot noise has the same limit.
     """
     return float(np.max(accuracy.deviation(mechanism, rounds).scale))
 
@@ -169,32 +170,32 @@ def tail_scale(mechanism: Mechanism, rounds: int | None = None) -> float:
 def settling_radius(mechanism: Mechanism, rounds: int, failure_probability: float) -> float:
     """Return a radius that the weighted average never leaves again after `rounds` rounds.
 
-    With probability at least 1 − b it stays within this of the value that it converges to, in all later
-    rounds at once. Convergence is almost sure, so the radius goes to 0: for fading noise it is q^T times the
-    radius of failure probability b/2.
+    With probability at least 1 − b the average stays within this distance of its limit, in all later rounds
+    at once. The average converges almost surely, so the radius goes to 0. For fading noise it is q^T times
+    the radius of failure probability b/2.
     """
     b, later = require_probability(failure_probability), whole("rounds", rounds, 0)
     law = mechanism.law
     if law.shadowed:
         keeps = 1 - np.asarray(law.sigma)
-        # With one mixing what is left only shrinks; otherwise Lévy's inequality bounds its largest size.
+        # With one mixing the remaining distance only shrinks. Otherwise Lévy's inequality bounds its maximum.
         share = b if np.ptp(keeps) == 0 else b / 2
         return float(np.max(keeps)) ** later * accuracy.radius(mechanism, share)
     if law.ratio is None or float(np.max(law.ratio)) >= 1:
         raise LawError(
             f"{law.name} noise does not fade by one factor per round: the average may never settle."
         )
-    # what is still to come is at most q^T times as wide; Lévy's inequality for the largest of its sums
+    # The noise still to come is at most q^T times as wide. Lévy's inequality bounds the largest partial sum.
     return float(np.max(law.ratio)) ** later * accuracy.radius(mechanism, b / 2)
 
 
 def _moved(sigma: FloatArray, rounds: int | None) -> FloatArray:
-    """1 − (1−σ)^T: the part of a state that follows from what was public."""
+    """1 − (1−σ)^T: the share of a state that follows from the public feedback."""
     return np.ones_like(sigma) if rounds is None else -np.expm1(rounds * np.log1p(-sigma))
 
 
 def _information(law: Law, rounds: int | None) -> FloatArray:
-    """Σ_t ((1−σ)^t/s_t)² of each class: a message of scale s tells its mean with variance 2s²."""
+    """Σ_t ((1−σ)^t/s_t)² of each class: a message of scale s estimates its mean with variance 2s²."""
     c, sigma = np.asarray(law.c), np.asarray(law.sigma)
     if law.shadowed:  # all later messages follow from the first
         return np.asarray((0.0 if rounds == 0 else 1.0) / c**2)

@@ -1,9 +1,9 @@
 """Choose the mixing of a design, and compute the side that was left open.
 
-Over an endless run more mixing is more accurate, up to a limit at mixing 1. Over finitely many rounds
-it is not so simple: little mixing keeps agents near their initial values, much mixing lets more noise in,
-and on a graph agents agree fastest somewhere in between. So mixing is searched: first roughly, without the
-exact law of the noise; then the best few are computed exactly.
+Over an endless run more mixing is more accurate, up to a limit at mixing 1. Over finitely many rounds there
+is a trade-off: with little mixing agents stay near their initial values, with much mixing more noise enters,
+and on a graph agents agree fastest somewhere in between. So a search tries many mixings roughly, without the
+exact law of the noise, and computes the best few exactly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tacit.theory.trial import BRISK, Trial
 _GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, BRISK)
 _BEYOND = (0.995, 0.999, 0.9999, 0.99999, 0.999999)  # only if nothing smoother works
 _NEARBY = 6  # points tried between two neighbours of the grid, twice
-_TRIES = 3  # of the roughly best mixings are computed exactly
+_TRIES = 3  # number of mixings, the best ones by estimate, that are computed exactly
 
 
 def solve(question: Trial) -> Trial | None:

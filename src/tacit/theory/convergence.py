@@ -71,10 +71,10 @@ def potential(mechanism: Mechanism, theta: npt.ArrayLike) -> float:
 
 
 def contraction(mechanism: Mechanism) -> float:
-    """(1 − σ)²: the factor of the potential in every round, Lemma 3 (lem:con).
+    """(1 − σ)²: the potential shrinks by this factor in every round, Lemma 3 (lem:con).
 
-    It is exact for every noise if everyone hears everyone and all share one mixing. Otherwise there is no
-    such factor, only the `rate`.
+    The factor is exact, whatever the noise is, if everyone hears everyone and all share one mixing. Otherwise
+    there is no such factor, only the `rate`.
     """
     if not moves_as_one(mechanism):
         raise ParameterError(

@@ -1,9 +1,9 @@
 """How far from the target agents are after finitely many rounds.
 
-An agent's state is off by the deviation of the weighted average and by the agent's own distance from that
-average. A radius covers both, for all agents at once. The failure probability is spent once: with
-probability at least 1 − b every agent is within the radius, and at the same time every two
-agents are within the disagreement (docs/proofs/ending.md).
+An agent's distance from the target has two parts: the deviation of the weighted average, and the agent's own
+distance from that average. A radius covers both, for all agents at once. The failure probability is shared
+between them: with probability at least 1 − b every agent is within the radius, and at the same time every
+two agents are within the disagreement (docs/proofs/ending.md).
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def ending(
 
 
 def failure(mechanism: Mechanism, radius: float, rounds: int | None, spread: float) -> float:
-    """Return about the least failure probability with which `ending` has at most this radius.
+    """Return about the least failure probability for which `ending` has at most this radius.
 
-    1 if even a failure probability near 1 is not enough.
+    Return 1 if even a failure probability near 1 is not enough.
     """
     law = accuracy.deviation(mechanism, rounds)
 

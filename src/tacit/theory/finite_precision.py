@@ -1,8 +1,8 @@
 """The privacy loss with rounding: the mechanism on two lattices.
 
-States are on a fine fixed lattice of step s. Messages are on one of step g_u, which shrinks with the
-noise of update u: the largest power of two at most 2^−bits of it, never below s. With Δ_u for the largest
-distance of the two hypothetical states,
+States are on a fine fixed lattice of step s. Messages are on a lattice of step g_u, which shrinks with the
+noise of update u: g_u is the largest power of two that is at most 2^−bits of the noise scale, never below s.
+Let Δ_u be the largest distance between the two hypothetical states. Then
 
     Δ_0 = δ (+ s, the start is rounded too),   Δ_{u+1} ≤ (1−σ)Δ_u + s,
 
@@ -70,8 +70,8 @@ def lattice_loss(
     bits : int
         The message step is at most 2^−bits times the scale of the noise.
     fixed_step : float, optional
-        Use this step for all messages instead of one that shrinks with the noise, to see why that
-        fails: its share of the loss grows as 1/q^u.
+        Use this step for all messages instead of one that shrinks with the noise. This shows why a fixed
+        step fails: its share of the loss grows as 1/q^u.
 
     Examples
     --------

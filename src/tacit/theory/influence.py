@@ -1,9 +1,10 @@
 """Accuracy of a finished run, with drop-outs, late agents and lost messages.
 
-Given whose messages were used in which feedback and who moved by it, every value is linear in the initial
-values and the noise: Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), u being the number of an agent's update. All of
-that is public, so anyone can compute the coefficients by tracing the value back through the updates
-(docs/proofs/influence.md). Memory and time are O(rounds × agents), on a graph O(rounds × (agents + edges)).
+A run records whose messages were used in each feedback, and which agents moved by it. Given this record,
+every value is linear in the initial values and the noise: Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), where u is
+the number of an agent's update. The record is public, so anyone can compute the coefficients by tracing the
+value back through the updates (docs/proofs/influence.md). Memory and time are O(rounds × agents), on a graph
+O(rounds × (agents + edges)).
 
 The radius assumes that the choice of messages does not depend on the noise. `tacit.theory.selection` has a
 radius without this assumption.
@@ -137,8 +138,8 @@ class RunInfluence:
     def entry_weights(self, layer: Layer) -> FloatArray | None:
         """The weight of each entry of a layer in its mean; None if all are equal.
 
-        Weights of messages that are missing go to the own message (`Weights.keeps_missing`), or are shared
-        out among those that are there. Where only messages of weight 0 are there, they count the same.
+        The weight of a missing message goes to the agent's own message (`Weights.keeps_missing`), or is
+        shared among the messages that arrived. If only messages of weight 0 arrived, they count equally.
         """
         if not isinstance(self.mechanism, Distributed):
             return None
@@ -158,7 +159,7 @@ class RunInfluence:
 
     @property
     def opens_once(self) -> bool:
-        """Whether keepers opened one sum, whose feedback everyone then moved towards."""
+        """Whether keepers open a single sum, and everyone moves towards its feedback in every round."""
         return bool(self.mechanism.keepers) and self.mechanism.shadowed
 
     @property
@@ -285,7 +286,7 @@ class _Back:
 def of(history: History) -> RunInfluence:
     """Return which messages one run used, from its public history.
 
-    No message shows who moved by the last feedback: everyone who received it is assumed to have.
+    No message shows who moved by the last feedback. Everyone who received it is assumed to have moved.
     """
     if history.said.ndim != 2:
         raise StateError("influence is computed for one run: choose one of these.")
@@ -322,12 +323,13 @@ def server(
     Parameters
     ----------
     used : sequence of lists of agents
-        Whose messages each round's feedback is the mean of. If keepers open one sum only, the first list
-        counts, and the others only give the number of rounds.
+        For each round, the agents whose messages are in the feedback. If keepers open one sum only, the
+        first list counts, and the others only give the number of rounds.
     moved : sequence of lists of agents, optional
-        Who made an update with it. By default everyone: late agents caught up.
+        For each round, the agents that made an update with the feedback. By default everyone: late agents
+        caught up.
     updates : like `used`, optional
-        How many updates each of them had made before it sent the message; by default all of them.
+        How many updates each of these agents had made before it sent the message; by default all of them.
     lattice : Lattice, optional
         The lattice of the session; then radii include rounding.
     """
@@ -362,7 +364,7 @@ def graph(
     Parameters
     ----------
     used : sequence of arrays, shape (m, 2)
-        Per round, pairs (i, j): agent i used the message of j, a neighbour or itself, and moved.
+        For each round, pairs (i, j): agent i used the message of j (a neighbour or itself) and moved.
         An agent without a pair made no update in that round.
     updates, lattice
         As for `server`.

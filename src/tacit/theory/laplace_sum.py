@@ -6,8 +6,8 @@ follows by integrating along the line Re z = a with 0 < a < 1/max w:
 
     P(V > r) = (1/2π) ∫ e^{−(a+is)r} M(a+is)/(a+is) ds.
 
-It is computed by the trapezoidal rule. By Poisson summation its error is a sum of positive terms, each
-below a Chernoff bound; and log|M| is concave in log s, which bounds the part that is cut off. So the
+It is computed by the trapezoidal rule. By Poisson summation the error of the rule is a sum of positive terms,
+each below a Chernoff bound. As log|M| is concave in log s, the part that is cut off is bounded, too. So the
 results are enclosures, not estimates (docs/proofs/exact-radius.md).
 """
 
@@ -332,7 +332,7 @@ class _OneTerm(_Tails):
 
 @dataclass(frozen=True, eq=False)
 class _Line(_Tails):
-    """The trapezoidal rule on Re z = a, ready to be evaluated for any r."""
+    """The trapezoidal rule on the line Re z = a, with all nodes computed, for any r."""
 
     a: float
     k: float
@@ -380,9 +380,10 @@ class _Line(_Tails):
         return self._quick_sum(r, self._table[1])
 
     def _quick_sum(self, r: float, table: ComplexArray) -> float:
-        """The rule without a bound: e^{−isr} of a node is that of its row times that of its column.
+        """The rule without an error bound, fast enough for a search.
 
-        √n exponentials instead of n, for the many values that a search needs.
+        The factor e^{−isr} of a node is a factor of its row times a factor of its column. So n nodes need
+        about 2√n exponentials instead of n.
         """
         turns = np.arange(table.shape[0]) * (-1j * r * 2 * math.pi / self.period)
         # Not by BLAS: its threads wait for each other longer than this takes.
@@ -390,7 +391,7 @@ class _Line(_Tails):
         return self._scale(r) * float(np.sum(np.exp(turns * table.shape[1]) * rows).real)
 
     def tail(self, r: float) -> Bounds:
-        """P(V > r): the rule errs only upward, apart from cut-off and rounding."""
+        """P(V > r), enclosed. Apart from cut-off and rounding, the rule is never too low."""
         value, rounding = self._sum(r)
         missing = self.missing * math.exp(self.k - self.a * r) * _SLACK
         before = _geometric_tail(self.a * self.period)
@@ -405,9 +406,9 @@ def _geometric_tail(exponent: float, shift: float = 0.0) -> float:
 
 
 def _root(falling: Callable[[float], float], floor: float, start: float, ceiling: float) -> float:
-    """Return the zero of a falling function in [floor, ceiling] that is found from `start` outward.
+    """Return the zero of a falling function in [floor, ceiling], searched from `start` outward.
 
-    A line says nothing about tails far from where it was made, so the zero is looked for near by first.
+    A line is inaccurate for tails far from the r that it was made for, so the search starts near it.
     """
     low = high = start
     at_low = at_high = falling(start)
@@ -445,10 +446,9 @@ def require_probability(probability: float) -> float:
 def per_component(failure_probability: float, components: int) -> float:
     """Return b' = 1 − (1−b)^(1/k), rounded down.
 
-    If each of k independent components leaves its radius with probability b', then some component
-    leaves it with probability b. Each component of a message has its own independent noise, and given which
-    messages were used all components have the same weights, so they are independent, provided that the choice
-    of messages does not depend on noise.
+    If each of k independent components leaves its radius with probability b', then some component leaves it
+    with probability b. Components are independent, because each component of a message has its own noise and
+    all components have the same weights. This needs a choice of messages that does not depend on the noise.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ noise, and their covariance obeys
 for feedback y = Wx; in the paper P = I − DL and R = D(A+I) (eq:P).
 
 P and R are applied to the columns of a matrix by running one round of the mechanism. A server's feedback
-contains only the sum of all noise, so with m keepers every variance is m/N of that with the noise of N
+contains only the sum of all noise. So with m keepers every variance is m/N of the variance with N noisy
 agents.
 """
 
@@ -31,7 +31,7 @@ MOST_AGENTS = 2000
 def mean_state(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> FloatArray:
     """E θ(T) = P^T θ(0), for any number of agents.
 
-    Costs O(rounds·(N + E)); for few agents and many rounds the logarithm of the rounds.
+    The cost is O(rounds·(N + E)). For few agents and many rounds it grows with the logarithm of the rounds.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def off_consensus_covariance(mechanism: Mechanism, rounds: int) -> FloatArray:
 class _Round:
     """One round as two linear maps on the columns of a matrix.
 
-    With `off_consensus` the average weighted by γ is subtracted each time: it does not affect the
-    differences between agents, and its rounding errors would hide small differences.
+    With `off_consensus` the average weighted by γ is subtracted after each map. It does not affect the
+    differences between agents, but its rounding errors would hide small differences.
     """
 
     mechanism: Mechanism
@@ -178,7 +178,8 @@ def _round_by_round(one: _Round, rounds: int) -> FloatArray:
 def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool_]) -> FloatArray:
     """Covariance due to the noise of some agents that share one decay, in log(rounds) products.
 
-    t more rounds add what the first t did, times q^{2t}: Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
+    The noise of rounds t to 2t − 1 is that of the first t rounds, scaled by q^t. So
+    Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
     """
     n = one.mechanism.n
     variance = 2 * np.asarray(one.mechanism.law.c) ** 2 * (one.mechanism.sources / n)
@@ -214,8 +215,8 @@ def _laplacian(mechanism: Mechanism, columns: FloatArray) -> FloatArray:
 
 
 def _require_small(mechanism: Mechanism) -> None:
-    # Dense on purpose: all N² entries of a covariance matter. A few thousand agents are enough to check
-    # the bounds and samplers that are used for more.
+    # A covariance has N² entries that all matter, so dense matrices are used. A few thousand agents are
+    # enough to check the bounds and samplers that are used for more agents.
     if mechanism.n > MOST_AGENTS:
         raise RecordTooLarge(
             f"exact second moments are a dense matrix, limited to {MOST_AGENTS} agents, got {mechanism.n}. "

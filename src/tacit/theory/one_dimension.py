@@ -25,7 +25,7 @@ def zero(
     >>> round(zero(lambda x: x * x - 2, (0.0, -2.0), (2.0, 2.0), 1e-15), 12)
     1.414213562373
     """
-    (b, fb), (a, fa), part = first, second, 0.5  # a is the newest point; between a and b f changes its sign
+    (b, fb), (a, fa), part = first, second, 0.5  # a is the newest point; f changes its sign between a and b
     for _ in range(_MOST_STEPS):
         x = a + part * (b - a)
         fx = f(x)

@@ -1,8 +1,8 @@
 """The best noise in closed form, and the price of smooth motion.
 
 For a given mixing σ and privacy ε the variance of the consensus value is least with the scales
-s_t ∝ (1−σ)^{t/3}. That is best not only among geometric schedules but among all of them, for
-every number of rounds and for every agent on its own (docs/proofs/best-noise.md).
+s_t ∝ (1−σ)^{t/3}. This is the best of all schedules, not only of the geometric ones. It holds for every
+number of rounds and for each agent separately (docs/proofs/best-noise.md).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def best_one_shot(sigma: float | FloatArray, epsilon: float) -> OneShot:
 
 
 def one_shot_variance(epsilon: float, n: int) -> float:
-    """2/(ε²N): the least variance any such mechanism has, reached as σ → 1."""
+    """2/(ε²N): the variance of one-shot noise, and the limit of the best fading noise as σ → 1."""
     return 2 / (epsilon * epsilon * n)
 
 
 def price_of_smoothness(sigma: float) -> float:
-    """How many times wider than the one-shot limit the best fading noise makes the deviation.
+    """Deviation of the best fading noise over that of one-shot noise.
 
-    √(σ²/(1 − (1−σ)^{2/3})³): 5.66 at σ = .1, 1.50 at σ = .8, 1 in the limit σ → 1.
+    It is √(σ²/(1 − (1−σ)^{2/3})³): 5.66 at σ = .1, 1.50 at σ = .8, 1 in the limit σ → 1.
     """
     return sigma / math.sqrt(-math.expm1(2 / 3 * math.log1p(-sigma))) ** 3
 

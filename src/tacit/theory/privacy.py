@@ -51,7 +51,7 @@ def loss(law: Law, adjacency: float, rounds: int | None = None) -> float:
 
 
 def rounds_within(law: Law, epsilon_cap: float) -> int | None:
-    """Return how many rounds fit under a cap on ε; None if an endless run does."""
+    """Return how many rounds fit under a cap on ε; None if an endless run fits."""
     if not epsilon_cap >= 0:
         raise ParameterError(f"the cap on epsilon must be at least 0, got {epsilon_cap}.")
     most = 2**62

@@ -34,9 +34,9 @@ class Promise(Shown):
     epsilon, loss : float
         ε per unit of adjacency, and ε·adjacency.
     radius : float
-        After `horizon` rounds every agent is within this of the target, all agents at once; in an endless
-        run, the value that all agree on. With probability at least 1 − failure_probability this holds
-        together with `disagreement`, or with `rounds` in an endless run.
+        After `horizon` rounds all agents together are within this distance of the target. In an endless run
+        it is the distance of the value that all agree on. With probability at least 1 − failure_probability
+        this holds together with `disagreement`, or with `rounds` in an endless run.
     average_radius, radius_chebyshev : float
         The radius of the weighted average of all states, by its exact law and by the paper's bound.
     disagreement : float
@@ -48,7 +48,7 @@ class Promise(Shown):
         The given number of rounds, or the rounds until agents agree within `tolerance`.
     components, radius_all_components
         How many numbers a value has, and the radius that covers all of them at once. `radius` and the other
-        bounds are for any one of them.
+        bounds are for a single one of them.
     horizon : int or None
         Number of rounds that ε and the radii are for; None for an endless run.
     """
@@ -143,7 +143,7 @@ def analyze(
     tolerance : float, optional
         How close agents must be to agree; a thousandth of the spread unless given.
     components : int
-        How many numbers a value has. `radius` is for any one of them.
+        How many numbers a value has. `radius` is for a single one of them.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def promise_sections(made: Promise, unit: str = "") -> dict[str, list[Row]]:
 
 
 def privacy_rows(made: Promise, unit: str = "") -> list[Row]:
-    """Return ε and the loss, with what they are for."""
+    """Return ε and the loss, and the change and the rounds that they are for."""
     run = "an endless run" if made.horizon is None else _rounds(made.horizon)
     per = unit or "unit of adjacency"
     return [

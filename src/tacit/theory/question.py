@@ -79,9 +79,9 @@ def _asked(kind: str, verbs: str, text: str, default: Any = None) -> Any:
 class Question:
     """A question about private averaging. A field that is None is open, or takes its default.
 
-    Two kinds of question share these fields. With `mixing`, `noise` and `decay` the question is what they
-    promise (`mechanism`). With two or more of privacy (`epsilon` or `loss`), accuracy (`radius`) and size
-    (`agents` or `graph`) the question is which parameters are best (`tacit.design`).
+    Two kinds of question share these fields. If `mixing`, `noise` and `decay` are given, the question is what
+    they promise (`mechanism`). If at least two of privacy (`epsilon` or `loss`), accuracy (`radius`) and size
+    (`agents` or `graph`) are given, the question is which parameters are best (`tacit.design`).
 
     Raises
     ------
@@ -332,7 +332,7 @@ def scope(
     span: tuple[float, float] | None = None,
     components: int = 1,
 ) -> Scope:
-    """Fill in what was not given, with the range of values (`span`) or without one."""
+    """Fill in the defaults of what was not given, from the range of values (`span`) if there is one."""
     if adjacency is None:
         adjacency = 1.0 if span is None else diameter(*span, components)
     if spread is None:

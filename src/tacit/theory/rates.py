@@ -1,12 +1,12 @@
 """How fast agents come to agree: the exact rate, from two eigenvalues.
 
-A round without noise is P = I − Σ + ΣW, and γ_i = 1/d_i = ω_i/σ_i with ωᵀW = ωᵀ is its left eigenvector.
-Where ω_iW_ij = ω_jW_ji, as in the paper and with Metropolis weights, P = I − DL with the Laplacian L of these
-conductances (eq:P). In the norm weighted by γ it is self-adjoint, so off the consensus line it shrinks
-disagreement by max(|1 − μ_2|, |1 − μ_N|), the μ being eigenvalues of D^½ L D^½. Other weights, as on directed
-graphs, shrink it per round by at most the second largest singular value of P in that norm
-(docs/proofs/weights.md). A rate is never too small, and its distance to 1 (the gap) is accurate even if
-it is 10⁻⁹.
+A round without noise is P = I − Σ + ΣW. Its left eigenvector is γ_i = 1/d_i = ω_i/σ_i, where ωᵀW = ωᵀ.
+In the paper and with Metropolis weights ω_iW_ij = ω_jW_ji (reversible weights). Then P = I − DL with the
+Laplacian L of these conductances (eq:P), and P is self-adjoint in the norm weighted by γ. So each round
+shrinks disagreement by max(|1 − μ_2|, |1 − μ_N|), where the μ are eigenvalues of D^½ L D^½. With other
+weights, as on directed graphs, the factor per round is at most the second largest singular value of P in
+that norm (docs/proofs/weights.md). A rate is never too small. Its distance to 1 (the gap) is accurate even
+if it is 10⁻⁹.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def moves_as_one(mechanism: Mechanism) -> bool:
 
 
 # Eigenvalues take seconds on a large graph. With one mixing they are σ times those for σ = 1, and with
-# equal d_i those of L, so a search over σ on one graph computes them once.
+# equal d_i they are multiples of those of L. So a search over σ on one graph computes them only once.
 _of_laplacian: WeakKeyDictionary[Graph, Extremes] = WeakKeyDictionary()
 _of_one_mixing: WeakKeyDictionary[Graph, dict[str, Extremes]] = WeakKeyDictionary()
 _of_mechanism: WeakKeyDictionary[Mechanism, Extremes] = WeakKeyDictionary()
@@ -180,8 +180,9 @@ _contraction_gaps: WeakKeyDictionary[Mechanism, float] = WeakKeyDictionary()
 def contraction_gap(mechanism: Mechanism) -> float:
     """1 − ‖P‖ off the consensus line, in the norm weighted by γ; never too large.
 
-    ‖P‖² = 1 − μ_2, where μ_2 belongs to the Laplacian of the conductances PᵀΓP: γ is P's left eigenvector, so
-    their rows add up to γ. As P has a positive diagonal, they join whom P joins, and μ_2 > 0.
+    ‖P‖² = 1 − μ_2, where μ_2 belongs to the Laplacian of the conductances PᵀΓP. Their rows add up to γ,
+    because γ is P's left eigenvector. P has a positive diagonal, so these conductances connect all agents
+    that P connects, and μ_2 > 0.
     """
     if mechanism not in _contraction_gaps:
         _contraction_gaps[mechanism] = _contraction_gap(mechanism)
@@ -226,8 +227,9 @@ def _round_matrix(mechanism: Mechanism) -> sp.csr_array[np.float64]:
 def _largest_modulus_gap(mechanism: Mechanism) -> float:
     """1 − the second largest modulus of P's eigenvalues, for few agents; never too large.
 
-    The computed eigenvalues are those of a matrix within rounding of P. By Bauer and Fike their error is at
-    most that, times the condition number of the eigenvectors. If this bound is useless, the norm is used.
+    The computed eigenvalues are exact for a matrix that differs from P by rounding. By the Bauer-Fike theorem
+    their error is at most this difference times the condition number of the eigenvectors. If this bound is
+    useless, the norm of P is used instead.
     """
     dense = _round_matrix(mechanism).toarray()
     n = len(dense)
@@ -274,11 +276,11 @@ def gap(mechanism: Mechanism) -> float:
 def rate(mechanism: Mechanism) -> float:
     """Factor by which root-mean-square disagreement shrinks per round in the long run.
 
-    The larger of P's second largest modulus and the slowest decay q of noise that drives agents apart. The
-    modulus is the spectral rate for reversible weights; otherwise it is computed for up to 1,000 agents, and
-    bounded by the spectral rate for more. With one-shot noise the influence of an agent's own initial value
-    also has to fade, at rate 1 − σ_i. If noise moves all agents alike (`moves_as_one`) the rate is exactly
-    1 − σ.
+    It is the larger of two numbers: the second largest modulus of P's eigenvalues, and the slowest decay q of
+    noise that drives agents apart. For reversible weights the modulus is the spectral rate. Otherwise it is
+    computed for up to 1,000 agents, and bounded by the spectral rate for more. With one-shot noise the
+    influence of an agent's own initial value also has to fade, at rate 1 − σ_i. If noise moves all agents
+    alike (`moves_as_one`), the rate is exactly 1 − σ.
 
     Examples
     --------
@@ -290,7 +292,7 @@ def rate(mechanism: Mechanism) -> float:
 
 
 def _slowest_noise(mechanism: Mechanism) -> float | None:
-    """1 − (slowest decay of the noise's part in disagreement); None if it has no part."""
+    """1 − the slowest decay of noise in the disagreement; None if noise does not enter it."""
     if mechanism.n == 1 or moves_as_one(mechanism):
         return None
     if mechanism.shadowed:

@@ -116,7 +116,7 @@ def _choices(run: RunInfluence) -> tuple[IntArray, IntArray]:
 
 
 def _log_share(slots: IntArray, used: IntArray, sizes: IntArray, planned: int) -> float:
-    """Return the logarithm of this run's share, given its length and who was missing in which round."""
+    """Return the logarithm of this run's share of b, which depends on how many messages were missing."""
     free, short = int(np.sum(sizes > 0)), used < slots
     where = math.log(free + 1) + float(_log_choose(np.array([free]), np.array([short.sum()]))[0])
     who = np.log(sizes[short]) + _log_choose(slots[short], used[short])
@@ -130,7 +130,7 @@ def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
 
 
 def gammaln(x: npt.ArrayLike) -> FloatArray:
-    """Return ln Γ of every number. SciPy has it too, but a machine that only verifies need not have SciPy."""
+    """Return ln Γ of every number, without SciPy: a machine that only verifies may not have it."""
     return np.asarray(_LGAMMA(x), dtype=np.float64)
 
 
@@ -165,8 +165,9 @@ def _worst(scales: FloatArray, n: int, m: int, log_b: float) -> float:
 def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
     """Return r with P(Σ_t scale_t·Σ_j |z_j(t)| > r) ≤ b, with one draw of each keeper in every round.
 
-    Keepers' noise is in no single message, so a choice can only make the number of messages small, which
-    gives the noise more weight: `scales` are those of a mean of the fewest. Chernoff's bound, as above.
+    Messages do not contain the keepers' noise, so nobody can pick messages by their noise. A choice can only
+    make the number of messages small, which gives the noise more weight. So `scales` are those of a mean of
+    the fewest messages allowed. Chernoff's bound, as above.
     """
     top = float(np.max(scales))
 
@@ -180,9 +181,9 @@ def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
 def _log_mgf(n: int, m: int) -> tuple[FloatArray, FloatArray]:
     """Return u in [0, 1) and ln E exp(m·u·H), H the mean of the m highest of n positive parts of Lap(1).
 
-    Of n draws k are positive with probability C(n,k)/2^n. Those are exponential; by Rényi's representation
-    the mean of the m highest of k is Gamma(m)/m + Σ_{m<j≤k} Exp_j/j. It grows with k, so that of many k
-    only the last in each block is needed for an upper bound.
+    Of n draws k are positive with probability C(n,k)/2^n. Positive draws are exponential, so by Rényi's
+    representation the mean of the m highest of k is Gamma(m)/m + Σ_{m<j≤k} Exp_j/j. It grows with k. So the
+    values of k are put into blocks, and the last k of each block gives an upper bound for the block.
     """
     k = np.arange(n + 1)
     log_pmf = _log_choose(np.full(n + 1, n), k) - n * math.log(2)

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 _DISCRETE: Final = 12.0
-"""What discrete Gaussian noise costs beyond the continuous one, over slots/(τ/h)² (docs/proofs/series.md)."""
+"""Extra loss of discrete over continuous Gaussian noise, divided by slots/(τ/h)² (docs/proofs/series.md)."""
 _SLACK = 1 + 2.0**-30  # covers float64 rounding of sums over MOST_SLOTS terms
 
 Kind = Literal["square-root", "tree", "pure tree", "independent", "independent laplace"]
@@ -183,10 +183,11 @@ def _bisected(beyond: Callable[[float], bool], low: float, high: float) -> tuple
 
 
 class DrawnNoise(NamedTuple):
-    """What one mechanism needs: the noise of each draw, and what of it is in the worst mean.
+    """The noise that one mechanism needs, and how much of it is in the worst mean.
 
-    `draw` is the standard deviation of one draw (τ), `times` the factor from it to a published sum,
-    `sensitivity` how far the messages can move in the norm that the noise is for.
+    `draw` is the standard deviation of one draw (τ), `times` the factor from it to that of a published sum.
+    `sensitivity` is how far one agent's change can move the messages: in the L2 norm for Gaussian noise, in
+    the L1 norm for Laplace noise.
     """
 
     draw: float
@@ -202,7 +203,7 @@ def _levels(slots: int) -> tuple[int, int]:
 
 
 class _Reach(NamedTuple):
-    """How far one agent's change moves the messages, how many of them, and what of a draw is in a mean."""
+    """How far one agent's change moves the messages, how many it moves, and the weight of a draw in a sum."""
 
     moved: float
     messages: int
@@ -238,12 +239,12 @@ def noise_for(
 
 
 def loss_with(kind: Kind, slots: int, hides: Hides, *, grid: SeriesGrid, steps: float, delta: float) -> float:
-    """Return what a whole series costs on its grid, rounded up: the account of what is really drawn.
+    """Return the loss of a whole series on its grid, for the noise that is really drawn, rounded up.
 
     Parameters
     ----------
     grid : SeriesGrid
-        With it come the range and what rounding may move.
+        Gives the range of readings and the rounding error of a message.
     steps : float
         The parameter of each draw in grid steps: τ/h for Gaussian noise, the scale for Laplace noise.
     delta : float
@@ -258,12 +259,15 @@ def loss_with(kind: Kind, slots: int, hides: Hides, *, grid: SeriesGrid, steps: 
 
 
 def _bits(kind: Kind) -> int:
-    """How many bits rounding is finer than the noise: Laplace noise pays for every message, not for √T."""
+    """How many bits finer than the noise the grid is.
+
+    With Laplace noise the loss by rounding grows with the number of messages T, with Gaussian noise with √T.
+    """
     return GRID_BITS + 8 if kind in _PURE else GRID_BITS
 
 
 def _discreteness(messages: int, steps: float) -> float:
-    """What discrete Gaussian noise of so many grid steps costs beyond the continuous one."""
+    """Return the extra loss of discrete over continuous Gaussian noise with this many grid steps."""
     return _DISCRETE * messages / steps**2
 
 
@@ -324,11 +328,11 @@ class SeriesDesign(Shown):
         return series_summary(self, unit, slots_per_day)
 
     def costs(self, slots_per_day: int = 96) -> dict[str, float]:
-        """What other changes of the same size cost, as multiples of the step's loss scale (of Δ₂)."""
+        """How far other changes of the same size move the messages, as multiples of a step's distance Δ₂."""
         return pattern_costs(self.slots, slots_per_day) if self.mechanism == "square-root" else {}
 
     def loss_of(self, times: float) -> float:
-        """Return what a change costs that moves the messages so many times as far as the hidden one."""
+        """Return the loss of a change that moves the messages `times` as far as the hidden one."""
         if self.pure:
             return self.loss * times
         return epsilon_of(mu_of(self.loss, self.delta) * (1 + 1e-9) * times, self.delta)
@@ -395,7 +399,7 @@ def design_series(
     loss, delta : float
         For the whole series, whatever it publishes.
     mechanism : str, optional
-        Take this one, for a comparison, however large its error is.
+        Use this mechanism, even if another one has a smaller error; for comparisons.
 
     Examples
     --------
@@ -435,7 +439,7 @@ def _check(slots: int, agents: int, low: float, high: float, keepers: int) -> No
 
 
 def pattern_costs(slots: int, slots_per_day: int = 96) -> dict[str, float]:
-    """What changes of the same height cost under the square-root mechanism, as multiples of a step.
+    """How far changes of one height move the messages of the square-root mechanism, over a step.
 
     A change d(t) of the readings moves w by g ∗ d. A pulse of k slots moves it by f(t) − f(t−k), so every
     pattern of pulses is a sum of shifted copies of f.

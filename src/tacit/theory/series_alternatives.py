@@ -40,7 +40,7 @@ class AskedSeries:
 
     @property
     def useful(self) -> bool:
-        """Whether a mean tells more than the middle of the range, which is never off by more."""
+        """Whether a mean is more accurate than always guessing the middle of the range."""
         return self.deviation <= self.span / 2
 
     def refuse(self) -> NoReturn:

@@ -18,7 +18,7 @@ MECHANISMS = {
     "independent laplace": "fresh Laplace noise on every mean",
 }
 """What each mechanism of a series does."""
-_EXPOSED = 2.0  # a change that moves the messages more often than this as far as a step is called not hidden
+_EXPOSED = 2.0  # a change is called not hidden if it moves the messages over this many times as far as a step
 
 
 def series_summary(made: SeriesDesign, unit: str = "", slots_per_day: int = 96) -> Summary:

@@ -1,4 +1,4 @@
-"""How far off the means of a series are, by whose messages were really used."""
+"""How far off the means of a finished series are, given how many messages each slot used."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def run_deviations(
 ) -> FloatArray:
     """Return the standard deviation of the noise in each mean, rounded up; NaN where a slot is lost.
 
-    Used sums count N_s/|U_s| times, and so does their noise. In a lost slot the mean before is held, with its
-    noise: that part is bounded by the triangle inequality (docs/proofs/series.md, section 7). What the
-    values of missing agents would have added is not in it.
+    The sum of a slot is scaled by N_s/|U_s|, and its noise with it. In a lost slot the previous mean is
+    repeated, with its noise: this part is bounded by the triangle inequality (docs/proofs/series.md, section
+    7). The error because values of missing agents are not counted is not included.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def run_deviations(
     noise : float
         The standard deviation of one keeper's draw.
     used, members : sequence of int
-        |U_s| and N_s of each slot; 0 used says that it is lost.
+        |U_s| and N_s of each slot. A slot with 0 used messages is lost.
     """
     u, n = np.asarray(used, dtype=np.float64), np.asarray(members, dtype=np.float64)
     there = u > 0
@@ -51,7 +51,7 @@ def _filtered(scale: FloatArray, there: np.ndarray, draw: float) -> FloatArray:
     f = decoding_filter(slots)
     sums = draw * np.sqrt(np.convolve(np.square(f), np.square(scale))[:slots])
     drop = np.concatenate([[0.0], f[:-1] - f[1:]])  # what the decoder loses of a message in one slot
-    held = np.zeros(slots)  # the deviation of what stands for the sum of a lost slot, at most
+    held = np.zeros(slots)  # upper bound on the deviation of the value that replaces a lost slot's sum
     for s in np.flatnonzero(~there):
         back = drop[s:0:-1]  # of slots 0, …, s − 1
         own = draw * math.sqrt(float(np.square(back * scale[:s]).sum()))

@@ -1,14 +1,14 @@
 """Extreme eigenvalues of D^½ L D^½, with bounds that err on the safe side.
 
-μ_2 alone decides how fast agents agree on most graphs, and on long thin ones it is tiny (10⁻⁹ on a
-ring of 10⁵ agents), so it is computed to *relative* accuracy, by one of three routes:
+On most graphs μ_2 alone decides how fast agents agree. On long thin graphs it is tiny (10⁻⁹ on a ring of 10⁵
+agents). So it is computed to *relative* accuracy, by one of three methods:
 
 - tiny graphs: all eigenvalues of the dense matrix;
 - well-connected graphs: Lanczos on the matrix itself, which finds both ends at once;
 - long thin graphs, where that would take too long: Lanczos on the inverse, by one sparse
   factorisation, tried only if it is cheap.
 
-If all of them exceed their work limits, the bound of `_diameter_bound` still holds. The start vector is
+If all methods exceed their work limits, the bound of `_diameter_bound` still holds. The start vector is
 fixed, so results are reproducible. Proofs: docs/proofs/convergence.md.
 """
 
@@ -149,7 +149,7 @@ class _Matrix:
         return np.asarray(self.root * (self.degrees * x - self.adjacency @ x))
 
     def project(self, u: FloatArray) -> FloatArray:
-        """Remove the known null vector, which rounding would bring back."""
+        """Remove the component along the known null vector, which rounding errors add."""
         return np.asarray(u - _dot(self.null, u) * self.null)
 
     def start(self) -> FloatArray:
@@ -215,7 +215,7 @@ def _ritz(alphas: list[float], betas: list[float], which: int, rounding: float) 
 
 
 def _sparse(matrix: _Matrix) -> Extremes:
-    """Lanczos until both ends are known, with the low end by the inverse where that is better."""
+    """Run Lanczos until both ends are known; use the inverse for the low end where that is better."""
     size = len(matrix.graph.indices) + matrix.graph.n
     inverse: tuple[float, float] | None = None
     low = high = _Ritz(0.0, np.inf)

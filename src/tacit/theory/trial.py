@@ -36,8 +36,8 @@ _SAME = 1 + 1e-12  # a tolerance may be exceeded by rounding errors: 0.1³ count
 class Trial:
     """A question about the best parameters, with some of its sides filled in or changed.
 
-    The fields are the sides that a search may change; everything else is the question's. `mixing` None
-    leaves it free (see `tacit.theory.choosing`); the methods that need one then take `BRISK`.
+    The fields are the sides that a search may change; everything else is taken from the question. If `mixing`
+    is None, it is free (see `tacit.theory.choosing`), and methods that need a mixing use `BRISK`.
     """
 
     question: Question
@@ -112,7 +112,7 @@ class Trial:
 
     @property
     def b(self) -> float:
-        """The failure probability, if it is given."""
+        """The failure probability; 0.05 if it is the open side."""
         return 0.05 if self.failure_probability is None else self.failure_probability
 
     @property
@@ -137,7 +137,7 @@ class Trial:
         return self.question.place(best.rounded(_typed), self.agents)
 
     def one_shot(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with one-shot noise for ε: what every answer is compared with."""
+        """Return the mechanism with one-shot noise for ε, to which every answer is compared."""
         return self.with_law(OneShot, epsilon)
 
     def ending_of(self, mechanism: Mechanism) -> Ending:
@@ -195,9 +195,8 @@ class Trial:
 
         n = 1000
         power = 1 if self.question.keepers else 2
-        for _ in range(
-            4
-        ):  # the noise's part of the radius is nearly proportional to 1/√N, with keepers to 1/N
+        # The noise's part of the radius is nearly proportional to 1/√N, with keepers to 1/N.
+        for _ in range(4):
             sized = replace(self, agents=n)
             certain = sized.rough(deviations=2.0).certain
             if certain >= self.radius and n > 1:

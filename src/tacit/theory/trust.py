@@ -1,8 +1,9 @@
 """The price of trust: what agents gain by trusting keepers.
 
-Agents that trust nobody add their own noise. Agents that trust one of m keepers let these add the noise, once
-for all agents, and the error falls like 1/N instead of 1/√N (docs/proofs/keepers.md). `price_of_trust`
-answers one question for 0, 1, 2, … keepers: the loss for the same radius, and the radius for the same loss.
+Agents that trust nobody add their own noise. Agents that trust one of m keepers let the keepers add the
+noise, once for all agents. The error then falls like 1/N instead of 1/√N (docs/proofs/keepers.md).
+`price_of_trust` answers one question for 0, 1, 2, … keepers: the loss for the same radius, and the radius for
+the same loss.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def price_of_trust(question: Trial, most: int = MOST_KEEPERS_SHOWN) -> list[Trus
     Parameters
     ----------
     question : Trial
-        As `tacit.theory.choosing.solve` returns it: with a size, ε and mixing. Its radius is what the
-        mechanism asked about has. Every other number of keepers is compared at that radius, and at that ε.
+        As `tacit.theory.choosing.solve` returns it: with a size, ε and mixing. Other numbers of keepers are
+        compared at the radius of its mechanism, and at its ε.
     most : int
     """
     assert question.epsilon is not None

@@ -1,8 +1,8 @@
 """The proof of Lemma 1 as a program: from one execution to another that looks the same.
 
-The proof maps every execution α from θ(0) to an execution f(α) from an adjacent θ'(0) that looks
-the same to the adversary, by shifting one agent's noise by the fading difference of its states.
-`find_witness` is f; comparing the noise of the two gives the likelihood ratio that ε bounds.
+The proof maps every execution α from θ(0) to an execution f(α) from an adjacent θ'(0). Both look the same to
+the adversary: the noise of one agent is shifted by the difference of its two states, which fades round by
+round. `find_witness` is f. Comparing the noise of α and f(α) gives the likelihood ratio that ε bounds.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
             f"shift must be a finite number or have the shape {history.theta.shape[2:]} of one state, "
             f"got shape {delta.shape}."
         )
-    drawn = (
-        0 if mechanism.keepers else agent
-    )  # the keeper that does not collude with the adversary; any one works
+    # With keepers the noise of an honest keeper is shifted; by symmetry it does not matter which one.
+    drawn = 0 if mechanism.keepers else agent
     values = history.theta[0].copy()
     values[agent] -= delta
     eta = history.eta.copy()
