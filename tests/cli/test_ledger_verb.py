@@ -28,6 +28,9 @@ def test_show(run, answer):
         "spent": 0.5,
         "remaining": 0.5,
         "sessions": 1,
+        "hides": "",
+        "delta": 0.0,
+        "delta_cap": 0.0,
     }
     mine, coordinated = told["sessions"]
     assert (mine["id"], mine["said"], mine["planned"], mine["settled"]) == (S.hex(), 0.2, 0.5, False)
