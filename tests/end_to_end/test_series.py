@@ -41,7 +41,7 @@ class Processes:
         self.session = draft_series(
             "load", Roster(members, keys["coordinator"].public_key), slots=slots, interval=interval,
             hides=Hides.parse("step:2"), begins=math.ceil(time.time() + lead), low=0.0, high=10.0, loss=30.0,
-            keepers=["north"], quorum=1, deadlines=Deadlines(round=interval / 2, start=6.0, repeat=0.2),
+            keepers=["north"], quorum=1, deadlines=Deadlines(round=interval / 2, start=15.0, repeat=0.2),
         )  # fmt: skip
         write_session(self.session, folder / "s.toml", addresses={"coordinator": end})
         (folder / "trust").write_text(f"north={key_text(keys['north'].public_key)}\n")

@@ -18,6 +18,7 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.records import (
     Closed,
     Disclosed,
+    Ended,
     Erasing,
     Evidence,
     Moved,
@@ -518,6 +519,20 @@ def test_a_keeper_ends_with_the_series_though_the_last_slot_is_lost():
     step = kept.hear(feedback(session, 2, (), b"x" * 32, 0))
     assert kept.keeper.phase is KeeperPhase.FINISHED
     assert any(isinstance(r, Erasing) for r in step.records)
+
+
+def test_a_keeper_that_missed_the_end_ends_by_its_clock():
+    session = known_series(3, 3, keepers=1, quorum=1)
+    kept = Kept(session)
+    kept.open(0, (0, 1))
+    series = session.series
+    soon = series.ends + series.interval + session.deadlines.start
+    kept.keeper.handle(Tick(soon - 1, soon - 1))
+    assert kept.keeper.phase is KeeperPhase.WAITING
+    assert kept.keeper.wake <= soon
+    step = kept.keeper.handle(Tick(soon, soon))
+    assert kept.keeper.phase is KeeperPhase.FINISHED
+    assert [type(r) for r in step.records] == [Erasing, Ended]
 
 
 # ---- the coordinator --------------------------------------------------------------------------------------

@@ -24,14 +24,18 @@ from tacit.protocol.messages import (
     SeriesClosing,
 )
 from tacit.protocol.records import Disclosed, Evidence
+from tacit.protocol.series_clock import SlotClock
 from tacit.protocol.session import Session
 from tacit.protocol.table_series import SERIES_KEEPER
-from tacit.protocol.tables import On, Table
+from tacit.protocol.tables import KeeperPhase, On, Table
 
 
 @final
-class SeriesKeeperMachine(KeeperMachine):
-    """One keeper of a series. Parameters: `KeeperMachine`. `update` is the first slot it may still open."""
+class SeriesKeeperMachine(KeeperMachine, SlotClock):
+    """One keeper of a series. Parameters: `KeeperMachine`. `update` is the first slot it may still open.
+
+    It ends with the last feedback, or by its clock when no slot can be opened any more.
+    """
 
     table: ClassVar[Table] = SERIES_KEEPER
 
@@ -77,6 +81,19 @@ class SeriesKeeperMachine(KeeperMachine):
         if self._closing is not None and isinstance(self._closing.body, Closing):
             return self._closing.digest if self._closing.body.round == t else None
         return None
+
+    @property
+    def _over_at(self) -> float:
+        """When even the last slot was given up, and whoever needs the last opening has had time to ask."""
+        return self.series.ends + self.series.interval + self.session.deadlines.start
+
+    def _next_due(self) -> float | None:
+        return self._over_at if self.phase in (KeeperPhase.WAITING, KeeperPhase.DRAWING) else None
+
+    def _due(self) -> On | None:
+        if self.phase is KeeperPhase.WAITING and self._wall >= self._over_at:
+            return On.ALL_DONE
+        return super()._due()
 
     def _take_closing(self, message: Message) -> None:
         super()._take_closing(message)

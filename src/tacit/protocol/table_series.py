@@ -154,6 +154,7 @@ def _keeper() -> Table:
     P, rows = KeeperPhase, dict(KEEPER.rows)
     for phase in (P.WAITING, P.DRAWING):  # the last slot is over, and may be lost
         rows[phase, On.FEEDBACK] = Transition("finish", P.FINISHED)
+    rows[P.WAITING, On.ALL_DONE] = Transition("finish", P.FINISHED)  # by its clock
     # Slots can be skipped, so a closing of a slot before the last one may come at any time.
     for phase in (P.SERVING, P.FINISHED):
         for event in (On.CLOSING, On.LACKING, On.LOST):
