@@ -1,6 +1,7 @@
 """`tacit audit` as a user runs it: verdicts, exit codes, JSON, pictures, and mistakes in one sentence."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -33,8 +34,8 @@ def run(tmp_path, monkeypatch):
 def test_names_of_bugs_are_those_of_the_library(run):
     assert tuple(BROKEN) == BUGS
     assert tuple(KNOWN_KEEPER_BUGS) == KEEPER_BUGS
-    text = run("--help").output
-    assert all(name in text.replace("-\n" + 32 * " ", "-") for name in BUGS + KEEPER_BUGS)
+    text = re.sub(r"-\n +", "-", run("--help").output)
+    assert all(name in text for name in BUGS + KEEPER_BUGS)
 
 
 def test_a_pass_says_what_it_does_not_prove(run):

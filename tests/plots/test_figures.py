@@ -104,7 +104,7 @@ FIGURES = {
     "loss": lambda **how: draw_loss(LOSS, **how),
     "belief": lambda **how: draw_belief(BELIEF, 2.0, "temperature (°C)", **how),
     "graph": lambda **how: draw_graph(ON_PATH, **how),
-    "bounds": lambda **how: draw_bounds(curves.closeness((0.1, 0.5, 0.8)), **how),
+    "bounds": lambda **how: draw_bounds(curves.closeness((0.1, 0.25, 0.5, 0.8)), **how),
     "tail": lambda **how: draw_tail(TAIL, **how),
     "series": lambda **how: draw_series(SERIES, **how),
     "compare": lambda **how: draw_compare(COMPARISON, **how),

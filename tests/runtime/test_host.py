@@ -21,7 +21,7 @@ from tacit.runtime.node import Node
 from tacit.testing import known_session
 
 linux = pytest.mark.skipif(not can_flush_file_system(), reason="no syncfs that reports errors here")
-WAIT = 60
+WAIT = 300
 
 
 class Line:

@@ -28,7 +28,7 @@ from tacit.runtime.transport.base import Frame, Presence
 from tacit.runtime.transport.websocket import WebsocketTransport
 
 NAMES = ["a0", "a1", "a2"]
-WAIT = 60
+WAIT = 300
 
 
 @pytest.fixture(scope="module")
@@ -131,29 +131,36 @@ def test_who_is_connected_when_its_certificate_runs_out_is_cut_off_and_told_why(
     authority, path = load_authority(folder / "authority"), folder / "a0" / "request.pem"
     request = Request.parse(path.read_bytes(), str(path))
 
-    async def main():
+    async def main(seconds):
         [where] = ends(1)
         roster = tuple(Member(name, keys[name].public_key) for name in NAMES)
         session = replace(server, coordinator=keys["coordinator"].public_key, roster=roster)
         hub = WebsocketTransport(session, COORDINATOR, keys["coordinator"].tls, listen=[where])
         await hub.open()
-        short = install(bundle(authority.sign(request, 3 / 86400), authority), folder / "a0", durable=False)
+        signed = bundle(authority.sign(request, seconds / 86400), authority)
+        short = install(signed, folder / "a0", durable=False)
         told, seen = [], []
         brief = WebsocketTransport(session, 0, short.tls, connect=[where], trouble=told.append)
         lasting = WebsocketTransport(session, 1, keys["a1"].tls, connect=[where])
         try:
             await asyncio.gather(brief.open(), lasting.open())
-            while Presence(0, False) not in seen:
+            while Presence(0, True) not in seen:
+                if datetime.now(UTC) >= short.expires:
+                    return False
+                await asyncio.sleep(0.01)
+                seen += hub.take()
+            while not {Presence(0, False), Presence(1, True)} <= set(seen):
                 seen += await received(hub)
-            assert {Presence(0, True), Presence(1, True)} <= set(seen)
             assert Presence(1, False) not in seen
             assert datetime.now(UTC) >= short.expires
             while not any("the certificate of a0 expired on" in sentence for sentence in told):
                 await asyncio.sleep(0.05)
+            return True
         finally:
             await asyncio.gather(*(one.close() for one in (brief, lasting, hub)))
 
-    asyncio.run(asyncio.wait_for(main(), WAIT))
+    # On a busy machine it can expire before there is a connection: then it must last longer.
+    assert any(asyncio.run(asyncio.wait_for(main(seconds), WAIT)) for seconds in (3, 12, 50))
 
 
 def test_a_frame_that_is_too_long_for_any_session_costs_its_sender_the_connection(server, keys):

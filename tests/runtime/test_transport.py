@@ -35,7 +35,7 @@ from tacit.runtime.transport.memory import MemoryNetwork
 from tacit.runtime.transport.websocket import WebsocketTransport, to_dial
 
 NAMES = ["a0", "a1", "a2"]
-WAIT = 30
+WAIT = 300
 
 
 @dataclass

@@ -38,7 +38,7 @@ VERBS = {
     "join": "Take part in a session with a private value.",
     "peer": "Take part in a session without a coordinator.",
     "verify": "Check a session from its public transcripts.",
-    "status": "Show the progress of a running hub, coordinator, agent, keeper or peer.",
+    "status": "Show the progress of a hub, coordinator, agent, keeper or peer.",
     "studio": "Plan, watch and compare in a browser; follow a session.",
     "demo": "Keys, a session and real agents over TLS, killed and resumed.",
 }

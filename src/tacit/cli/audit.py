@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tacit.audit.report import AuditReport
     from tacit.audit.subjects import Subject
     from tacit.mechanism import Mechanism
-    from tacit.plots.panels import Width
+    from tacit.plots.sheets import Width
 
 ALARM = 1
 """Exit code if a test found something."""

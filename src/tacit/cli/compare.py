@@ -15,7 +15,7 @@ from tacit.cli.values import read_values, values_option
 
 if TYPE_CHECKING:
     from tacit.comparison import Comparison
-    from tacit.plots.panels import Width
+    from tacit.plots.sheets import Width
 
 # The names of tacit.comparison.METHODS, repeated because --help must not load it; a test compares the two.
 NAMES = (

@@ -18,10 +18,10 @@ from tacit.report import near, up
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tacit.plots.panels import Width
+    from tacit.plots.sheets import Width
 
 
-# The names of tacit.plots.panels, repeated because --help must not load matplotlib; a test compares them.
+# The names of tacit.plots.sheets, repeated because --help must not load matplotlib; a test compares them.
 COLUMNS = ("one-column", "two-columns")
 _PROMISES = ("radius", "one_shot", "epsilon", "promised")
 
@@ -115,7 +115,7 @@ def _target(name: str, out: Path | None, force: bool, width: Width, numbers_only
 
 def require_drawable(path: Path, force: bool, width: Width = None) -> None:
     """Refuse a file or width that no figure can have, or a missing matplotlib, before any work is done."""
-    from tacit.plots.panels import width_in_inches
+    from tacit.plots.sheets import width_in_inches
     from tacit.plots.style import FORMATS
 
     width_in_inches(width)

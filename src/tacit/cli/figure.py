@@ -13,7 +13,7 @@ from tacit.cli.series_design import Span, delta_option
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tacit.plots.panels import Width
+    from tacit.plots.sheets import Width
 
 EPILOG = """\b
 Examples:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tacit.cli.simulated_run import SimulatedRun
-    from tacit.plots.panels import Width
+    from tacit.plots.sheets import Width
 
 # The names of tacit.audit.ADVERSARIES, repeated because --help must not load it; a test compares the two.
 ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders", "conspirators")

@@ -112,13 +112,13 @@ class Method(ABC):
         """The closed form of the error, with the radius that is missed with this probability."""
 
     def least_error(self, agents: int) -> float | None:
-        """The least deviation of any unbiased method with this guarantee; None if it is not pure.
+        """The least deviation of any unbiased method with this guarantee; None if it is not pure, or ε is 0.
 
         docs/proofs/bounds.md, section 1. Override it if the agents' states keep a part of their own start,
         which nobody else knows.
         """
         given = self.guarantee
-        if given.kind != "pure" or given.epsilon is None:
+        if given.kind != "pure" or not given.epsilon:
             return None
         return math.sqrt(least_variance(given.epsilon, agents))
 

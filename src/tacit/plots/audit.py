@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.audit.report import AuditFinding, AuditReport, LossCurve
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import BLUE, GREY, INK, RED, label_line, text_size
 
 _MOST = 2.0  # times the alarm level; beyond, only an arrow

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from tacit.audit.beliefs import Belief
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, counted, label_line, text_size
 from tacit.rounding import shown_up
 

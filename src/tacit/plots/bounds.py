@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tacit.plots.curves import Closeness, TailCurves
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import (
     DASHES,
     GREY,

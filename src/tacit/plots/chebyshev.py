@@ -9,7 +9,7 @@ from matplotlib.ticker import NullLocator
 
 from tacit.arrays import FloatArray
 from tacit.plots.curves import RadiusBounds
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import (
     DASHES,
     GREY,

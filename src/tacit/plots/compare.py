@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.comparison.comparison import Comparison, MethodResult
-from tacit.plots.panels import Panels, Where, Width, panels
+from tacit.plots.sheets import Panels, Where, Width, panels
 from tacit.plots.style import BLUE, GREEN, GREY, INK, ORANGE, RED, text_size
 
 _KINDS = {

@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from tacit.errors import ParameterError
-from tacit.plots.panels import Where, Width, panels
 from tacit.plots.runs import Convergence
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import (
     GREY,
     INK,

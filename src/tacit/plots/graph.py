@@ -14,7 +14,7 @@ from tacit.errors import ParameterError, StateError
 from tacit.graph import Graph
 from tacit.history import History
 from tacit.mechanism import Distributed
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import GREY, INK, counted, text_size
 
 MOST_AGENTS = 1000

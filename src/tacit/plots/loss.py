@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.arrays import FloatArray
-from tacit.plots.panels import Where, Width, panels
 from tacit.plots.runs import LossCurves
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import BLUE, INK, MARKERS, RED, label_line, label_room, spread_labels, text_size
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tacit.plots.curves import RadiusCurves
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import GREY, INK, colours, counted, label_line, plain_log, text_size
 
 

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tacit.errors import ParameterError
 from tacit.plots.fans import fan
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import (
     BLUE,
     DASHES,

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.plots.curves import Smoothness
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import DASHES, GREY, INK, colours, label_line, plain_log, text_size
 
 _NAMED = (0.1, 0.5, 0.8)

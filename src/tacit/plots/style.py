@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.transforms import Bbox
 
 from tacit.errors import FileError
 
@@ -164,6 +166,28 @@ def label_room(ax: Axes, lines: float = 1) -> float:
     return 1.25 * lines * text_size(8.5) / height
 
 
+@contextmanager
+def _settled(figure: Figure) -> Iterator[None]:
+    """Lay a figure out and round the places of its axes.
+
+    The last bits of the layout differ from run to run, and ids in an SVG are made from them.
+    """
+    engine = figure.get_layout_engine()
+    if engine is None:
+        yield
+        return
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for ax in figure.axes:
+        ax.set_position(Bbox(np.round(ax.get_position().get_points(), 6)))
+    try:
+        yield
+    finally:
+        for ax in figure.axes:
+            ax.set_in_layout(True)  # `set_position` takes it out
+        figure.set_layout_engine(engine)
+
+
 def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | None = None) -> None:
     """Write a figure as SVG, PNG, PDF or PGF, by its suffix, without date or version in it.
 
@@ -179,7 +203,7 @@ def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | No
         ".png": {"Software": "tacit"},
         ".pdf": {"CreationDate": None, "Creator": "tacit", "Producer": None},
     }
-    with styled():
+    with styled(), _settled(figure):
         if kind != ".pgf":
             figure.savefig(file, format=kind[1:], metadata=blank[kind])
             return

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tacit.plots.curves import Tradeoff
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import BLUE, DASHES, GREY, RED, label_line, plain_log, text_size
 
 

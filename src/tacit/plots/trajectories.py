@@ -11,7 +11,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import StateError
 from tacit.history import History
 from tacit.plots.fans import Fan
-from tacit.plots.panels import Where, Width, panels
+from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import BLUE, GREY, INK, RED, SKY, label_line
 from tacit.rounding import shown_up
 from tacit.theory import accuracy
