@@ -1,10 +1,12 @@
-"""Noise laws: how large the noise of each round is, and its loss. One law, one final class, one file.
+"""Noise laws: how large the noise of each round is, and its loss.
+
+Each law is one final class in its own file.
 
 - `base`: what a law must define, and what is computed from it for every law.
-- `fading`, `one_shot`, `constant`: the laws. `geometric` is what two of them share.
+- `fading`, `one_shot`, `constant`: the laws. `geometric` has the formulas that two of them share.
 - `registry`: the laws that files and the command line know by name; one row each.
 
-Everything else asks the law. Nothing outside this package tests which law it has (tests/law/test_seam.py).
+All other packages call the methods of a law. None of them tests which class it is (tests/law/test_seam.py).
 """
 
 from tacit.law.base import Envelope, Law, Terms

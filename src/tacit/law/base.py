@@ -1,10 +1,10 @@
-"""The base class of noise laws: the scale of the Laplace noise of each update, and what follows from it.
+"""The base class of noise laws: scales of the Laplace noise, and what follows from them.
 
-A law must define `scale`, the size of the noise of update u. For a finite number of rounds everything else
+A law must define `scale`, the scale of the noise of update u. For a finite number of rounds everything else
 follows, because the draws are independent and the influence of an agent's value shrinks by 1 − σ per update.
-The base class computes it for every law, slowly; a law overrides what it knows in closed form. Statements
-about an endless run do not follow from single scales, so they have no default: asking a law that does not
-define one raises a `LawError` that names the method.
+The base class computes it for every law, slowly. A law overrides the methods for which it has a closed form.
+Statements about an endless run do not follow from single scales, so they have no default. If a law does not
+define one, calling it raises a `LawError` that names the method.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORDS = {"sigma": "mixing", "c": "noise", "q": "decay"}
 """Names of a law's parameters in files, in JSON and on the command line, by letter."""
 
 STEP = 1 + 4 * float(np.finfo(np.float64).eps)
-"""The factor by which noise is widened until its loss, rounded up, is within bounds."""
+"""Noise is widened by this factor repeatedly, until its loss, rounded up, is within bounds."""
 
 _MOST_TERMS = 20_000_000
 _FLOAT_ERROR = 2.0**-48  # a scale in float64 may be off by some units in the last place
@@ -38,9 +38,10 @@ _NEARLY_FLAT = (
 
 
 class Terms(NamedTuple):
-    """Independent Laplace terms: of group g, scale_g·ratio_g^t for each t < rounds (None: endless).
+    """Independent Laplace terms of scale_g·ratio_g^t for each t < rounds (None: endless).
 
-    `group` is the class of agents that a term belongs to; each agent of the class has `repeat` of them.
+    There is one entry g per series of terms. `group` is the class of agents that it belongs to. Each agent of
+    the class has `repeat` such series.
     """
 
     scale: FloatArray
@@ -102,8 +103,8 @@ class Law(ABC):
     name : str
         In files and on the command line.
     shadowed : bool
-        Noise is drawn once: later messages follow from earlier public ones, without noise. Otherwise every
-        message is the state with fresh noise.
+        Whether noise is drawn only once. Later messages then follow from earlier public ones, without noise.
+        Otherwise every message is the state with fresh noise.
     below_one : frozenset of str
         Parameters that must be below 1.
     by_mixing : bool
@@ -146,7 +147,7 @@ class Law(ABC):
         return all(np.array_equal(mine, other.values()[name]) for name, mine in self.values().items())
 
     def __hash__(self) -> int:
-        own = self.values().values()  # hot path: an agent on a lattice calls this for every message
+        own = self.values().values()  # must be fast: an agent on a lattice calls this for every message
         return hash((type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)))
 
     # ---- what a law must define ---------------------------------------------------------------------
@@ -155,9 +156,9 @@ class Law(ABC):
     def scale(self, u: Any) -> Any:
         """Laplace scale of update u.
 
-        `u` is a float64 number or array. With one parameter per agent, the last axis of the result is the
-        agents'. The result must be c for u = 0, positive, and computed from sums, products, quotients and
-        square roots only, so that it is the same on every machine (or define `upper_scale`).
+        `u` is a float64 number or array. With one parameter per agent, the last axis of the result is that of
+        the agents. The result must be positive, and c for u = 0. It must be the same on every machine, so use
+        only sums, products, quotients and square roots (or define `upper_scale`).
         """
 
     # ---- parameters ---------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ class Law(ABC):
 
     @classmethod
     def further(cls) -> tuple[str, ...]:
-        """Words of the parameters that only this law has: not mixing, noise and decay."""
+        """Words of the parameters besides mixing, noise and decay, which only this law has."""
         return tuple(word for word in cls.words() if word not in WORDS.values())
 
     @classmethod
@@ -272,9 +273,10 @@ class Law(ABC):
         return np.asarray(self.scale(t) / self.c)
 
     def upper_scale(self, u: int) -> float:
-        """Return a float64 that is at least the scale of update u, of one agent; lattices draw with it.
+        """Return the scale of update u of one agent as a float64, rounded up; lattices draw with it.
 
-        Must be the same on every machine. Rounded up, so that the noise is never smaller than the law's.
+        It is rounded up so that the noise is never smaller than the law's. It must be the same on every
+        machine, because all members of a session compute the same grid from it.
         """
         return math.nextafter(float(self.scale(np.float64(u))), math.inf) if u else float(self.c)
 
@@ -300,7 +302,7 @@ class Law(ABC):
     def epsilons(self, rounds: int | None) -> FloatArray:
         """Return ε per agent (0-d where all share their parameters), rounded up.
 
-        After T rounds Σ_{u<T} (1−σ)^u/s_u, s_u being the scale of update u (docs/proofs/privacy.md).
+        After T rounds it is Σ_{u<T} (1−σ)^u/s_u with the scale s_u of update u (docs/proofs/privacy.md).
         """
         if rounds is None:
             raise self.undefined("epsilons for an endless run", "the loss of an endless run")
@@ -322,9 +324,10 @@ class Law(ABC):
         return np.asarray(distance * (1 - self.sigma) ** u / self.scales(u.size))
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
-        """Yield the loss of each message of one agent, rounded up; of an endless run, then that of the rest.
+        """Yield the loss of each message of one agent, rounded up.
 
-        The loss of the rest must be below 1/`share` of the total.
+        For an endless run the last item is the loss of all remaining messages together. It must be below
+        1/`share` of the total.
         """
         if rounds is None:
             raise self.undefined("loss_parts for an endless run", "the loss of an endless run")
@@ -335,9 +338,10 @@ class Law(ABC):
     # ---- accuracy -----------------------------------------------------------------------------------
 
     def terms(self, closed: FloatArray, total: float, rounds: int | None) -> Terms:
-        """Return the Laplace terms of the deviation of the average; `self` has one entry per class of agents.
+        """Return the Laplace terms of the deviation of the average.
 
-        Message t of an agent of class k moves the average by closed_k/total of its noise.
+        `self` has one entry per class of agents. The noise of a message of class k enters the average with
+        the weight closed_k/total.
         """
         if rounds is None:
             raise self.undefined("terms for an endless run", "the deviation of an endless run")
@@ -364,7 +368,7 @@ class Law(ABC):
         return None
 
     def envelope(self, rounds: int | None) -> Envelope:
-        """Return c and q with c·q^u at least the scale of every update below `rounds`; None: of all."""
+        """Return c and q such that c·q^u bounds the scale of every update u below `rounds` (None: all)."""
         if rounds is None:
             raise self.undefined("envelope for an endless run", "after how many rounds agents agree")
         q = math.exp(-_NEARLY_FLAT / max(rounds, 1))
@@ -377,7 +381,7 @@ class Law(ABC):
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
         """Return this law with the least variance among those with a loss of at most ε.
 
-        The base class has an answer for a law that has no parameters of its own; see `least_noise`.
+        The base class can answer this for a law without further parameters; see `least_noise`.
         """
         return cls.least_noise(sigma, epsilon, rounds, {})
 
@@ -385,9 +389,9 @@ class Law(ABC):
     def least_noise(
         cls, sigma: PerAgent, epsilon: float, rounds: int | None, further: Mapping[str, PerAgent]
     ) -> Self:
-        """Return this law with these further parameters, and the least noise c with a loss of at most ε.
+        """Return this law with these further parameters and the least noise c for a loss of at most ε.
 
-        It is known for a number of rounds, if all scales are proportional to c.
+        The base class can compute it for a finite number of rounds, if all scales are proportional to c.
         """
         what = "the best noise for an epsilon"
         cls.require_further(further)

@@ -19,9 +19,10 @@ from tacit.law.base import STEP, Envelope, Law, Terms, checked
 class Constant(Law):
     """Fresh noise every round, Lap(c), which does not fade.
 
-    The influence of a value shrinks, so round t costs (1−σ)^t/c and not 1/c: ε_T = (1 − (1−σ)^T)/(σc), and
-    1/(σc) for an endless run. Every round adds the same noise to the average, so its variance grows with
-    the number of rounds: an endless run has no radius, and agents on a graph never agree.
+    The influence of a value shrinks, so round t costs (1−σ)^t/c and not 1/c. The total is
+    ε_T = (1 − (1−σ)^T)/(σc), and 1/(σc) for an endless run. Every round adds the same amount of noise to the
+    average, so its variance grows with the number of rounds. So an endless run has no radius, and agents on a
+    graph never agree.
 
     Examples
     --------
@@ -74,7 +75,7 @@ class Constant(Law):
         return 1.0
 
     def envelope(self, rounds: int | None) -> Envelope:
-        """Hardly more than c over finitely many rounds."""
+        """An envelope that is hardly wider than c over finitely many rounds."""
         if rounds is None:
             raise LawError(
                 "agents never agree with constant noise on a graph: it moves them apart as much in every "

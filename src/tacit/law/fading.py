@@ -46,9 +46,9 @@ class Fading(Law):
         return self.c * self.q**u
 
     def round_scales(self) -> Iterator[FloatArray]:
-        """c·q^t; a running product where q is one per agent.
+        """Yield c·q^t; with one q per agent by a running product.
 
-        A million calls of `pow` would take as long as the round itself.
+        Calling `pow` for a million agents would take as long as the round itself.
         """
         if not isinstance(self.q, np.ndarray):
             yield from super().round_scales()
@@ -62,15 +62,15 @@ class Fading(Law):
         return np.asarray(self.q**t)
 
     def upper_scale(self, u: int) -> float:
-        """The least float64 at least c·q^u."""
+        """The least float64 that is at least c·q^u."""
         return geometric.fading_scale(float(self.c), float(self.q), u)
 
     def least_scale(self, rounds: int) -> float:
-        """That of the last round."""
+        """The scale of the last round."""
         return self.upper_scale(max(rounds - 1, 0))
 
     def largest_scale(self, rounds: int) -> float:
-        """That of the first round."""
+        """The scale of the first round."""
         return float(self.c)
 
     def epsilons(self, rounds: int | None) -> FloatArray:
@@ -108,10 +108,10 @@ class Fading(Law):
 
     def significant_rounds(self, rounds: int | None) -> int:
         """The number of rounds after which the rest is below double precision."""
-        # The variance of V given the Gamma draws is S = Σ_g w_g Σ_t q_g^2t G_{g,t}. Let R be its part
-        # from round T ≥ 2 on: V without it is off by a factor √(1 − R/S) ≥ 1 − R/S. R is independent
-        # of rounds 0 and 1, which alone hold S ≥ Σ_g w_g q_g² X_g with X_g ~ Gamma(2m_g) and
-        # E[1/X_g] = 1/(2m_g − 1) ≤ 1/m_g. With Jensen over g,
+        # Given the Gamma draws, the variance of V is S = Σ_g w_g Σ_t q_g^2t G_{g,t}. Let R be the part of S
+        # from round T ≥ 2 on. V without it is off by a factor √(1 − R/S) ≥ 1 − R/S. R is independent of
+        # rounds 0 and 1. These two alone give S ≥ Σ_g w_g q_g² X_g with X_g ~ Gamma(2m_g) and
+        # E[1/X_g] = 1/(2m_g − 1) ≤ 1/m_g. By Jensen's inequality over g,
         #     E[R/S] ≤ Σ_g w_g m_g q_g^2T/(1 − q_g²) / Σ_g w_g m_g q_g² ≤ max_g q_g^(2T−2)/(1 − q_g²),
         # which is at most 2^−53 for the T below. The right side rises with q, so the largest q decides.
         q = float(np.max(self.q))

@@ -1,4 +1,4 @@
-"""What laws with scale c·q^u have in common: `Fading` (q < 1) and `Constant` (q = 1)."""
+"""Formulas of laws with scale c·q^u: `Fading` (q < 1) and `Constant` (q = 1)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _EXACT_AGENTS = 10_000  # agents worth sorting into kinds
 
 
 def epsilons(sigma: PerAgent, c: PerAgent, q: PerAgent, rounds: int | None) -> FloatArray:
-    """ε_T = (1/c) Σ_{t<T} ((1−σ)/q)^t per agent; q/(c(q + σ − 1)) for an endless run (Lemma 1, lem:pri).
+    """ε_T = (1/c) Σ_{t<T} ((1−σ)/q)^t per agent (Lemma 1, lem:pri).
 
-    0-d where all agents share their parameters. For an endless run q must be above 1 − σ.
+    For an endless run it is q/(c(q + σ − 1)), and q must be above 1 − σ. The result is 0-d if all agents
+    share their parameters.
     """
     return by_kinds(
         (sigma, c, q),
@@ -82,9 +83,9 @@ def _rounded_epsilons(mixing: PerAgent, noise: PerAgent, decay: PerAgent, rounds
 def loss_parts(
     sigma: float, c: float, q: float, *, rounds: int | None, adjacency: float, share: int
 ) -> Iterator[float]:
-    """Yield λ_u = δ(1−σ)^u/(c·q^u), rounded up; of an endless run, then the sum of the rest.
+    """Yield λ_u = δ(1−σ)^u/(c·q^u), rounded up.
 
-    That sum is below 1/`share` of the total.
+    For an endless run the last item is the sum of all remaining λ_u. It is below 1/`share` of the total.
     """
     mixing, decay = extended(sigma), extended(q)
     first, ratio = extended(adjacency) / extended(c), (1 - mixing) / decay
@@ -101,8 +102,9 @@ def loss_parts(
 def fading_scale(c: float, q: float, u: int) -> float:
     """Return b_u, the least float64 that is at least c·q^u: the scale that update u is drawn with.
 
-    Rounded up, so the noise is never smaller than the paper's. A float64, so that sampler and accounting
-    use exactly the same number. The same on every machine: it is computed with whole numbers only.
+    It is rounded up, so the noise is never smaller than the paper's. It is a float64, so that sampler and
+    accounting use exactly the same number. It is the same on every machine, because it is computed with whole
+    numbers only.
 
     Examples
     --------
@@ -112,7 +114,7 @@ def fading_scale(c: float, q: float, u: int) -> float:
     (b, c_den), (a, q_den) = c.as_integer_ratio(), q.as_integer_ratio()
     down = 1 - c_den.bit_length() + u * (1 - q_den.bit_length())  # c·q^u = b·a^u·2^down
     precision = 128
-    while True:  # Ziv: until both bounds round to the same number
+    while True:  # Ziv's method: more precision until both bounds round to the same number
         low, high, exponent = _power(a, u, precision)
         result = _least_float(b * low, exponent + down)
         if result == _least_float(b * high, exponent + down):

@@ -38,7 +38,7 @@ class OneShot(Law):
         return np.where(np.asarray(u) == 0, self.c, 0.0)
 
     def upper_scale(self, u: int) -> float:
-        """The noise c, once."""
+        """The noise c for update 0, and 0 for every later one."""
         return float(self.c) if u == 0 else 0.0
 
     def least_scale(self, rounds: int) -> float:
@@ -60,7 +60,7 @@ class OneShot(Law):
         )
 
     def costs(self, rounds: int, distance: float) -> FloatArray:
-        """d/c, once."""
+        """d/c for the first message, and 0 for every later one."""
         return np.array([distance / self.c])
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
@@ -68,11 +68,11 @@ class OneShot(Law):
         yield product_up(float(self.epsilons(rounds)), adjacency)
 
     def significant_rounds(self, rounds: int | None) -> int:
-        """The first."""
+        """Only the first round matters."""
         return 1 if rounds is None else min(rounds, 1)
 
     def envelope(self, rounds: int | None) -> Envelope:
-        """c, and nothing after it."""
+        """An envelope of c for update 0, and 0 for every later one."""
         return Envelope(self.c, 0.0)
 
     @classmethod

@@ -40,8 +40,8 @@ _TAKEN = {
 def register(law: type[Law]) -> type[Law]:
     """Make a law known by its name to session files, transcripts, sweeps and the command line.
 
-    Every member of a session with this law must have registered it, or have installed a package with an
-    entry point of the law's name in the group ``tacit.laws``. Returns the law, so it can be used as a
+    Every member of a session with this law must register it, or install a package that has an entry point
+    with the law's name in the group ``tacit.laws``. `register` returns the law, so it can be used as a
     decorator.
     """
     if not getattr(law, "name", ""):
