@@ -77,7 +77,10 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def stationary(self) -> FloatArray:
-        """ω with ωᵀW = ωᵀ for the feedback y = Wx, up to a factor: γ_i = ω_i/σ_i is the target's weight."""
+        """ω with ωᵀW = ωᵀ for the feedback y = Wx, up to a factor.
+
+        γ_i = ω_i/σ_i is the weight of agent i in the target.
+        """
 
     @abstractmethod
     def aggregate(self, x: FloatArray) -> FloatArray:
@@ -120,7 +123,7 @@ class Mechanism(ABC):
     def step(self, state: State, eta: FloatArray) -> tuple[State, Round]:
         """Run one round on the given noise."""
         if self.keepers:
-            x = state.basis  # under a mask: nobody sees it
+            x = state.basis  # sent under a mask, so nobody sees it
             y = self.aggregate(x) + eta.sum(axis=0) / self.n
         else:
             x = self.report(state.basis, eta)
@@ -214,7 +217,7 @@ class Mechanism(ABC):
 
 
 def require_mechanism(given: object) -> Mechanism:
-    """Refuse anything but a mechanism, saying how to make one."""
+    """Return a mechanism; refuse anything else, and say how to make one."""
     advice = "Make one, like ClientServer(Fading(0.8, 10, 0.6), agents=500)."
     found: Mechanism = instance("the mechanism", given, Mechanism, "a ClientServer or a Distributed", advice)
     return found

@@ -1,7 +1,7 @@
 """The client-server mechanism, section 3 of the paper (sec:pconsensus), and the same with keepers.
 
-Without keepers every agent adds its own noise and trusts nobody. With keepers agents send their states under
-masks; each of m keepers adds one draw to the sum, and an agent has to trust one of them
+Without keepers every agent adds its own noise and trusts nobody. With m keepers agents send their states
+under masks, and each keeper adds one draw to the sum. An agent then has to trust at least one of the keepers
 (docs/proofs/keepers.md). The law of the noise does not depend on who adds it.
 """
 
@@ -19,7 +19,7 @@ from tacit.mechanism.base import Mechanism
 
 MOST_AGENTS = 2**53
 MOST_KEEPERS = 100
-"""More would cost accuracy and protect nobody better."""
+"""Upper limit. Each keeper adds noise, and so many keepers hardly add protection."""
 
 
 @final
@@ -30,8 +30,8 @@ class ClientServer(Mechanism):
     Parameters
     ----------
     law : Law
-        With keepers, noise and decay are the session's: one number each. Mixing may be one per agent unless
-        noise is drawn once.
+        With keepers, noise and decay are one number for the whole session. Mixing may be one number per
+        agent, unless noise is drawn once.
     agents : int
     keepers : int
         How many keepers add the noise; 0 if every agent adds its own.

@@ -29,8 +29,8 @@ class Distributed(Mechanism):
     weights : str, Weights or matrix, optional
         The weights of the messages in an agent's feedback: ``"closed"`` (the paper's mean over the
         neighbours and itself), ``"metropolis"``, ``"edges"`` (the graph's edge weights), or a row-stochastic
-        matrix, W_ij being the weight of j's message at i. By default the edge weights if the graph has any,
-        else closed.
+        matrix in which W_ij is the weight of j's message at i. The default is the edge weights if the graph
+        has any, else closed.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Distributed(Mechanism):
     weights: WeightsLike = None
     kind: ClassVar[str] = "distributed"
 
-    if TYPE_CHECKING:  # the constructor takes more than the attribute is
+    if TYPE_CHECKING:  # the constructor accepts more types than the attributes have
 
         def __init__(self, law: Law, graph: GraphLike, weights: WeightsLike = None) -> None: ...
 

@@ -1,10 +1,11 @@
 """The mechanisms on whole numbers, so that the proofs hold for the program that runs.
 
 States are multiples of the state step s = 2^state_exponent, fixed for a session. Message u is a multiple
-of the message step g_u, which shrinks with the noise: the largest power of two at most 2^−bits·b_u, never
-below s. b_u is the law's scale of update u as a float64, rounded up. Feedback is a multiple of s. All
-rounding is to the nearest, ties up: floor(value/step + 1/2). It depends only on the value, keeps order, and
-commutes with adding whole steps; docs/proofs/lattice.md needs only that.
+of the message step g_u, which shrinks with the noise: it is the largest power of two that is at most
+2^−bits·b_u, never below s. b_u is the law's scale of update u as a float64, rounded up. Feedback is a
+multiple of s. All rounding is to the nearest, ties up: floor(value/step + 1/2). This rounding depends only on
+the value, keeps order, and commutes with adding whole steps. docs/proofs/lattice.md needs only these three
+properties.
 
 Nothing here draws noise: the caller passes it in.
 """
@@ -48,9 +49,9 @@ class Lattice:
 
     Notes
     -----
-    A value outside the range is clamped before any noise is added. Refusing it instead would leak: others see
-    who does not take part. NaN and infinities are refused. States cannot leave the reach
-    (docs/proofs/lattice.md), so a refusal after the start depends only on public numbers.
+    A value outside the range is clamped before any noise is added. Refusing it would leak information about
+    the value, because others see who does not take part. NaN and infinities are refused. States cannot leave
+    the reach (docs/proofs/lattice.md), so a refusal after the start depends only on public numbers.
     """
 
     low: float
@@ -89,7 +90,7 @@ class Lattice:
     ) -> Lattice:
         """Return a lattice fine enough for a number of rounds and wide enough for their noise.
 
-        The state step is 2^−(bits+16)·σ of the last noise, or less: rounded states then add less than
+        The state step is at most 2^−(bits+16)·σ times the last noise scale. Rounded states then add less than
         2^−(bits+14) per component to the loss of all messages.
         """
         kinds = law.kinds()
@@ -115,7 +116,7 @@ class Lattice:
 
     @cached_property
     def limit(self) -> int:
-        """The reach as a whole number of state steps: the largest whole number there is."""
+        """The reach in state steps: no whole number of a session is larger."""
         return 1 << (cast(int, self.reach_exponent) - self.state_exponent)
 
     @property
@@ -124,7 +125,7 @@ class Lattice:
         return self.limit.bit_length() + 1
 
     def agent(self, law: Law, i: int = 0) -> LatticeAgent:
-        """Return what agent i of these parameters does on this lattice."""
+        """Return the arithmetic of agent i with this law on this lattice."""
         if i < 0 or (law.agents is not None and i >= law.agents):
             raise ParameterError(f"there must be an agent of number {i}; numbers start at 0.")
         return LatticeAgent(self, law.of_agent(i))
@@ -243,7 +244,7 @@ class LatticeAgent:
         if not self.speaks(u):
             return 0.0
         scale = self.law.upper_scale(u)
-        if scale > self.law.c:  # the scale of a law may grow, so that update 0 fits is not enough
+        if scale > self.law.c:  # scales may grow: the check for update 0 does not cover this update
             self._require_room(scale)
         if scale < self.lattice.state_step:
             raise ParameterError(
@@ -255,7 +256,7 @@ class LatticeAgent:
     def message_exponent(self, u: int) -> int:
         """Return the public exponent of g_u = 2^exponent, at most 2^−bits·b_u and never below s."""
         if not self.speaks(u):
-            return self.lattice.state_exponent  # the shadow itself, which is public
+            return self.lattice.state_exponent  # the message is the shadow, which is public
         return max(math.frexp(self.scale(u))[1] - 1 - self.lattice.bits, self.lattice.state_exponent)
 
     def draw_scale(self, u: int) -> float:
@@ -265,7 +266,7 @@ class LatticeAgent:
     def report(self, basis: Any, u: int, draw: Any) -> Whole:
         """Phase (i): message u, round(basis, g_u) + g_u·draw, as whole numbers of g_u.
 
-        A message beyond the reach is clamped to it: the noise is already added, so this leaks nothing.
+        A message beyond the reach is clamped to it. The noise is already added, so this leaks nothing.
         """
         exponent = self.message_exponent(u)
         basis = self.lattice.within(basis, "a state")  # before any noise is added

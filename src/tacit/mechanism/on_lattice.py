@@ -128,9 +128,9 @@ class OnLattice:
     def run(self, state: WholeState, draws: Any) -> History:
         """Run as many rounds as there are draws for, from a state that `start` made.
 
-        Agents send whole numbers. The history also has them as floats, each the nearest to the exact number,
-        and equal to it up to 53 significant bits. Rounding to the message step comes before the noise, so
-        x differs from θ + η by up to half a message step.
+        Agents send whole numbers. The history also has them as the nearest floats, which are exact if 53
+        significant bits are enough. Rounding to the message step comes before the noise, so x differs from
+        θ + η by up to half a message step.
         """
         from tacit.history import History, Private, Wholes
 

@@ -1,6 +1,7 @@
-"""A mean in every slot: what agents send, and what is published from it. Pure, on a grid.
+"""Series on a grid: what agents send in each slot, and which mean is published.
 
-A code says how readings become messages and how sums of messages become sums of readings again:
+All functions are pure. A code says how readings become messages, and how sums of messages become sums of
+readings again:
 
 - `SquareRoot`: w(t) = Σ_s g(t−s)·x(s), and back with f. One message per slot, for all time.
 - `BinaryTree`: the change of the reading over 1, 2, 4, … slots, whenever such a block of slots is full.
@@ -27,7 +28,7 @@ from tacit.errors import ParameterError, StateError
 MOST_SLOTS: Final = 10_000_000
 """A series longer than this would overflow the proof's rounding allowance."""
 GRID_BITS: Final = 32
-"""What rounding may move a message by, in all, is this many bits finer than the noise."""
+"""The rounding error of a message is at most 2^−GRID_BITS of the noise."""
 _COMPUTED: Final = 51
 """Messages are computed within 2^−51 of the range, before they are rounded."""
 
@@ -98,7 +99,7 @@ class SeriesCode(ABC):
 
 @final
 class SquareRoot(SeriesCode):
-    """The square root of summation: agents filter with g, whoever publishes filters with f."""
+    """The square root of summation: agents filter with g, published sums are filtered with f."""
 
     def __init__(self, slots: int) -> None:
         super().__init__(slots)
@@ -109,7 +110,7 @@ class SquareRoot(SeriesCode):
         return _convolved(self._g, readings)
 
     def messages(self, readings: Sequence[float]) -> tuple[float, ...]:
-        """w(t), summed without rounding but for the products: within 2^−51 of the largest reading."""
+        """w(t), within 2^−51 of the largest reading: only the products are rounded, not their sum."""
         last = self._g[: len(readings)][::-1] * np.asarray(readings, dtype=np.float64)
         return (math.fsum(last.tolist()),)
 
@@ -126,8 +127,8 @@ class SquareRoot(SeriesCode):
 class BinaryTree(SeriesCode):
     """A binary tree over the changes: node m of level j is x(m·2^j − 1) − x((m−1)·2^j − 1).
 
-    It is sent when its last slot was read. The reading of slot t is the sum of at most one node per level:
-    those of the one bits of t + 1. Messages are listed level by level.
+    A node is sent in its last slot. The reading of slot t is a sum of nodes, at most one per level: one for
+    each one bit of t + 1. Messages are listed level by level.
     """
 
     def __init__(self, slots: int) -> None:
@@ -184,9 +185,9 @@ class Independent(SeriesCode):
 
 
 def _convolved(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Convolve along the last axis, as far as the first slots go, by Fourier transforms.
+    """Convolve along the last axis by Fourier transforms, and keep the slots of the first array.
 
-    The error is about 10^−15 of the largest reading, in simulations only: agents use `messages`.
+    The error is about 10^−15 of the largest reading. Only simulations use this; agents use `messages`.
     """
     slots = first.shape[-1]
     size = min(p << max((-(-(2 * slots - 1) // p) - 1).bit_length(), 0) for p in (1, 3, 5, 9, 15))
@@ -218,7 +219,7 @@ class SeriesGrid:
 
         A message is computed within e = 2^−51 of the range and rounded to the nearest step, so rounding moves
         two streams' messages apart by at most h + 2e. The grid is so fine that this is at most 2^−bits of the
-        noise: h is at most half of that, and a range that is too wide for 2e is refused.
+        noise: h is at most half of that, and a range for which 2e exceeds the other half is refused.
         """
         widest = _COMPUTED - 2 - bits
         if not (0 < noise < math.inf and high - low <= noise * 2.0**widest):
@@ -236,7 +237,7 @@ class SeriesGrid:
 
     @property
     def moved(self) -> float:
-        """How much further apart than exact messages two rounded ones can be: h + 2e."""
+        """The most by which rounding increases the distance of two messages: h + 2e."""
         return self.step + 2 * (self.high - self.low) * 2.0**-_COMPUTED
 
     def clamp(self, reading: float) -> float:
@@ -255,10 +256,10 @@ class SeriesGrid:
 
 @final
 class SeriesAgent:
-    """One agent of a series: it reads once per slot and says whole numbers, whatever became of the last.
+    """One agent of a series: it reads once per slot and sends whole numbers.
 
-    Readings and messages are private. What was sent never depends on whether earlier messages were used:
-    a message that was not used is lost.
+    Readings and messages are private. A message never depends on whether earlier messages were used. A
+    message that was not used is lost.
     """
 
     def __init__(self, code: SeriesCode, grid: SeriesGrid) -> None:
@@ -279,18 +280,18 @@ class SeriesAgent:
         return self._readings[-1] if self._readings else 0.0
 
     def hold_until(self, slot: int) -> None:
-        """Hold the last reading in all slots before this one: they were missed, and nothing is sent."""
+        """Repeat the last reading in all missed slots before this one; nothing is sent for them."""
         if not self.slot <= slot <= self._code.slots:
             raise StateError(f"slots go forward, up to {self._code.slots}: {slot} cannot follow {self.slot}.")
         self._readings.extend([self.last] * (slot - self.slot))
 
     def restore(self, slot: int, last: float) -> None:
-        """Take over from records that this was the clamped reading of a slot; computes nothing."""
+        """Restore the clamped reading of a slot from stored records; computes nothing."""
         self.hold_until(slot)
         self._readings.append(last)
 
     def read(self, reading: float | None) -> tuple[int, ...]:
-        """Take the reading of the next slot; None if there was none, then the last one is held.
+        """Take the reading of the next slot; None repeats the last reading.
 
         Before its first reading an agent counts as being at the low end of the range.
         """
@@ -305,10 +306,11 @@ class SeriesAgent:
 
 @final
 class SeriesDecoder:
-    """Published means, slot by slot, from the sums that were opened. The same floats on every machine.
+    """Published means, slot by slot, from the opened sums; the same floats on every machine.
 
-    A slot without a sum is lost: it has no mean. For later slots the square-root code takes the sum that
-    would have held the mean of the slot before (docs/proofs/series.md, section 7).
+    A slot without a sum is lost: it has no mean. The square-root code needs its sum for later slots, so it is
+    replaced by the sum with which the previous mean would have stayed the same (docs/proofs/series.md,
+    section 7).
 
     Parameters
     ----------
@@ -322,20 +324,20 @@ class SeriesDecoder:
             raise ParameterError(f"means cannot be decoded slot by slot from a {type(code).__name__}.")
         self._grid, self._filtered = grid, isinstance(code, SquareRoot)
         self._f = decoding_filter(code.slots) if self._filtered else np.ones(1)
-        self._scaled = np.zeros(code.slots)  # (N_s/|U_s|)·S(s), or what stands for it in a lost slot
+        self._scaled = np.zeros(code.slots)  # (N_s/|U_s|)·S(s), or its replacement in a lost slot
         self.slot = 0
         """The slot whose sum comes next."""
         self.members = 0
         """How many agents are members: their messages were used at least once."""
-        self._lost = True  # the last slot
+        self._lost = True  # whether the last slot is lost
 
     def __repr__(self) -> str:
         return f"<SeriesDecoder, {self.slot} slots>"
 
     def add(self, total: int, used: int, members: int) -> None:
-        """Take the opened sum of the next slot, in grid steps; `used` 0 says that the slot is lost.
+        """Take the opened sum of the next slot, in grid steps; if `used` is 0, the slot is lost.
 
-        Costs little, but for lost slots. `mean` computes the mean of the last slot.
+        This is cheap, except for lost slots. `mean` computes the mean of the last slot.
         """
         if used == 0:
             held = self._sum(self.slot - 1) if self.members and self._filtered else 0.0
@@ -374,7 +376,7 @@ def published(
     sums : array, shape (…, messages)
         Sums over the used agents' messages with their noise, in the units of the readings.
     members, used : number or array, shape (slots,)
-        N_s and |U_s| of each slot. N_s/|U_s| stands in for those whose message was not used.
+        N_s and |U_s| of each slot. The factor N_s/|U_s| makes up for members whose message was not used.
     """
     n, u = (np.broadcast_to(np.asarray(each, dtype=np.float64), code.slots) for each in (members, used))
     if not (np.all(u >= 1) and np.all(n >= u)):

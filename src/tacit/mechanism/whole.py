@@ -19,7 +19,7 @@ Whole: TypeAlias = int | WholeArray
 
 
 def as_whole(values: Any, what: str) -> Whole:
-    """Return Python's whole numbers, which cannot overflow, or refuse without showing a value."""
+    """Return Python integers, which cannot overflow; refuse other values without showing them."""
     if type(values) is int:
         return values
     array = np.asarray(values)
