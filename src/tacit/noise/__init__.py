@@ -1,6 +1,7 @@
 """Sources of noise; they are passed as arguments, and nothing uses a global one.
 
-`SafeNoise` protects: exact, cryptographic, not seedable. `SimulatedNoise` is seedable and does NOT.
+`SafeNoise` protects: it is exact, cryptographic and not seedable. `SimulatedNoise` is seedable and does NOT
+protect.
 The names below load their module when first used.
 """
 

@@ -14,8 +14,8 @@ share single words but never a sequence of them.
 `next_draws` makes LANES draws at once, in explicit vectors (see `tacit.noise._lanes`). It uses only IEEE
 operations and explicit fused ones, so every machine gives the same bits.
 
-numba keeps compiled code until the file that *calls* it changes: after a change here, in _lanes.py or in
-simulation/_simd.py, touch the files in simulation/ whose names end in kernels.py.
+numba caches compiled code until the file that *calls* it changes. After a change here, in _lanes.py or in
+simulation/_simd.py, touch the files in simulation/ whose names end in kernels.py; otherwise old code runs.
 """
 
 # ruff: noqa: ARG001 - the arguments of an intrinsic are types, and their count is its signature
@@ -52,10 +52,10 @@ def inlined(function: F) -> F:
 
 @intrinsic
 def prefer_wide(_: Any) -> Any:
-    """Let the calling kernel use the widest vectors; the default on x86 is half of them.
+    """Let the calling kernel use the widest vectors; the default on x86 is half as wide.
 
-    A hint that changes no result and saves a quarter of the time of a draw. llvmlite does not know the
-    attribute, so its check of names is bypassed; if that ever fails, kernels are slower but still correct.
+    This hint changes no result and saves a quarter of the time of a draw. llvmlite does not know the
+    attribute, so its check of names is bypassed. If that ever fails, kernels are slower but still correct.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
@@ -108,11 +108,11 @@ def stream(key: Any, round_: Any) -> Any:
     """(start, gamma) of one round: agent i's word is mix64(start + (i + 1)·gamma)."""
     state = absorb(key, round_)
     start = mix64(state + GOLDEN)
-    # Another mixer than mix64, or start and gamma would be related.
+    # gamma needs a mixer other than mix64. Otherwise start and gamma would be related.
     gamma = (state ^ (state >> _A33)) * _MURA
     gamma = (gamma ^ (gamma >> _A33)) * _MURB
     gamma = (gamma ^ (gamma >> _A33)) | _ONE
-    # A gamma with long runs of equal bits moves too few bits of the counter.
+    # A gamma with long runs of equal bits changes too few bits of the counter, so flip every other bit.
     if _ones(gamma ^ (gamma >> _ONE)) < np.uint64(24):
         gamma = gamma ^ _ALTERNATING
     return start, gamma
@@ -131,9 +131,9 @@ _TERMS = [2 / (2 * k + 1) for k in range(10)]
 def _laplace(word: Lanes, *, directly: bool) -> Lanes:
     """Map uniform words to standard Laplace variables.
 
-    The top bit is the sign. The others, as m = 2j + 1, make U = m/2^63 and the magnitude
-    −log U: exact inversion, up to the last bits of a double. The resolution is 2^−53 near 0, and
-    the tail ends at 63·log 2 ≈ 43.7, which true noise exceeds once in 2^63 draws.
+    The top bit is the sign. The other bits j give U = (2j + 1)/2^63 and the magnitude −log U. This inversion
+    is exact, up to the last bits of a double. The resolution is 2^−53 near 0. The tail ends at
+    63·log 2 ≈ 43.7, which true noise exceeds once in 2^63 draws.
     """
     bits = ((word & _REST) | 1).to_doubles(directly=directly).as_words() - _ROOT_HALF
     exponent = ((bits >> _FRACTION_BITS) | _UNIT_2_52).as_doubles()  # the exponent plus 2^52
@@ -150,7 +150,7 @@ def _laplace(word: Lanes, *, directly: bool) -> Lanes:
 
 @intrinsic
 def next_draws(_: Any, counters: Any, steps: Any, at: Any, out: Any, to: Any) -> Any:
-    """out[to + l] = draw of counters[at + l], which moves on by steps[at + l], for 0 ≤ l < LANES."""
+    """out[to + l] = draw of counters[at + l], for 0 ≤ l < LANES; the counter moves by steps[at + l]."""
     whole = types.int64
     signature = types.void(counters, steps, whole, out, whole)
 

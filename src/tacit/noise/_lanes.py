@@ -1,8 +1,9 @@
 """Write arithmetic once with operators, and compile it to explicit vectors.
 
-A loop that the compiler vectorises alone works on one vector at a time, and a draw is a long chain of steps
-that wait for each other. Vectors that are longer than the registers are cut into several, whose steps
-alternate, so fewer wait. Measured on AVX2: 0.55 of the time (docs/decisions/0036-vectors-of-noise.md).
+A draw is a long chain of steps, each of which waits for the one before. A loop that the compiler vectorises
+alone works on one vector at a time, so the processor is often idle. Vectors that are longer than the
+registers are split into several registers, whose steps alternate, so there is less waiting. Measured on
+AVX2: 0.55 of the time (docs/decisions/0036-vectors-of-noise.md).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DOUBLE, WORD = ir.DoubleType(), ir.IntType(64)
 
 @final
 class Lanes:
-    """`LANES` numbers, all doubles or all 64-bit words; a plain number beside it stands in every lane."""
+    """`LANES` numbers, all doubles or all 64-bit words; a plain operand is copied to every lane."""
 
     __slots__ = ("_builder", "value")
 
@@ -89,9 +90,9 @@ class Lanes:
     def to_doubles(self, *, directly: bool) -> Lanes:
         """Convert words below 2^63 to the nearest doubles.
 
-        AVX-512 has an instruction for it (`directly`). Elsewhere it would be done one by one, so the halves
-        are put into the fractions of 2^84 and 2^52. All steps but the last addition are exact, and that one
-        rounds once: the same bits either way.
+        AVX-512 has an instruction for it (`directly`). Other processors would convert one by one, so the two
+        halves of a word are put into the fractions of 2^84 and 2^52 instead. All steps except the last
+        addition are exact, and the addition rounds once. So both ways give the same bits.
         """
         if directly:
             return Lanes(self._builder, self._builder.sitofp(self.value, ir.VectorType(DOUBLE, LANES)))

@@ -1,7 +1,7 @@
 """The privacy loss of one agent's messages on a lattice, never too small.
 
-The largest distance of two adjacent states is a whole number of steps, so it is computed exactly.
-With D_u for state steps, m_u for message steps, k components, r_u = g_u/s and 1 − σ = a/b,
+The largest distance between two adjacent states is a whole number of steps, so it is computed exactly. Let
+D_u be this distance in state steps and m_u in message steps. With k components, r_u = g_u/s and 1 − σ = a/b,
 
     D_0 = ⌈δ/s⌉ + k − 1,   D_{u+1} = ⌊(a·D_u + k(b−1))/b⌋,   m_u = ⌊(D_u + k(r_u−1))/r_u⌋
 
@@ -31,7 +31,7 @@ from tacit.theory.privacy import require_adjacency
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """The accounted loss of an agent's messages, rounded up. Not per unit of adjacency.
+    """The accounted loss of an agent's messages, rounded up, for the adjacency itself.
 
     Attributes
     ----------
@@ -54,7 +54,8 @@ class Account:
 def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[int]:
     """Yield m_0, m_1, …: how many message steps apart two adjacent agents' messages can be.
 
-    Summed over the components, before the noise. Ends when the lattice is too coarse for the noise.
+    The distance is summed over the components, before the noise. The sequence ends when the lattice is too
+    coarse for the noise.
     """
     if components < 1:
         raise ParameterError(f"components must be at least 1, got {components}.")
@@ -116,15 +117,15 @@ def horizon(
 ) -> int | None:
     """Return how many messages an agent may send before their loss would exceed a cap.
 
-    None if there is no limit: noise that is drawn once, within the cap. Fresh noise on a lattice always has
-    a limit, because the distance of two states does not shrink below one step.
+    Return None if there is no limit, which needs noise that is drawn once and is within the cap. Fresh noise
+    on a lattice always has a limit, because the distance of two states does not shrink below one step.
 
     Parameters
     ----------
     cap : float
-        The owner's, on the loss for this adjacency.
+        The owner's cap on the loss, for this adjacency.
     spent : float
-        The loss spent before on the same value.
+        The loss that was already spent on the same value.
     """
     if not (cap >= 0 and 0 <= spent < math.inf):
         raise ParameterError(f"the cap and what was spent must be at least 0, got {cap} and {spent}.")

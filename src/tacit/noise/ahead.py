@@ -3,13 +3,13 @@
 An exact sampler takes longer for some numbers than for others. If noise were drawn between receiving and
 sending, that delay would leak it. Noise does not depend on feedback, so it can be drawn earlier:
 
-- a draw is handed out, never made, on the way from hearing to speaking (`take`);
-- message u is handed its draw only when the draw for update u + 1 is complete too. Feedback that
-  triggers update u + 1 cannot come before message u has left, so that draw is complete before it can;
-- draws are made after speaking (`refill`), also on another thread, for many agents together
+- between receiving and sending, a draw is only taken from the pool, never made (`take`);
+- the draw for message u is given out only if the draw for update u + 1 is complete, too. Update u + 1 needs
+  feedback that comes after message u was sent, so its draw is always complete in time;
+- draws are made after sending (`refill`), also on another thread, for many agents together
   (`refill_together`).
 
-Each draw is used once. After a fork none is used: parent and child would use the same noise.
+Each draw is used once. After a fork no draw is used, because parent and child would use the same noise.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class DrawnAhead:
         self._next = first  # the update whose draw is at the head of the pool
         self._pool: deque[int | IntArray] = deque()
         self._drawing, self._pooling = Lock(), Lock()
-        self._taken = 0  # since half of them were used
+        self._taken = 0  # draws taken since `low` last returned True
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -120,20 +120,20 @@ class DrawnAhead:
                     self._pool.append(draw)
 
     def low(self) -> bool:
-        """Whether half of the draws are used. Asked again it says no, until half of the next are."""
+        """Whether half of the pool is used since this last returned True."""
         low = 2 * self._taken >= self._depth
         if low:
             self._taken = 0
         return low
 
     def begin(self, u: int) -> None:
-        """Throw away what was drawn, and draw for update u and those after it from now on."""
+        """Discard all draws, and start again with update u."""
         with self._drawing, self._pooling:  # what is being drawn now is for other updates
             self._pool.clear()
             self._next, self._taken = u, 0
 
     def close(self) -> None:
-        """Throw away all draws."""
+        """Discard all draws."""
         self._pool.clear()
 
     def __enter__(self) -> Self:
@@ -169,8 +169,8 @@ class DrawnAhead:
 def refill_together(pools: Iterable[DrawnAhead]) -> None:
     """Fill several pools; plain numbers of one source and one scale are drawn by one call.
 
-    A single number takes ten times as long as one of many. Each number goes into exactly one pool, for one
-    update; no other copy is kept.
+    A number drawn alone takes ten times as long as one drawn with many others. Each number goes into exactly
+    one pool, for one update; no other copy is kept.
     """
     pools = list(pools)
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """(ε, δ) statements about an agent's messages, in addition to the pure bound and never worse.
 
-That all messages show their worst case is unlikely, so except with a small failure probability δ the loss
-is smaller than the sum. Google's privacy-loss distributions compose the messages; their discretisation is
+It is unlikely that all messages show their worst case. So the loss is smaller than the sum, except with a
+small failure probability δ. Google's privacy-loss distributions compose the messages. Their discretisation is
 pessimistic, and an allowance for their floating-point errors is added (`FLOAT_ERROR`).
 
 Two facts make them usable here (docs/proofs/lattice.md, section 6):
@@ -11,7 +11,7 @@ Two facts make them usable here (docs/proofs/lattice.md, section 6):
 - several messages lose no more than one with the sum of their λ. So the long tail of small messages
   is treated as one message, and vectors as numbers.
 
-`delta` is a failure probability here, `loss` is ε for the given adjacency and not per unit of it.
+Here `delta` is a failure probability, and `loss` is ε for the given adjacency, not per unit of it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def delta_for_epsilon(
     lattice: Lattice | None = None,
     components: int = 1,
 ) -> float:
-    """Return the probability that a loss is exceeded, rounded up; 0 from the pure loss on."""
+    """Return the probability that a loss is exceeded, rounded up; 0 if it is at least the pure loss."""
     if not loss >= 0:
         raise ParameterError(f"the loss must be at least 0, got {loss}.")
     parts, pure = _parts(law, rounds, adjacency, lattice, components)

@@ -1,7 +1,7 @@
 """Gaussian noise that protects: exact, discrete, cryptographic, and not seedable.
 
-Whole numbers with P(k) ∝ exp(−k²/(2s²)) from OpenDP's exact sampler, for series of means. What is checked
-before it is trusted is the same as for Laplace noise: docs/decisions/0008-exact-noise.md.
+Draws are whole numbers with P(k) ∝ exp(−k²/(2s²)), from OpenDP's exact sampler, for series of means. OpenDP
+is checked in the same way as for Laplace noise before it is used: docs/decisions/0008-exact-noise.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tacit.errors import ParameterError
 from tacit.noise.safe import LEAST_SCALE, drawn, refuse, require_unbiased
 
 LARGEST_DEVIATION = 2.0**52
-"""Above, draws might not fit 64 bits."""
+"""With a larger deviation, draws might not fit 64 bits."""
 
 
 @final
@@ -42,7 +42,7 @@ class SafeGaussian:
         if threads is not None and threads < 1:
             raise ParameterError(f"threads must be at least 1, got {threads}.")
         self._threads = threads or os.cpu_count() or 1
-        gaussian_measurement(2.0**33)  # an OpenDP that cannot be trusted is refused before it is needed
+        gaussian_measurement(2.0**33)  # refuse an untrustworthy OpenDP early
 
     def __repr__(self) -> str:
         return "SafeGaussian()"

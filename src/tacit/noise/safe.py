@@ -1,8 +1,8 @@
 """Noise that protects: exact, cryptographic, and not seedable.
 
-Whole numbers of the discrete Laplace distribution, P(k) ∝ exp(−|k|/scale), from OpenDP's exact
+Draws are whole numbers of the discrete Laplace distribution, P(k) ∝ exp(−|k|/scale), from OpenDP's exact
 sampler. Its bits come from OpenSSL's generator, which the operating system seeds and which reseeds
-after a fork. Why OpenDP, and what is checked before it is trusted: docs/decisions/0008-exact-noise.md.
+after a fork. docs/decisions/0008-exact-noise.md says why OpenDP, and what is checked before it is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tacit.errors import ParameterError, TacitError
 from tacit.rounding import fraction_up
 
 LEAST_SCALE, LARGEST_SCALE = 1.0, 2.0**52
-"""Below, OpenDP would silently return its input unchanged; above, draws might not fit 64 bits."""
+"""Limits of a scale. Below, OpenDP would silently return its input unchanged, without noise. Above, draws
+might not fit 64 bits."""
 _LARGE_DISTANCE = 2**62
 _CHUNK = 8192  # large enough to make the overhead of a call negligible
 
@@ -133,7 +134,10 @@ def _made(scale: float) -> Any:
 
 
 def _mapped(measured: Any, scale: float, d: int) -> Fraction:
-    """Return OpenDP's privacy map at d; refuse if it is not d/scale, rounded up: it would be other noise."""
+    """Return OpenDP's privacy map at d; refuse if it is not d/scale, rounded up.
+
+    Another map would mean that this is not the noise that is accounted for.
+    """
     exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(int(d)))
     if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
         refuse("its privacy map is not the one of the discrete Laplace distribution")
@@ -144,7 +148,7 @@ def _mapped(measured: Any, scale: float, d: int) -> Fraction:
 def _maker() -> Callable[[float], Any]:
     """Import OpenDP only when noise is needed."""
     require_unbiased()
-    # Not its prelude, which takes twice as long to load.
+    # Import from the submodules: OpenDP's prelude takes twice as long to load.
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
