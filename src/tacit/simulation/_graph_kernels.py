@@ -1,7 +1,8 @@
 """The inner loops of the distributed mechanism: one pass over the agents per round.
 
-A tile is a stack of sheets (agents, width), flat. A pass reads θ_i, gathers the messages of the closed
-neighbourhood, moves θ_i, and writes the next message, noise included; messages are double-buffered.
+A tile is a stack of sheets of shape (agents, width), stored flat. A pass reads θ_i, gathers the messages of
+the closed neighbourhood, moves θ_i, and writes the next message with its noise. Messages are double-buffered:
+other agents of the same round still need the old ones.
 Parameters are arrays of one number, or of one per agent. If all messages of a neighbourhood have the same
 weight, `own` and `heard` are None and no weight is read; otherwise they are W_ii and W_ij (see `Weights`).
 """
@@ -59,7 +60,8 @@ def begin(
 ) -> None:
     """θ(0) of one sheet, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi.
 
-    `before` is the number of the sheet's first agent: noise belongs to the agent, not to the row.
+    `before` is the number of the sheet's first agent. Noise is computed from the agent's number, not from its
+    row, so a part of a graph gets the same noise as the whole graph.
     """
     prefer_wide()
     width = len(lanes)
@@ -113,7 +115,7 @@ def move(
 ) -> None:
     """Round t of one sheet, for lo ≤ i < hi: feedback, update and, if there is a next round, its message.
 
-    `scale` is that of the next message.
+    `scale` is the noise scale of the next message.
     """
     prefer_wide()
     width = len(lanes)
@@ -180,7 +182,7 @@ def move_on(
     averages: FloatArray,
     lanes: tuple[int, ...],
 ) -> None:
-    """Rounds first ≤ t < last of one sheet after the other, so that a small one stays in cache.
+    """Rounds first ≤ t < last, one sheet after the other, so that a small sheet stays in cache.
 
     ``scales[t − first]`` is the scale of the message after round t, ``slots[t − first]`` the row of
     `averages` for the average after round t, or negative. After an odd number of rounds the messages

@@ -12,8 +12,8 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.noise._kernels import Words, column_key, compiled
 
-DRAWS = 512  # at a time: enough for full vector loops, small enough for the first-level cache
-AGENTS = 1024  # in a block of a sum
+DRAWS = 512  # draws at a time: enough for full vector loops, small enough for the first-level cache
+AGENTS = 1024  # agents in a block of a sum
 
 
 @compiled

@@ -10,7 +10,7 @@ from tacit.memory import available_memory
 
 WIDTHS = (16, 8, 4, 2, 1)  # one row is at most two cache lines, which processors fetch in pairs
 WIDEST = WIDTHS[0]  # of one sheet; a tile can be a stack of these
-TILE_BYTES = 1 << 30  # for one sheet: wider ones are hardly faster
+TILE_BYTES = 1 << 30  # maximum size of one sheet: wider sheets are hardly faster
 STACKED = 1 << 17  # numbers in a stack: enough to make the cost of starting a tile negligible
 WORTH_SHARING = 1 << 15  # with fewer numbers in a round, threads wait longer than they work
 APART_BYTES = 1 << 28  # above this, tiles processed in parallel evict each other from the shared cache
@@ -59,7 +59,7 @@ def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch
 def _widest_sheet(mechanism: Mechanism, column_bytes: int) -> int:
     room = min(TILE_BYTES, available_memory() // 4)
     for width in WIDTHS:
-        # with a server columns do not share a gather: fewer columns stay in cache
+        # With a server nothing is gathered, so wide sheets save nothing, and narrow ones stay in cache.
         near = isinstance(mechanism, Distributed) or width * mechanism.n <= STACKED
         if near and width * column_bytes <= room:
             return width
@@ -67,7 +67,7 @@ def _widest_sheet(mechanism: Mechanism, column_bytes: int) -> int:
 
 
 def _widest_stack(n: int, sheet: int, columns: int, threads: int) -> int:
-    """Columns of a tile of few agents: many, but leave several tiles for every thread."""
+    """Number of columns of a tile with few agents: many, but with several tiles for every thread."""
     width = sheet * max(1, STACKED // (n * sheet)) if sheet == WIDEST else sheet
     while width > 4 and columns < 4 * threads * width:
         width = width // 2 if width <= WIDEST else max(WIDEST, width // 2 // WIDEST * WIDEST)
@@ -75,7 +75,7 @@ def _widest_stack(n: int, sheet: int, columns: int, threads: int) -> int:
 
 
 def cut(columns: int, widest: int) -> list[tuple[int, int]]:
-    """Cut a row of columns into sheets, and stacks of the widest of them."""
+    """Cut columns into tiles: stacks of the widest sheet, then narrower sheets for the rest."""
     tiles, first = [], 0
     while first < columns:
         most = min(widest, columns - first)

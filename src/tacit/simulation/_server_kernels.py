@@ -49,7 +49,7 @@ def _noisy(
 
 @inlined
 def _folded(values: Any, count: Any) -> Any:
-    """Sum of the first `count` values, by halves: a fixed order, and loops that vectorise."""
+    """Sum of the first `count` values by repeated halving: a fixed order, and loops that vectorise."""
     half = 1
     while half < count:
         half *= 2
@@ -104,8 +104,8 @@ def report(
 ) -> None:
     """Phases (iv), if feedback is `pending`, and (i) for blocks lo ≤ b < hi of the column at `at`.
 
-    The messages of each block are summed. `x` keeps them if it is not empty. If not `noisy`, `x` is the
-    shadow, and moves too.
+    The messages of each block are summed. If `x` is not empty, it keeps them. If not `noisy`, `x` is the
+    shadow, and it moves, too.
     """
     prefer_wide()
     buffer, counters, steps = np.empty(AGENTS), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
@@ -159,8 +159,8 @@ def open_on(
 ) -> None:
     """Rounds first ≤ t < last with keepers: `drawn` is their noise in the mean.
 
-    With `once` they open one sum only, and all later moves are towards its feedback. `x` keeps the messages,
-    if it is not empty.
+    With `once` they open only one sum, and all later moves are towards its feedback. If `x` is not empty, it
+    keeps the messages.
     """
     blocks = (n + AGENTS - 1) // AGENTS
     parts, result, one = np.empty(blocks), np.empty(1), np.ones(1)

@@ -1,11 +1,11 @@
 """Rows of a tile as vector registers: the few operations that compilers do not vectorise themselves.
 
 A tile holds `width` columns (run × component) of every agent side by side, so one gather loads a whole
-cache line of useful numbers. ``width`` is the length of the tuple `lanes`, known at compile time, so a row
-is one or two registers instead of a loop. Written as LLVM vectors, the sum over a neighbourhood is three
+cache line of useful numbers. ``width`` is the length of the tuple `lanes`. It is known at compile time, so a
+row is one or two registers instead of a loop. Written as LLVM vectors, the sum over a neighbourhood is three
 times as fast as the same loop over columns in numba.
 
-All are plain IEEE operations in a fixed order: a column's numbers do not depend on `width`.
+All operations are plain IEEE operations in a fixed order, so a column's numbers do not depend on `width`.
 """
 
 # ruff: noqa: ARG001, PLR0917 - the arguments of an intrinsic are types, and their count is its signature

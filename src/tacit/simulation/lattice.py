@@ -1,7 +1,7 @@
 """Simulate exactly what is deployed: the mechanism on its lattice, in whole numbers.
 
-Every message is computed by the same code as in a deployment; only the source of noise may differ. With
-`SafeNoise` it is the same, too. `SimulatedWholeNoise` makes a study repeatable, and protects nobody.
+Every message is computed by the same code as in a deployment. Only the source of noise may differ: with
+`SafeNoise` it is the deployed one, with `SimulatedWholeNoise` a study is repeatable but protects nobody.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tacit.noise.simulated import as_seed
 class SimulatedWholeNoise:
     """Discrete Laplace noise that is the same for the same seed. NOT private.
 
-    The difference of two geometric numbers, floors of exponentials in double precision. Anyone who knows
-    the seed knows the noise. Run r of a seed is the same for every number of runs.
+    A draw is the difference of two geometric numbers, which are floors of exponentials in double precision.
+    Anyone who knows the seed knows the noise. Run r of a seed is the same for every number of runs.
     """
 
     seed: int
@@ -115,7 +115,7 @@ def rounding_bound(on: OnLattice, rounds: int) -> FloatArray:
     bounds = [float(theta.max())]
     opens_once = bool(on.mechanism.keepers) and on.mechanism.shadowed
     for u in range(rounds):
-        if opens_once and u > 0:  # towards the one feedback there was
+        if opens_once and u > 0:  # states still move towards the single feedback of round 0
             theta = (1 - sigma) * theta + sigma * heard + s / 2
             bounds.append(float(theta.max()))
             continue

@@ -27,20 +27,20 @@ class Errors:
     Attributes
     ----------
     of : "agents" or "average"
-        The error of a run is that of the agent furthest off, which the radius is about. If not all agents
-        were recorded, it is that of the average, beside the average's own radius.
+        With "agents" the error of a run is that of the agent furthest off, to which the radius applies. If
+        not all agents were recorded, it is the error of the average, compared with the average's own radius.
     components : int
         How many numbers a value has: the largest error of any of them counts.
     radius : float
-        What is promised for `of`, for all components at once.
+        The promised radius for `of`, for all components at once.
     error_median, error_quantile, error_max : float
-        Of all runs; the quantile is the one beside the radius.
+        Over all runs. The quantile is the one to compare with the radius.
     outside_radius : float
         Share of runs whose error is larger than the radius.
     disagreement : float or None
         Largest difference between two agents at the end of any run; None if not all were recorded.
     within_spread : bool
-        Whether the values spread over no more than the promise is for.
+        Whether the values have at most the spread that the promise assumes.
     """
 
     of: str

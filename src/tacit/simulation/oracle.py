@@ -1,7 +1,7 @@
 """The mechanisms in plain loops over rounds, agents, neighbours and components.
 
-Slow and obvious: tests compare `tacit.simulation.engine` with it. It deliberately shares no arithmetic
-with `tacit.mechanism`, so that a bug there shows up as a difference.
+This code is slow and obvious. Tests compare `tacit.simulation.engine` with it. It deliberately shares no
+arithmetic with `tacit.mechanism`, so that a bug there shows up as a difference.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
     k = 1 if start.ndim == 1 else start.shape[1]
     sigma = np.broadcast_to(mechanism.law.sigma, (mechanism.n,)).tolist()
     theta: Rows = start.reshape(-1, k).tolist()
-    basis = theta  # what messages start from: the states, or the shadows
+    basis = theta  # messages are made from the states, or from the shadows
     rows = _senders(mechanism)
     thetas, xs, ys = [theta], [], []
     for eta_t in eta.reshape(len(eta), mechanism.sources, k).tolist():

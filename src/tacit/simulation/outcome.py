@@ -1,10 +1,10 @@
 """Sample the outcome of a run without simulating its agents.
 
-The average moves only by the sum of the noise of all agents, and that sum can be drawn as one
-number. A sum of m Laplace variables of scale b is b·√(2G)·Z with G ~ Gamma(m) and Z normal: its
-characteristic function is (1 + b²s²)^−m, that of a difference of two Gamma(m, b) variables, but without
-the loss of digits of a difference for large m. So a run costs one Gamma draw per round and per group of
-agents with equal degree and noise, for any N. Exact in distribution (docs/proofs/outcome.md).
+The average moves only by the sum of the noise of all agents, and that sum can be drawn as one number. A sum
+of m Laplace variables of scale b has the characteristic function (1 + b²s²)^−m. So has b·√(2G)·Z with
+G ~ Gamma(m) and Z normal. (A difference of two Gamma(m, b) variables has it, too, but would lose digits for
+large m.) So a run costs one Gamma draw per round and per group of agents with equal degree and noise, for any
+N. The samples are exact in distribution (docs/proofs/outcome.md).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def sample_outcome(
 ) -> FloatArray:
     """Sample how far the value that agents agree on is from its target.
 
-    The deviation V of the γ-weighted average from Σγ_iθ_i(0)/Σγ_i (Lemmas 4 and 8, lem:acc and
-    lem:acc_dis), γ_i = ω_i/σ_i; for a server and one σ, of the plain average. It does
-    not depend on θ(0).
+    This is the deviation V of the γ-weighted average from Σγ_iθ_i(0)/Σγ_i with γ_i = ω_i/σ_i (Lemmas 4 and
+    8, lem:acc and lem:acc_dis). With a server and one σ it is the deviation of the plain average. It does not
+    depend on θ(0).
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ def sample_outcome(
     runs : int
         Number of independent runs. With more runs, the first ones stay the same.
     rounds : int, optional
-        Deviation after this many rounds; if not given, of the value agreed on in an endless run.
+        Deviation after this many rounds; if not given, deviation of the consensus value of an endless run.
     seed : int
         The same seed gives the same numbers.
 
     Returns
     -------
     array, shape (runs,)
-        For states that are vectors: of one component. Components are independent.
+        For vector states, the deviation of one component. Components are independent.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class _Groups:
         return (range(first, min(first + step, rounds)) for first in range(0, rounds, step))
 
     def chunks(self, runs: int, rounds: int) -> Iterator[slice]:
-        """Runs that are drawn together; one at a time if it has several segments, to keep their order."""
+        """Runs that are drawn together; one at a time if a run has several segments, to keep their order."""
         draws = self.count.size * rounds
         step = 1 if draws > _SEGMENT else max(1, _DRAWS // max(draws, 1))
         return (slice(first, min(first + step, runs)) for first in range(0, runs, step))

@@ -2,8 +2,8 @@
 
 Each part is a range of agents with their rows of the graph, states and messages, and stays on its worker.
 In a round only messages between parts are sent: those of agents with a neighbour in another part (the halo).
-Every step is a pure function of the part's last state and its halo, so the parts of a dead worker are
-computed again elsewhere from the start, with the same numbers.
+Every step is a pure function of the part's last state and its halo. So if a worker dies, its parts are
+computed again on another worker from the start, with the same numbers.
 
 The numbers are those of `tacit.simulation.simulate` on the same seed, bit for bit: noise belongs to the
 agent, sums over neighbours keep their order, and parts begin at the blocks of the average.

@@ -75,7 +75,7 @@ class Job:
 
 
 class PartWeights(NamedTuple):
-    """Rows of weights of a stretch of agents, where messages count differently.
+    """Rows of weights of a range of agents, if messages have different weights.
 
     `own` and `omega` (the left eigenvector) are per agent, `heard` is in the order of the neighbours.
     """
@@ -86,7 +86,7 @@ class PartWeights(NamedTuple):
 
     @classmethod
     def of(cls, rows: Weights, lo: int, hi: int) -> PartWeights:
-        """Cut a stretch out of the weights of a whole graph."""
+        """Cut a range of agents out of the weights of a whole graph."""
         first, last = rows.graph.indptr[lo], rows.graph.indptr[hi]
         return cls(*(np.array(a) for a in (rows.own[lo:hi], rows.heard[first:last], rows.stationary[lo:hi])))
 

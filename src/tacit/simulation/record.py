@@ -75,7 +75,7 @@ class Record:
         return np.array(self.agents)
 
     def size(self, *, n: int, components: int, rounds: int, runs: int, served: bool) -> int:
-        """Bytes that the record takes; `served` says whether one feedback is for all."""
+        """Bytes that the record takes; `served` says whether all agents get the same feedback."""
         kept = len(self.rounds(rounds))
         numbers = kept * len(self.chosen(n)) if self.states else 0
         numbers += kept if self.average else 0

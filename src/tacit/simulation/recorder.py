@@ -103,7 +103,7 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
     add("average", ("round",), kept.average)
     coords: dict[str, Any] = {"run": finished, "round": kept.rounds, "agent": kept.agents}
     if isinstance(setup.mechanism, Distributed) and setup.mechanism.graph.labels is not None:
-        # beside the numbers, which stay what other parts select by
+        # Labels are an extra coordinate: other code still selects agents by their numbers.
         coords["label"] = ("agent", [str(setup.mechanism.graph.label(i)) for i in kept.agents.tolist()])
     if vectors:
         coords["component"] = np.arange(setup.components)
@@ -196,7 +196,7 @@ def _weights_name(mechanism: Mechanism) -> str | None:
 
 
 def recorded_mechanism(dataset: xr.Dataset) -> Mechanism:
-    """Return the mechanism that a record of everything says it is of, with its law, graph and weights."""
+    """Return the mechanism that a record of everything names, with its law, graph and weights."""
     attrs = dataset.attrs
     kind = named(attrs["noise_kind"])
     law = kind.from_words({word: dataset[word].values[()] for word in kind.words()})

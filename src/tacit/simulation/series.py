@@ -1,8 +1,8 @@
 """Simulate a series: a mean in every slot, for up to a year and many agents.
 
-The published error is the decoded noise, whatever the readings are. While nobody is missing, the sum of all
-agents' messages is the code of the sum of their readings, so agents need not be followed one by one. They are
-followed, in blocks, where some are missing or where messages are rounded to the grid as in a deployment.
+The published error is the decoded noise; it does not depend on the readings. While nobody is missing, the sum
+of all messages is the code of the sum of all readings, so agents need not be simulated one by one. They are
+simulated, in blocks, if some are missing or if messages are rounded to the grid as in a deployment.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Readings: TypeAlias = Callable[[int, int], FloatArray]
 """The readings of agents `first` to `last` − 1, of shape (agents, slots)."""
 
 _BLOCK = 4_000_000
-"""Numbers that are followed at a time: some 200 MB with all copies."""
+"""Numbers that are simulated at a time: about 200 MB with all copies."""
 MOST_DRAWS = 50_000_000
-"""More exact draws than this would take ten minutes."""
+"""Maximum number of exact draws; they take about ten minutes."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class SeriesRuns(Shown):
-    """What came of simulated series.
+    """Results of simulated series.
 
     Attributes
     ----------
@@ -62,9 +62,10 @@ class SeriesRuns(Shown):
 
     @property
     def deviation(self) -> float:
-        """The deviation of the worst mean, from all slots: each counts in units of what its own should be.
+        """The deviation of the worst mean, estimated from the errors of all slots.
 
-        With missing agents what they add to the error is in it.
+        The error of each slot is scaled by the deviation that this slot should have. If agents are missing,
+        the error that this causes is included.
         """
         variances = self.design.code.variances()
         return float(np.sqrt(np.mean(self.squares / variances) * variances.max()))
@@ -110,9 +111,9 @@ class SeriesRuns(Shown):
 
 
 def household_readings(slots: int, low: float, high: float, *, seed: int, day: int = 96) -> Readings:
-    """Return made-up loads: a base load and an evening peak of each household's own, and appliances.
+    """Return made-up loads: each household has its own base load, evening peak and appliances.
 
-    Nobody's data; every block of agents is the same whenever it is asked for.
+    They are nobody's data. A block of agents is the same every time it is requested.
     """
     hours = np.arange(slots) % day / day * 24
     morning, evening = (np.exp(-(((hours - h) / w) ** 2)) for h, w in ((7.5, 1.5), (19.0, 2.5)))
@@ -148,13 +149,13 @@ def simulate_series(
     readings : function of (first, last)
         See `Readings`; clamped to the range here.
     missing : float
-        How likely an agent's message is not used, in each slot, independent of everything.
+        Probability that an agent's message is not used, in each slot, independent of everything else.
     on_grid : bool
         Round every agent's messages, and the noise, to the grid of a deployment.
     safe : bool
         Draw the noise as a deployment does: exact, on the grid, and not repeatable.
     progress : function of (done, all), optional
-        Told after each block of agents.
+        Called after each block of agents.
 
     Examples
     --------
@@ -213,7 +214,7 @@ def _noise(design: SeriesDesign, rng: np.random.Generator, size: int, step: floa
 
 
 class _Followed(NamedTuple):
-    """How agents are followed."""
+    """How agents are simulated one by one."""
 
     runs: int
     seed: int
@@ -226,7 +227,7 @@ def _summed(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the true means, and for every run the sums of used messages and how many were used.
 
-    Where nobody is missing all runs are the same, and there is one row.
+    If nobody is missing, all runs are the same, and there is one row.
     """
     code, agents, slots = design.code, design.agents, design.slots
     runs, seed, missing, on_grid = how

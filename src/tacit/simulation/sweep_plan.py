@@ -148,7 +148,10 @@ class SweepPlan:
         return _uniform_spread(self.values, n)
 
     def require_buildable(self) -> None:
-        """Build every graph with its weights once and fit the initial values: no cell fails hours later."""
+        """Build every graph with its weights once, and check the initial values.
+
+        Otherwise a wrong graph or a wrong number of values would make a cell fail after hours.
+        """
         step = math.prod(
             self.shape[2 if "weights" in self.grid else 1 :]
         )  # agents or graph is the first axis

@@ -182,13 +182,13 @@ def _on_cluster(cluster: Any, plan: SweepPlan, pending: Iterable[int]) -> Genera
 
         futures: dict[Any, int] = {}
         try:
-            # Unique to this call: otherwise a client could return cancelled cells of an earlier call
+            # Unique to this call. Otherwise a client could return cancelled cells of an earlier call.
             call = secrets.token_hex(8)
             for cell in pending:
                 key = f"tacit-sweep-{call}-{cell}"
                 futures[client.submit(run_cell, plan, cell, key=key)] = cell
             for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
-                # not with_results: it returns a lost connection as if it were a result
+                # Do not use with_results: it returns a lost connection as if it were a result.
                 yield futures.pop(future), future.result()
         finally:
             if client is cluster:  # a client made here is closed, which releases them

@@ -65,7 +65,7 @@ def even_shares(count: int, team: ThreadTeam | None) -> IntArray:
 
 
 def even_work(indptr: IntArray, team: ThreadTeam | None) -> IntArray:
-    """Bounds of shares of the agents with equally many messages to read, because hubs take longer."""
+    """Bounds of shares of agents, each with about as many messages to read, because hubs take longer."""
     n = len(indptr) - 1
     if team is None:
         return np.array([0, n])
