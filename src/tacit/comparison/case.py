@@ -29,7 +29,7 @@ class Case:
     epsilon : float
         ε wanted, per unit of adjacency.
     adjacency : float
-        Two values of one agent that differ by at most this must be hard to tell apart. Also used as the
+        Two values of one agent that differ by at most this must be hard to tell apart. It is also the assumed
         spread of the values if a method has to fix its rounds beforehand.
     rounds : int
         Maximum number of rounds of any method; pure ε covers all of them.

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method: what it promises, how far off it was, and what it took.
+    """One method: what it promises, how far off it was, and what it cost.
 
     Attributes
     ----------
     error, error_quantile : float
-        Of the agents' average minus the true one: root mean square, and the size that is exceeded with the
-        failure probability.
+        Error of the agents' average: its root mean square, and the size that is exceeded with the failure
+        probability.
     error_closed_form, radius : float
         The same two in closed form; the radius is rounded up.
     least_error : float or None
-        The least root mean square error of any unbiased method with the same guarantee; None if that is not
-        pure differential privacy (docs/proofs/bounds.md).
+        The least root mean square error of any unbiased method with the same guarantee; None if the
+        guarantee is not pure differential privacy (docs/proofs/bounds.md).
     error_standard_error, agent_standard_error, attack_standard_error : float
         Standard errors of `error`, `agent_error` and `attack_error`, from the spread between runs.
     bias, bias_standard_error : float
@@ -72,7 +72,7 @@ class MethodResult:
 
     @property
     def times_least(self) -> float | None:
-        """How many times the least possible error it has; None if no bound is known."""
+        """The error over the least possible one; None if no bound is known."""
         return None if self.least_error is None else self.error_closed_form / self.least_error
 
     @property

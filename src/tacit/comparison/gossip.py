@@ -2,11 +2,11 @@
 
 Cyffers, Even, Bellet and Massoulié (NeurIPS 2022, "Muffliato"): z(0) = θ(0) + N(0, s²), then gossip with W,
 here by Chebyshev's recursion. An eavesdropper on everything sees z(0). One curious agent v hears only its
-neighbours, which is Mz(0) with rows of the first powers of W in M. What v learns about u is exactly a
-Gaussian mechanism whose squared sensitivity is the leverage ‖Pe_u‖² ≤ 1, P being the projection on the rows
-of M and v's own e_v (the linear-system view of Koskela and Kulkarni 2025). Over all u the leverages add up to
-the rank, so on average it is at most |N(v)|·T/(N−1): few rounds on a large graph are private. Neighbours are
-not protected from each other at all.
+neighbours: it sees Mz(0), where the rows of M are rows of the first powers of W. Let P be the projection on
+the rows of M and on v's own e_v. What v learns about u is exactly a Gaussian mechanism whose squared
+sensitivity is the leverage ‖Pe_u‖² ≤ 1 (the linear-system view of Koskela and Kulkarni 2025). Over all u the
+leverages add up to the rank, so their average is at most |N(v)|·T/(N−1): few rounds on a large graph are
+private. Neighbours are not protected from each other at all.
 
 Adding up the losses of single messages, as if their noise were independent, can give far too small a loss:
 see `message_sum` and docs/explanation/compare.md.
@@ -32,7 +32,7 @@ from tacit.comparison.method import Error, Guarantee, Method, Said
 _SAFE = 1 + 1e-9  # the root finder behind ε is accurate to 1e-12
 _WATCHERS = 8  # agents whose view is computed for the guarantee by distance
 _ALL_WATCH = 200  # agents up to which every view is computed
-_MOST_AGENTS = 2000  # a view is a dense basis: for more agents only the average over pairs is given
+_MOST_AGENTS = 2000  # a view is a dense basis; for more agents only the average over pairs is computed
 _DEPENDENT = 1e-12  # of a unit vector: a smaller remainder counts as rounding
 _APART = 0.05  # probability that agents do not yet agree when the rounds are over
 
@@ -136,7 +136,7 @@ def _rounds(case: Case, deviation: float) -> int:
 def mean_leverage(case: Case, rounds: int) -> float:
     """The average leverage over all pairs, or, on large graphs, an upper bound on it.
 
-    Besides its own value, v sees a space of rank at most |N(v)|·T, so the average over u is at most
+    Besides its own value, v sees a space of rank at most |N(v)|·T. So the average over u is at most
     min(1, |N(v)|·T/(N−1)). On graphs with symmetries it can be far less.
     """
     n = case.graph.n
@@ -147,10 +147,10 @@ def mean_leverage(case: Case, rounds: int) -> float:
 
 
 def leverages(case: Case, watcher: int, rounds: int) -> FloatArray:
-    """‖P e_u‖² of every agent u, P being the projection on all that one agent sees and knows.
+    """‖P e_u‖² of every agent u, for the projection P on everything that one agent sees and knows.
 
-    By block Lanczos with full orthogonalisation, because the powers of W soon become numerically dependent.
-    Dense on purpose: a basis of N × (|N(v)|·rounds + 1) numbers.
+    Computed by block Lanczos with full orthogonalisation, because the powers of W soon become numerically
+    dependent. This needs a dense basis of N × (|N(v)|·rounds + 1) numbers.
     """
     n, heard = case.graph.n, case.graph.neighbours(watcher)
     known = np.concatenate([[watcher], heard])

@@ -1,7 +1,7 @@
 """Run every method on the same job, and compare measurements with closed forms.
 
 Runs are columns and agents are rows, so a round of many runs is one sparse product: O((N + E)·rounds·runs)
-for each method, in batches that stay in the cache. Numbers follow from the seed.
+for each method, in batches that stay in the cache. The seed determines all numbers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The Laplacian family: an agent adds a part of its own noise to its state.
 
 Nozari, Tallapragada and Cortés (Automatica 2017): x = θ + η, θ⁺ = θ − hLx + Sη, η_i(t) ~ Lap(c_i·q_i^t) with
-s_i in (0, 2) and q_i in (|s_i − 1|, 1). Given the messages, two starts that are δ apart stay
-δ(1−s_i)^t apart, so message t costs δ|1−s_i|^t/(c_i·q_i^t), the same series as the paper's with
-1 − σ = |1 − s|. Hence q* = |1−s|^{1/3} here too; s and 2 − s cost the same and s² is in the variance, so
-s ≤ 1; and the best of all is s = 1 with noise in the first round alone (`OneShotConsensus`).
+s_i in (0, 2) and q_i in (|s_i − 1|, 1). Given the messages, two states that start δ apart are δ(1−s_i)^t
+apart in round t. So message t costs δ|1−s_i|^t/(c_i·q_i^t), the same series as the paper's with
+1 − σ = |1 − s|. Hence the best decay is q* = |1−s|^{1/3} here, too. s and 2 − s cost the same, and the
+variance grows with s², so only s ≤ 1 is useful. The best of all is s = 1 with noise in the first round only
+(`OneShotConsensus`).
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class Laplacian(Method):
         return Error(law.variance**0.5, law.quantile(failure_probability).high)
 
     def least_error(self, agents: int) -> float | None:
-        """Of the part of the states that follows from messages: 1 − (1−s_i)^T of each start."""
+        """The least error for the part of the states that follows from messages: 1 − (1−s_i)^T each."""
         kinds, count = np.unique(np.column_stack(self._each), axis=0, return_counts=True)
         told = [(1 - (1 - s) ** self.rounds) / self._epsilon(s, c, q) for s, c, q in kinds.tolist()]
         return float(np.sqrt(np.sum(count * np.square(told)))) / agents

@@ -21,7 +21,7 @@ class Said(NamedTuple):
     """One round of many runs at once; agents along the first axis, runs along the second.
 
     `x` are the messages and `theta` the states after the round. `y` is the public part of an agent's next
-    state, which follows from messages only. One row stands for all agents if it is the same for all.
+    state, which follows from messages only. `y` has a single row if it is the same for all agents.
     """
 
     x: FloatArray
@@ -43,9 +43,9 @@ class Guarantee:
     Attributes
     ----------
     kind : str
-        ``"pure"`` (ε for all messages), ``"one honest keeper"`` (the same if there is one), ``"per pair"``
-        ((ε, δ) for what reaches one other agent, on average over pairs) or ``"none"`` (not differentially
-        private).
+        ``"pure"`` (ε for all messages), ``"one honest keeper"`` (the same if at least one keeper is honest),
+        ``"per pair"`` ((ε, δ) for what one other agent receives, on average over pairs) or ``"none"`` (not
+        differentially private).
     epsilon : float or None
         Per unit of adjacency, rounded up.
     delta : float
@@ -114,8 +114,8 @@ class Method(ABC):
     def least_error(self, agents: int) -> float | None:
         """The least deviation of any unbiased method with this guarantee; None if it is not pure, or ε is 0.
 
-        docs/proofs/bounds.md, section 1. Override it if the agents' states keep a part of their own start,
-        which nobody else knows.
+        See docs/proofs/bounds.md, section 1. Override it if the agents' states keep a part of their own
+        initial value, which nobody else knows.
         """
         given = self.guarantee
         if given.kind != "pure" or not given.epsilon:
@@ -141,8 +141,8 @@ def laplace(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
 def likeliest_start(x: FloatArray, y: FloatArray, keeps: float, scales: FloatArray) -> FloatArray:
     """Maximise the likelihood of θ(0) where θ(t+1) = keeps·θ(t) + y(t) and x(t) = θ(t) + Lap(scale_t).
 
-    As a function of θ(0) the log-likelihood is −Σ_t w_t·|θ(0) − κ_t| with w_t = |keeps|^t/scale_t: the
-    noise of message t would vanish at κ_t. Its maximum is the weighted median of the κ_t.
+    Let κ_t be the θ(0) for which the noise of message t would be 0. As a function of θ(0) the log-likelihood
+    is −Σ_t w_t·|θ(0) − κ_t| with w_t = |keeps|^t/scale_t. Its maximum is the weighted median of the κ_t.
     """
     shrink = keeps ** np.arange(len(x))
     weight = np.divide(

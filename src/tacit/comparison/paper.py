@@ -85,11 +85,14 @@ class Paper(Method):
         return Error(law.variance**0.5, law.quantile(failure_probability).high)
 
     def least_error(self, agents: int) -> float | None:  # noqa: ARG002
-        """Of the part of the states that follows from messages; with keepers, for shared secrets."""
+        """The least error for the part of the states that follows from messages.
+
+        With keepers it is the bound for shared secrets.
+        """
         return math.sqrt(best_possible(self.mechanism, self.rounds))
 
     def law(self) -> LaplaceSum:
-        """The law of the average minus the true one; all γ_i are equal."""
+        """The law of the error of the average; all γ_i are equal."""
         return accuracy.deviation(self.mechanism, self.rounds)
 
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:

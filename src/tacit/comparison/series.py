@@ -25,7 +25,7 @@ SOURCES: Final[dict[Kind, str]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class SeriesComparison:
-    """What each mechanism promises for a series, and what simulated runs of it came to."""
+    """What each mechanism promises for a series, and the errors of simulated runs."""
 
     hides: Hides
     ran: tuple[SeriesRuns, ...]

@@ -84,6 +84,6 @@ class ZeroSum(Method):
         return np.asarray(x[0] + weight @ taken / weight.sum())
 
     def attack_deviation(self) -> float:
-        """Standard deviation of what `attack` is off by: s/√(Σ_{t<T} φ^{−2t})."""
+        """Standard deviation of the error of `attack`: s/√(Σ_{t<T} φ^{−2t})."""
         falling = self.phi ** (2.0 * np.arange(self.rounds))
         return float(self.s * self.phi ** (self.rounds - 1) / falling.sum() ** 0.5)
