@@ -12,7 +12,7 @@ from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import BLUE, GREY, INK, RED, label_line, text_size
 
-_MOST = 2.0  # times the alarm level; beyond, only an arrow
+_MOST = 2.0  # end of the axis, in alarm levels; larger values are shown as an arrow
 _ROW = 0.24  # inches
 
 

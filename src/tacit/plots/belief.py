@@ -37,7 +37,7 @@ def draw_belief(
     ----------
     data : Belief
     truth : float, optional
-        The agent's real start, to be shown beside it. Private: draw made-up ones.
+        The agent's real initial value, to be shown as well. Real ones are private: use made-up ones.
     unit : str
         What the values are, and their unit.
     ax : two Axes, optional

@@ -27,7 +27,7 @@ _FEW = 6  # points that are worth a dot
 
 
 def draw_chebyshev(data: RadiusBounds, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw both radii over the failure probability, and name how many times apart they are."""
+    """Draw both radii over the failure probability, and write their ratio."""
     with panels(6.4, 4.6, ax=ax, wanted=width) as sheet:
         ax = sheet.ax
         b = data.failure_probability
@@ -73,7 +73,7 @@ def _ticks(b: FloatArray) -> list[float]:
 
 
 def _times(ax: Axes, b: FloatArray, exact: FloatArray, loose: FloatArray) -> None:
-    """Span the gap at some failure probabilities, and say how many times it is."""
+    """Mark the gap between the radii at some failure probabilities, and write their ratio."""
     for chance in _NAMED:
         for place in np.flatnonzero(np.isclose(b, chance)):
             low, high = exact[place], loose[place]

@@ -21,7 +21,7 @@ _KINDS = {
 }
 _SAME = 1.02  # methods of one kind whose errors are within this factor share a row
 _ROW = 0.3  # inches
-_NOTHING = 1e-3  # of the largest: shown as next to nothing
+_NOTHING = 1e-3  # share of the largest value; a smaller value is shown as about 0
 
 Group = list[MethodResult]
 

@@ -111,8 +111,8 @@ def radius_curves(
 ) -> RadiusCurves:
     """Return the exact radius of the best fading and of one-shot noise.
 
-    At the best decay the noise is proportional to 1/ε, and so is the deviation with all its
-    quantiles: one radius per number of agents is computed, the others are in proportion.
+    At the best decay the noise is proportional to 1/ε, and so is every quantile of the deviation. So one
+    radius per number of agents is computed, and the others are scaled.
     """
     values = np.array(sorted(set(map(float, epsilon))))
     if not (values.size and np.isfinite(values).all() and (values > 0).all()):
@@ -248,7 +248,7 @@ def series_curves(
     loss: float = 1.0,
     delta: float = 1e-6,
 ) -> SeriesCurves:
-    """Return what each mechanism makes of series of these lengths."""
+    """Return the deviation of each mechanism for series of these lengths."""
     from tacit.theory.series import Hides, candidates
 
     sizes, what = tuple(sorted(set(slots))), Hides.parse(hides)

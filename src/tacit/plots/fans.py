@@ -11,7 +11,7 @@ from tacit.arrays import FloatArray
 from tacit.mechanism import Mechanism
 from tacit.theory import accuracy
 
-_SETTLED = 1e-3  # of the limit: the ratio to the standard deviation has settled long before
+_SETTLED = 1e-3  # share of the limit; the ratio to the standard deviation settles much earlier
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import GREY, INK, counted, text_size
 
 MOST_AGENTS = 1000
-_SMALL = 100  # agents for whom the better, slower layout is found
+_SMALL = 100  # up to this many agents the better, slower layout is used
 _COLOURS = "cividis"  # rises in brightness throughout, and looks the same to the colour-blind
 
 
@@ -55,9 +55,10 @@ def draw_graph(
     Parameters
     ----------
     history : History
-        On a graph, with states that are numbers. It shows private values: draw made-up ones.
+        On a graph, with states that are numbers. The figure shows private values: use made-up ones.
     rounds : numbers of rounds, optional
-        After how many rounds; by default 0, when a quarter of the disagreement is left, and all.
+        The rounds to draw; by default the start, the round when a quarter of the disagreement is left, and
+        the end.
     places : array, shape (n, 2), optional
         Where the agents are; by default neighbours are near each other.
     ax : Axes, or one for each of `rounds`, optional

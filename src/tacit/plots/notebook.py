@@ -1,4 +1,4 @@
-"""One verb for every result that has a picture."""
+"""One function that draws every result that has a figure."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from tacit.theory.series import SeriesDesign
 
 @singledispatch
 def show(result: object, **how: Any) -> Figure:
-    """Return the picture of a result; in a notebook it shows itself.
+    """Return the figure of a result; a notebook displays it.
 
-    A design, a promise, a graph, a comparison, a belief, the report of an audit, a history (of which it
-    shows the private states), a dataset of simulated runs or of a sweep, the design of a series and its
-    simulation, and the numbers of `tacit.plots.curves` and `tacit.plots.runs`. `ax=` and `width=` are passed
+    The result can be a design, a promise, a graph, a comparison, a belief, the report of an audit, a history
+    (whose private states are shown), a dataset of simulated runs or of a sweep, the design of a series and
+    its simulation, or numbers of `tacit.plots.curves` and `tacit.plots.runs`. `ax=` and `width=` are passed
     on to the `draw_*` function.
 
     Examples

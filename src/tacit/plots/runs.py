@@ -115,9 +115,9 @@ def loss_curves(
     failure_probability: float = 1e-6,
     seed: int = 0,
 ) -> LossCurves:
-    """Measure the loss of mechanisms that all declare the same, from below, at several distances.
+    """Measure lower bounds on the loss of mechanisms that all declare the same, at several distances.
 
-    The failure probability is divided among the bounds, so that all of them hold together except with
+    The failure probability is divided among the bounds. So all of them hold together, except with
     `failure_probability`.
     """
     apart = np.array(sorted(set(map(float, distance))))

@@ -22,9 +22,9 @@ _MOST_LINES = 200
 def draw_trajectories(
     history: History, promised: Fan, unit: str = "value", *, ax: Where = None, width: Width = None
 ) -> Figure:
-    """Draw every agent's state, their weighted average, and where it was promised to be.
+    """Draw every agent's state, their weighted average, and the promised range of this average.
 
-    For states that are numbers. It shows private values: draw made-up ones.
+    States must be numbers. The figure shows private values: use made-up ones.
     """
     if history.theta.ndim != 2:
         raise StateError("trajectories are drawn for states that are numbers, not vectors.")
@@ -70,7 +70,7 @@ def _draw_fan(ax: Axes, t: FloatArray, target: float, promised: Fan) -> None:
 
 def _labels(ax: Axes, t: FloatArray, path: FloatArray, target: float, true_average: bool) -> None:
     name = "true average" if true_average else "weighted average"
-    # The path may end on the target: part the two names.
+    # The path may end near the target: move the two names apart.
     above = path[-1] >= target
     label_line(ax, float(t[-1]), target, name, INK, offset=(4, -7 if above else 7))
     label_line(ax, float(t[-1]), float(path[-1]), "agreed on", RED, offset=(4, 4 if above else -4))
