@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from tests.site_search import find
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -219,6 +221,17 @@ def test_the_site(tmp_path):
     assert (site / "explanation/protocol.html").read_text().count('<svg class="states"') == diagrams > 0
     assert not list(foreign(site))
     assert not undescribed(site)
+    for query, page in FOUND_FIRST.items():
+        found = find(site, query)
+        assert found[0] == page, f"searching for {query!r} leads to {found[:3]}"
+
+
+FOUND_FIRST = {
+    "install": "how-to/install",
+    "networkx": "reference/api/graph",
+    "custom mechanism": "how-to/extend",
+}
+"""What people search for, and the page that they want first."""
 
 
 def foreign(site):

@@ -109,7 +109,12 @@ def _expand(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG0
         return (_rst(f".. py:module:: {package}") + "\n\n") * first + markdown(package, names)
 
     source[0] = MARK.sub(described, source[0])
-    source[0] = SEARCH.sub(r"```{index} \1\n```", source[0])
+    source[0] = SEARCH.sub(_index_entries, source[0])
+
+
+def _index_entries(mark: re.Match[str]) -> str:
+    """Return main entries (!) of the index: the search shows all others after every other result."""
+    return f"```{{index}} {', '.join('! ' + word.strip() for word in mark[1].split(','))}\n```"
 
 
 def _no_type(*event: Any) -> None:
