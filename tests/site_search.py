@@ -21,7 +21,9 @@ def find(site: Path, query: str) -> list[str]:
     best: dict[str, int] = {}
     for page, score in found:
         best[page] = max(score, best.get(page, score))
-    return sorted(best, key=lambda page: (-best[page], index["titles"][index["docnames"].index(page)].lower()))
+    return sorted(
+        best, key=lambda page: (-best[page], index["titles"][index["docnames"].index(page)].lower())
+    )
 
 
 def _titles(index, query):

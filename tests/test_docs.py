@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-
 from tests.site_search import find
 
 ROOT = Path(__file__).resolve().parent.parent
