@@ -1,8 +1,8 @@
-"""The only place with network, disk and clock: what runs, and what it leaves behind.
+"""The only package that uses the network, the disk and the clock.
 
 - `agent`, `coordinator`: members of a session, each a `participant` that `node` drives.
-- `transport`: frames between members. `status`, `transcript`: what a running member shows and leaves behind.
-- `ledger`: what an agent said, and what that cost; durable before anything is sent.
+- `transport`: frames between members. `status`, `transcript`: what a running member shows and records.
+- `ledger`: the messages of an agent and their loss; durable before anything is sent.
 - `identity`: keys, certificates, rosters. `session`: the public file that every member has.
 - `verification`: judge a session from its transcripts.
 

@@ -1,4 +1,4 @@
-"""An agent of a server, or a peer on a graph, inside someone's own program.
+"""An agent of a server, or a peer on a graph, to run inside your own program.
 
 ::
 
@@ -8,8 +8,8 @@
             ...
         print((await me.result()).feedback)
 
-A process that holds a private value must leave no core file and let no other process of its user look into
-its memory. So making an `Agent` or a `Peer` marks the whole process as not dumpable (`limits.leave_no_core`).
+A process that holds a private value must leave no core file, and no other process of its user may read its
+memory. So making an `Agent` or a `Peer` marks the whole process as not dumpable (`limits.leave_no_core`).
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ __all__ = ["Agent", "AgentResult", "Peer"]
 @final
 @dataclass(frozen=True)
 class AgentResult(Shown):
-    """What a session led to, for one agent. Tables and `as_dict` have only what is public.
+    """The result of a session for one agent; tables and `as_dict` have only its public part.
 
     Attributes
     ----------
     value : float or array
-        Where its own state ended. Private: with the public feedback it leads back to the agent's value.
+        The agent's final state. Private: together with the public feedback it reveals the agent's value.
     clamped : bool
-        Whether the agent's value was off the range and counted as the nearest end. Private.
+        Whether the agent's value was outside the range and was clamped to it. Private.
     feedback : float, array or None
-        What it moved towards last, clamped to the range. Public: with a server all hear the same.
+        The last feedback, clamped to the range. Public: with a server all agents receive the same one.
     finished : bool
-        Whether all rounds were made.
+        Whether all rounds were completed.
     loss : float
-        What this session cost, for the session's adjacency; never too little.
+        The loss of this session, for the session's adjacency, rounded up.
     spent, cap : float
-        What all sessions on the value have cost and may still cost, and the owner's cap.
+        The loss of all sessions on the value, including what they may still spend, and the owner's cap.
     """
 
     agent: str
@@ -86,7 +86,7 @@ class AgentResult(Shown):
 
     @property
     def radius(self) -> float | None:
-        """What the session promised; None where that takes a package which agents need not have."""
+        """The radius that the session promised; None if a package to compute it is not installed."""
         try:
             return self.session.promise().theory.radius
         except MissingExtra:
@@ -124,7 +124,7 @@ class AgentResult(Shown):
 
 
 class PrivateMember(Participant):
-    """What all members with something private share: an identity, a ledger, a cap, and whom they trust."""
+    """Base of members with private data: an identity, a ledger, a cap, and trusted keepers."""
 
     _topology: str
 
@@ -173,11 +173,11 @@ class PrivateMember(Participant):
     @property
     @abstractmethod
     def _disputed(self) -> int | None:
-        """The round whose feedback names a message that this member has not made, if there is one."""
+        """The round whose feedback names a message that this member did not send, if there is one."""
 
     @property
     def planned(self) -> float:
-        """What the whole session costs at most, for its adjacency."""
+        """The largest possible loss of the whole session, for its adjacency."""
         return exact_loss.up(self.session.planned(self.number))
 
     def _ledger_path(self, path: Path) -> Path:
@@ -185,7 +185,7 @@ class PrivateMember(Participant):
         return path
 
     def _set_aside(self, ledger: Ledger) -> Reservation:
-        """Set aside what the session may cost, before the network is even opened; refuse above the cap."""
+        """Reserve the session's loss before the network is opened; refuse if it would exceed the cap."""
         session, keys = self.session, self.identity.directory
         key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
         key_guard.require_trusted(keys, ledger, self._new_ledger)
@@ -207,13 +207,14 @@ class PrivateMember(Participant):
         return reservation
 
     def _meaning(self) -> dict[str, Any]:
-        """Return how often the session counts against the cap: by its whole range."""
+        """Return what `Ledger.reserve` needs to count the session against the cap: its whole range."""
         return {"diameter": self.session.diameter}
 
     def _require_open(self, ledger: Ledger, records: Sequence[Record]) -> None:
-        """Refuse a session that this agent must not begin or go on with.
+        """Refuse a session that this agent must not begin or resume.
 
-        One that it has begun and that has expired meanwhile is ended by the machine, which records it.
+        A session that was begun and has expired since then is not refused here: the machine ends it and
+        records that.
         """
         session, over = self.session, any(isinstance(record, Ended) for record in records)
         if not over and ledger.given_up(session.id):
@@ -228,7 +229,7 @@ class PrivateMember(Participant):
             )
 
     def _require_undisputed(self) -> None:
-        """Raise if the coordinator has signed that this agent said what it has not said."""
+        """Raise if the coordinator signed feedback with a message that this agent did not send."""
         if (t := self._disputed) is not None:
             raise Disputed(
                 f"the coordinator's feedback of round {t} names a message of {self.name} that is not in its "
@@ -240,7 +241,7 @@ class PrivateMember(Participant):
 
 
 class _Owned(PrivateMember):
-    """What agents and peers share: one private value, and noise."""
+    """Base of agents and peers: one private value, and noise."""
 
     machine: AgentMachine | PeerMachine
     _machine: type[AgentMachine] | type[PeerMachine]
@@ -269,7 +270,7 @@ class _Owned(PrivateMember):
             self.machine = self._machine.resume(session, self.number, records, sign=sign, budget=budget)
         else:
             self.machine = self._machine(session, self.number, self._value, sign=sign, budget=budget)
-        self._value = None  # the state is the machine's now
+        self._value = None  # only the machine keeps the state from here on
         self._tell_takers(records)
         self._require_undisputed()
         return Node(
@@ -285,7 +286,7 @@ class _Owned(PrivateMember):
         )
 
     def _require_value(self, records: Sequence[Record]) -> None:
-        """Refuse a value that the session cannot take, before anything is set aside for it."""
+        """Refuse a value that the session cannot use, before any loss is reserved for it."""
         if records:
             return
         if self._value is None:
@@ -296,7 +297,7 @@ class _Owned(PrivateMember):
         self.session.lattice.start(self._value)
 
     def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
-        """Return the machine of an agent whose session has keepers, with its private ephemeral key."""
+        """Return the machine for a session with keepers, with the agent's private ephemeral key."""
         session, sign = self.session, self.identity.sign
         key = EphemeralKey(ledger.path, session, self.number)
         private = key.private(records)
@@ -315,8 +316,8 @@ class _Owned(PrivateMember):
     async def result(self) -> AgentResult:
         """Wait for the end and return the result; raises the error that stopped it.
 
-        A session that was over before this member was started raises `SessionOver`, with what came of it
-        then: that is not about a value that was given now.
+        If the session was over before this member was started, it raises `SessionOver` with the old result.
+        That result is not about the value that was given now.
         """
         await self.ended()
         self._require_undisputed()
@@ -357,34 +358,34 @@ class Agent(_Owned):
     Parameters
     ----------
     session : Session
-        What all agreed on.
+        The session that all members agreed on.
     value : number or vector
         θ(0), private. Not needed to resume.
     ledger : Ledger or path
-        Where it keeps what it said; one for each agent, never restored from a backup.
+        Stores the agent's messages and losses; one per agent, never restored from a backup.
     identity : Identity or path
         Its keys.
     cap : float
-        The most that may be lost on this value, all sessions together. None if the ledger knows it.
+        The largest loss on this value, over all sessions together. None if the ledger has it already.
     adjacency : float, optional
-        The cap is about values that differ by at most this. Unless it is given or the ledger knows it, the
-        cap is about any two values: a session counts for what it gives away over its whole range.
+        The cap is for values that differ by at most this. If neither this nor the ledger gives one, the cap
+        is for any two values, and a session counts with its loss over its whole range.
     label : str
         The owner's name for the value in the ledger.
     trust : mapping of str to bytes, optional
-        Names of keepers whom the owner trusts, and their public keys; needed where the session has keepers.
+        Names of keepers that the owner trusts, with their public keys; needed if the session has keepers.
     new_ledger : str, optional
-        "forget what was spent": the words with which the owner lets keys that have spoken from one ledger
-        start another, which has the whole cap again.
+        "forget what was spent": with these words the owner allows keys that were used with one ledger to
+        start another one, which has the whole cap again.
     witness : path, optional
-        A file on another file system or host that also keeps how far the ledger has come; see
-        `tacit ledger witness`. It is read before joining and on its disk before each message leaves.
+        A file on another file system or host that also stores the ledger's position; see
+        `tacit ledger witness`. It is read before joining, and flushed to disk before each message is sent.
     connect : str or sequence of str
         The coordinator's endpoint.
     watch : callable, optional
-        Called with every notice; a round's is `Updated`.
+        Called with every notice; after each round it is `Updated`.
     trouble : callable, optional
-        Told why there is no connection, while there is none.
+        Called with the reason while there is no connection.
     """
 
     _machine, _topology = AgentMachine, "server"
@@ -394,7 +395,8 @@ class Agent(_Owned):
 class Peer(_Owned):
     """One agent of the distributed mechanism. Parameters as for `Agent`.
 
-    `listen` is its own endpoint and `connect` those of neighbours: of each edge one end connects.
+    `listen` is its own endpoint, `connect` are endpoints of neighbours. One end of each edge connects to the
+    other.
     """
 
     _machine, _topology = PeerMachine, "graph"

@@ -1,4 +1,4 @@
-"""Time, as an argument: the system's, or one that a test moves by hand."""
+"""Clocks, which are passed as arguments: the system's, or one that a test advances."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Clock(Protocol):
     """A clock that only goes forward."""
 
     def now(self) -> float:
-        """Return the time in seconds since whenever."""
+        """Return the time in seconds since an arbitrary start."""
         ...
 
     def wall(self) -> float:
-        """Return seconds since 1970 (UTC): what sessions expire by. It may be set, back and forth."""
+        """Return seconds since 1970 (UTC), for expiry dates. It can jump forward or backward."""
         ...
 
     async def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The coordinator of a session, inside someone's own program. It holds nothing private."""
+"""The coordinator of a session, to run inside your own program. It holds nothing private."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
 
 _LOOK = 1.0
-"""Seconds between two looks whether the session was cancelled."""
+"""Seconds between two checks whether the session was cancelled."""
 
 
 @final
 @dataclass(frozen=True)
 class CoordinatorResult(Shown):
-    """What a session led to, as everyone may see it.
+    """The public result of a session.
 
     Attributes
     ----------
@@ -84,17 +84,17 @@ class Coordinator(Participant):
     Parameters
     ----------
     session : Session
-        What all agreed on; with a coordinator, whose key `identity` holds.
+        The session that all members agreed on. Its coordinator's key must be the one in `identity`.
     ledger : Ledger or path
-        Where it keeps each round's feedback before it is sent.
+        Stores each round's feedback before it is sent.
     listen : str or sequence of str
         Where agents can connect, such as ``wss://0.0.0.0:7447``.
     takers : sequence
-        Told of records once they are saved: a `TranscriptWriter`, a `Status`.
+        Called with records once they are saved: a `TranscriptWriter`, a `Status`.
     pace : float
         Minimum seconds between rounds.
     trouble : callable, optional
-        Told in one sentence who was not let in, and why.
+        Called with one sentence that says who was refused, and why.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Coordinator(Participant):
 
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
-        # With another ledger it would forget rounds that agents have made.
+        # With another ledger it would not know of rounds that agents have already completed.
         key_guard.bind(self.identity.directory, self.session.id, ledger.identity, self.session.expires)
         kind: type[CoordinatorMachine] | type[SeriesCoordinatorMachine]
         kind = MaskedCoordinatorMachine if self.session.keepers else CoordinatorMachine

@@ -1,15 +1,16 @@
-"""Drives all machines of one event loop: everything that arrived is handled, saved once, then sent.
+"""Drives all machines of one event loop: handle all arrivals, save once, then send.
 
-The order is the whole point. What machines return is written to their ledgers first and brought to the disk
-by one flush for all of them. Only then do their messages leave. If saving fails for a machine, none of its
-messages leave and it is never used again: the next run starts from what its ledger has.
+The order matters. Records that machines return are written to their ledgers first, and one flush brings all
+of them to the disk. Only then are messages sent. If messages were sent first, a crash could lose the record
+of a message, and the agent would draw new noise for it. If saving fails for a machine, none of its messages
+are sent and it is never used again: the next run resumes from its ledger.
 
 There is no task per machine. The network calls `stir`, and one callback of the event loop then handles all
-machines that were stirred meanwhile. A process with one machine has the fewest steps between receiving and
+machines that were stirred since. A process with one machine has the fewest steps between receiving and
 sending: a callback, a thread that waits for the disk, a callback.
 
-What arrives while the disk is waited for is handled at once and saved by the next flush. The messages of a
-machine never overtake each other, nor any of its records.
+Frames that arrive during a flush are handled at once and saved by the next flush. Messages of a machine are
+sent in order, and never before their records are saved.
 """
 
 from __future__ import annotations
@@ -38,31 +39,32 @@ _CHECK_TOGETHER = 8
 
 
 class Hosted(Saver, Protocol):
-    """What a host drives: a `Node`. The host says when, and never sees what is saved and sent.
+    """The interface of what a host drives: a `Node`.
 
-    What its machine wants done waits there. `save` makes a batch of it and writes that, `carry_out` sends it.
+    The host decides when a node acts, and never sees its records and messages. The node queues the steps of
+    its machine. `save` makes a batch of them and writes it, `carry_out` sends it.
     """
 
     heavy: bool
-    """Whether its machine computes for so long that the event loop must go on meanwhile."""
+    """Whether its machine computes so long that it must run on another thread."""
 
     def take(self) -> int:
-        """Take all that arrived, and return how many arrivals there are to handle."""
+        """Take everything that arrived, and return the number of arrivals."""
         ...
 
     def frames(self) -> Iterable[tuple[Codec, bytes]]:
-        """Return the frames that were taken, and what reads them."""
+        """Return the frames that were taken, each with its codec."""
         ...
 
     def handle(self) -> bool:
-        """Let the machine handle what was taken; return whether that must be saved.
+        """Let the machine handle what was taken; return whether there are records to save.
 
-        Heavy ones are called on another thread.
+        For heavy nodes this is called on another thread.
         """
         ...
 
     def carry_out(self) -> None:
-        """Send and show the batch, which is saved by now; see what is to be done next."""
+        """Send the saved batch and report its notices; then plan the next step."""
         ...
 
     def fail(self, error: Exception) -> None:
@@ -77,12 +79,12 @@ class Host:
     def __init__(self) -> None:
         # The loop itself is not kept: `_HOSTS` would then keep both for ever.
         self._nodes: set[Hosted] = set()
-        self._stirred: dict[Hosted, None] = {}  # in the order in which they were
+        self._stirred: dict[Hosted, None] = {}  # an ordered set: the order in which they were stirred
         self._turning = False
         self._busy: dict[Hosted, asyncio.Future[None]] = {}  # heavy ones that another thread handles now
-        self._unsaved: dict[Hosted, None] = {}  # have handled what is not being saved yet
+        self._unsaved: dict[Hosted, None] = {}  # have steps that the save under way does not include
         self._saving: dict[Hosted, None] = {}
-        self._saved: asyncio.Future[None] | None = None  # done when what is being saved is on the disk
+        self._saved: asyncio.Future[None] | None = None  # done when the save under way is on the disk
         self._to_draw: dict[DrawnAhead, None] = {}
         self._drawn: asyncio.Future[None] | None = None  # done when what waits now is drawn
         self._drawing = False
@@ -104,7 +106,7 @@ class Host:
         self.stir(node)
 
     async def remove(self, node: Hosted) -> None:
-        """Drive a machine no longer. What is being saved is waited for: its ledger may be closed next."""
+        """Stop driving a machine. Wait for a save under way, because its ledger may be closed next."""
         self._nodes.discard(node)
         self._stirred.pop(node, None)
         self._unsaved.pop(node, None)
@@ -116,7 +118,7 @@ class Host:
     # ---- hear, save, speak ---------------------------------------------------------------------------
 
     def stir(self, node: Hosted) -> None:
-        """Handle a machine's arrivals soon, together with those of all others that are stirred by then."""
+        """Handle a machine's arrivals soon, together with those of all machines stirred by then."""
         self._stirred[node] = None
         if not self._turning:
             self._turning = True
@@ -154,7 +156,7 @@ class Host:
             self._queue(node, saves)
 
     def _work(self, node: Hosted) -> None:
-        """Let another thread handle a machine that computes for long."""
+        """Let another thread handle a machine with long computations."""
         self._busy[node] = asyncio.get_running_loop().create_future()
         _elsewhere(node.handle, lambda saves, error: self._worked(node, saves, error))
 
@@ -170,7 +172,7 @@ class Host:
             self.stir(node)
 
     def _queue(self, node: Hosted, saves: bool) -> None:
-        """Keep what was handled until it is saved; carry it out at once if there is nothing to wait for."""
+        """Queue a machine's steps for the next save; send them at once if nothing must be saved first."""
         if saves or node in self._unsaved or node in self._saving:
             self._unsaved[node] = None
         else:
@@ -184,7 +186,7 @@ class Host:
             self._fail(node, error)
 
     def _save(self) -> None:
-        """Bring to the disk what was handled; one flush at a time, for all machines."""
+        """Save the steps of all machines with one flush; only one flush runs at a time."""
         if self._saving or not self._unsaved:
             return
         batch = self._saving = self._unsaved
@@ -204,7 +206,7 @@ class Host:
         found = [failed] * len(batch) if errors is None else errors
         for node, error in zip(batch, found, strict=True):
             if node not in self._nodes:
-                continue  # it was stopped meanwhile: what it said is saved, and repeated when it resumes
+                continue  # it was stopped meanwhile; its messages are saved, and sent when it resumes
             if error is None:
                 self._carry_out(node)
             else:
@@ -214,13 +216,13 @@ class Host:
     def _fail(self, node: Hosted, error: Exception) -> None:
         self._nodes.discard(node)
         self._stirred.pop(node, None)
-        self._unsaved.pop(node, None)  # it is ahead of what is durable
+        self._unsaved.pop(node, None)  # its state is ahead of the disk, so nothing of it may be sent
         node.fail(error)
 
     # ---- noise ---------------------------------------------------------------------------------------
 
     def refill(self, draws: DrawnAhead) -> asyncio.Future[None]:
-        """Fill a pool of draws soon, with those of all other machines that need some by then."""
+        """Fill a pool of draws soon, together with the pools of all machines that need draws by then."""
         self._to_draw[draws] = None
         if self._drawn is None:
             self._drawn = asyncio.get_running_loop().create_future()
@@ -251,8 +253,8 @@ _HOSTS: WeakKeyDictionary[asyncio.AbstractEventLoop, Host] = WeakKeyDictionary()
 def _elsewhere(work: Callable[[], T], then: Callable[[T | None, Exception | None], None]) -> None:
     """Do work on another thread, then call `then` in this event loop with its result or its error.
 
-    Not a task or an executor's future: when a program ends all tasks are cancelled, and what is being saved
-    must come to its end. It also takes one turn of the loop instead of three.
+    A task or an executor's future is not used: when a program ends, all tasks are cancelled, but a save under
+    way must finish. This way also takes one turn of the loop instead of three.
     """
     loop = asyncio.get_running_loop()
 
@@ -276,9 +278,9 @@ def _checker() -> ThreadPoolExecutor | None:
 
 
 def _check_together(frames: Sequence[tuple[Codec, bytes]]) -> None:
-    """Check the signatures of frames by two threads; machines find what comes of it in `Codec.open`.
+    """Check the signatures of frames by two threads; `Codec.open` then uses the results.
 
-    Checking holds the interpreter's lock for a small part of its time only.
+    A check releases the interpreter lock for most of its time, so two threads help.
     """
     checker = _checker()
     each = list({frame: codec for codec, frame in frames}.items())[:MOST_REMEMBERED]

@@ -1,4 +1,4 @@
-"""A keeper of a session, inside someone's own program: it holds masks, adds noise, and sees no message."""
+"""A keeper of a session, to run inside your own program: it holds masks and adds noise."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KeeperResult(Shown):
     Attributes
     ----------
     finished : bool
-        Whether it has opened every update, and the coordinator has heard the last one.
+        Whether it opened every update, and the coordinator received the last opening.
     opened : int
         How many updates it has opened.
     """
@@ -69,10 +69,10 @@ class Keeper(Participant):
     Parameters
     ----------
     session : Session
-        What all agreed on; with a keeper whose key `identity` holds.
+        The session that all members agreed on. The key of one of its keepers must be the one in `identity`.
     ledger : Ledger or path
-        Where it keeps its answers before they are sent; never restored from a backup. Its private ephemeral
-        key is in a file beside it until the last answer.
+        Stores its answers before they are sent; never restored from a backup. Its private ephemeral key is in
+        a file beside it until the last answer.
     connect : str or sequence of str
         The coordinator's endpoint.
     """
@@ -104,7 +104,8 @@ class Keeper(Participant):
             raise InputError(f"session {session.name} expired on {session.expiry}: ask for a new one.")
         keys = self.identity.directory
         key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
-        # A ledger that was put back would open updates a second time: the keys know how far it had come.
+        # With a ledger restored from a backup it would open updates a second time, with new noise. The keys
+        # have stored the ledger's position, so such a ledger is refused.
         key_guard.require_trusted(keys, ledger, key_guard.NEW_LEDGER)
         key_guard.take(keys, ledger)
         key_guard.bind(keys, session.id, ledger.identity, session.expires)

@@ -1,4 +1,4 @@
-"""What a process may do: how many files it may have open, and what its memory holds and leaves behind."""
+"""Limits of a process: number of open files, core files, and memory of libraries."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ LEDGER_FILES = 5
 """The database, its write-ahead log, its mark, the mark with the keys and perhaps a witness."""
 _PR_SET_DUMPABLE = 4
 SPARE_FILES = 128
-"""What Python, the logs and the status page need."""
+"""Files for Python, the logs and the status page."""
 _ENOUGH = 1 << 20
 _MADV_DONTNEED = 4
 
 
 def leave_no_core() -> None:
-    """Let no crash write this process's memory to a file: the value, the noise and the keys are in it.
+    """Forbid core files: this process's memory holds the value, the noise and the keys.
 
-    On Linux the process is also marked as not dumpable (PR_SET_DUMPABLE): then a handler that core files
-    are piped to gets nothing either, and other processes of the same user cannot read its memory. It stays
-    so until the process ends. Side effects: debuggers of the same user cannot attach, and its files in /proc
-    belong to root.
+    On Linux the process is also marked as not dumpable (PR_SET_DUMPABLE). Then a handler of core files gets
+    nothing either, and other processes of the same user cannot read its memory. This holds until the process
+    ends. Side effects: debuggers of the same user cannot attach, and its files in /proc belong to root.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if sys.platform == "linux":
@@ -35,12 +34,12 @@ def leave_no_core() -> None:
 
 
 def release_libraries() -> int:
-    """Unmap pages of libraries that hold nothing but what is in their files; return how many bytes.
+    """Release unchanged pages of libraries from memory; return how many bytes.
 
-    Loading a library reads all of its tables of relocations and symbols once; OpenDP's alone are 6 MB. What
-    is needed again is mapped again when it is touched, from the system's cache of files: the system does the
-    same when memory is short. Only mappings that cannot be written and of which no page differs from the file
-    are unmapped, so nothing can be lost. Linux only; elsewhere nothing is done.
+    Loading a library reads all its tables of relocations and symbols once; OpenDP's alone are 6 MB. A page
+    that is needed again is mapped again from the system's file cache, as the system does when memory is
+    short. Only read-only mappings without a page that differs from the file are released, so nothing can be
+    lost. Linux only; on other systems nothing is done.
     """
     if sys.platform != "linux":
         return 0
@@ -55,7 +54,7 @@ def release_libraries() -> int:
 
 
 def _unchanged_pages(maps: str) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and resident bytes of read-only mappings of files that are as the file is."""
+    """Yield start, end and resident bytes of read-only file mappings without a changed page."""
     head: list[str] = []
     sizes: dict[str, int] = {}
     for line in [*maps.splitlines(), "0-0 ---p 0 0 0"]:
@@ -73,7 +72,7 @@ def _unchanged_pages(maps: str) -> Iterator[tuple[int, int, int]]:
 
 
 def require_files(count: int, what: str) -> None:
-    """Raise this process's limit of open files to this many and some spare ones, or fail."""
+    """Raise this process's limit of open files to `count` plus some spare ones, or fail."""
     needed = count + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -87,7 +86,7 @@ def require_files(count: int, what: str) -> None:
 
 
 def raise_files() -> int:
-    """Allow this process as many open files as the system lets it have; return how many."""
+    """Raise this process's limit of open files to the system's maximum; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < most:

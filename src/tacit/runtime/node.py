@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tacit.runtime.ledger.ledger import Ledger
 
 _BURST = 4096
-"""Maximum number of arrivals handled before the ledger is written and answers leave."""
+"""Maximum number of arrivals handled before the ledger is written and answers are sent."""
 _HEAVY = 4096
 """Machines with more components than this compute on another thread."""
 
@@ -56,7 +56,7 @@ Readings: TypeAlias = Callable[[], Awaitable[float | None]]
 
 
 class Driven(Protocol):
-    """What is driven: a machine of `tacit.protocol`. One that needs noise also has `wants_noise`."""
+    """The interface of a machine of `tacit.protocol`. One that needs noise also has `wants_noise`."""
 
     phase: Phase
     session: Session
@@ -64,7 +64,7 @@ class Driven(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether it has recorded that its session is over."""
+        """Whether it recorded that its session is over."""
         ...
 
     @property
@@ -73,7 +73,7 @@ class Driven(Protocol):
         ...
 
     def handle(self, event: Event) -> Step:
-        """Take an event; return what to save, then what to send, then what to show."""
+        """Handle an event; return records to save, then messages to send, then notices."""
         ...
 
 
@@ -88,13 +88,13 @@ class Node:
     transport : Transport
         Not opened yet.
     ledger : Ledger
-        Where its records are saved before its messages leave.
+        Its records are saved here before its messages are sent.
     takers : sequence
-        Told of records once they are saved.
+        Called with records once they are saved.
     noise : DrawnAhead, optional
         For machines that need draws; these have `wants_noise` and `update`.
     watch : callable, optional
-        Told of each notice, after what it is about is saved and sent.
+        Called with each notice, after its records are saved and its messages are sent.
     readings : callable, optional
         For agents of a series: reads the agent's value as it is now, None if that is not possible.
     pace : float
@@ -128,8 +128,8 @@ class Node:
         self._stopped_linger = linger if stopped_linger is None else max(linger, stopped_linger)
         self.heavy = machine.session.components > _HEAVY
         self._arrived: deque[Event] = deque()
-        # What the machine wants done. One list that is never replaced: a heavy machine adds to it on another
-        # thread, at once and at its end, while the first `_leaving` steps are being saved.
+        # The machine's steps that are not carried out yet. This list is never replaced: a heavy machine
+        # appends to it on another thread while the first `_leaving` steps are being saved.
         self._steps: list[Step] = []
         self._leaving = 0
         self._open = False
@@ -183,10 +183,11 @@ class Node:
         return [(self.machine.codec, event.frame) for event in self._arrived if isinstance(event, Heard)]
 
     def handle(self) -> bool:
-        """Let the machine handle what was taken, and the noise it wants; return whether it must be saved.
+        """Let the machine handle what was taken, and draws it wants; return whether to save.
 
-        The clock comes first: a machine whose session has expired must not answer what came in meanwhile.
-        Draws are handed out that were complete before they were wanted; `carry_out` sees to others.
+        Expiry is checked first: a machine whose session has expired must not answer frames that arrived
+        meanwhile. Only draws that were already complete are given to the machine; `carry_out` starts to wait
+        for others.
         """
         now, machine, arrived, noise = self._clock.now(), self.machine, self._arrived, self._noise
         if now < self._resting:
@@ -211,21 +212,21 @@ class Node:
         return any(step.records for step in steps)
 
     def save(self, *, flush: bool) -> None:
-        """Make a batch of all steps so far, and write its records; the disk is waited for with `flush`."""
+        """Make a batch of all steps so far, and write its records; `flush` waits for the disk."""
         self._leaving = len(self._steps)
         records = [record for step in self._steps[: self._leaving] for record in step.records]
         if records:
             self.ledger.append(self._id, records, flush=flush)
 
     def tell(self) -> None:
-        """Tell the takers of the records of the batch, which are saved by now."""
+        """Give the saved records of the batch to the takers."""
         if self._takers:
             records = [record for step in self._steps[: self._leaving] for record in step.records]
             for taker in self._takers if records else ():
                 taker.take(records)
 
     def carry_out(self) -> None:
-        """Send the batch, which is saved by now, then show what happened; see what is to be done next."""
+        """Send the saved batch, then report its notices and plan the next step."""
         steps = self._steps[: self._leaving]
         del self._steps[: self._leaving]
         send, watch, ended = self._transport.send, self._watch, False
@@ -244,7 +245,7 @@ class Node:
         self._go_on()
 
     def _go_on(self) -> None:
-        """See what is to be done next: end, go on at once, wait until some time, draw noise."""
+        """Plan the next step: end, continue at once, set a wake-up time, draw noise."""
         now = self._clock.now()
         if self._is_over and self._over_since is None:
             self._over_since = now
@@ -282,7 +283,7 @@ class Node:
         return wanted
 
     def _refill(self) -> None:
-        """Draw what comes next, in the background."""
+        """Draw noise for the next updates in the background."""
         assert self._host is not None
         assert self._noise is not None
         self._refilling = self._host.refill(self._noise)
@@ -296,7 +297,8 @@ class Node:
     async def _catch_up(self) -> None:
         """Wait for a draw that is not complete: updates were skipped, or came too fast.
 
-        It is handed out on a coarse grid of time, whenever it was complete.
+        The draw is used at the next point of a coarse time grid, so that the time of the message does not
+        reveal how long sampling took.
         """
         assert self._host is not None
         assert self._noise is not None
@@ -323,7 +325,7 @@ class Node:
         return wanted
 
     async def _read(self, slot: int, readings: Readings) -> None:
-        """Read the value of a slot; one that comes when the slot is over is not used."""
+        """Read the value of a slot; a reading that comes after the slot is over is not used."""
         reading = await readings()
         self._arrived.append(ReadingReady(slot, reading, secrets.token_bytes(DIGEST_BYTES)))
 
@@ -343,7 +345,7 @@ class Node:
 
     @property
     def _last_words(self) -> float:
-        """How many seconds others are still answered after the end: they may not have heard of it."""
+        """Seconds to keep answering after the end, for members that did not receive the last message."""
         return self._stopped_linger if self.machine.phase.value == "stopped" else self._linger
 
     @property
@@ -351,7 +353,7 @@ class Node:
         return self.machine.phase.value in _OVER
 
     def _next_wake(self) -> float:
-        """Return when the machine wants a tick, or when the session expires if that is sooner."""
+        """Return when the machine wants a tick, or when the session expires, whichever is sooner."""
         wake, left = self.machine.wake, self.machine.session.expires - self._clock.wall()
         end = self._clock.now() + min(max(left, 0.0), _DAY)
         return end if wake is None else min(wake, end)

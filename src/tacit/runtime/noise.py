@@ -1,8 +1,8 @@
-"""Noise for a machine, drawn before it is needed and off the path from hearing to speaking.
+"""Noise for a machine, drawn before it is needed and never between receiving and sending.
 
-A machine that was away skips updates. Then the pool starts over (`DrawnAhead.begin`), and draws are released
-at coarse time steps, so that the time of a message does not reveal how long sampling took. Skipped draws were
-never used, so nothing is drawn twice. The host decides when draws are made and waited for
+A machine that was disconnected skips updates. Then the pool starts over (`DrawnAhead.begin`), and draws are
+released at coarse time steps, so that the time of a message does not reveal how long sampling took. Skipped
+draws were never used, so nothing is drawn twice. The host decides when draws are made
 (`tacit.runtime.host`).
 """
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
 
 GRID = 0.1
-"""Seconds; draws that were not ready in time are handed out at whole multiples of this."""
+"""Seconds; draws that were not ready in time are released at whole multiples of this."""
 _DEPTH, _SHALLOW, _LONG = 16, 4, 8192
-"""Number of updates drawn for ahead of time, or fewer if a message has more components than `_LONG`."""
+"""Number of updates to draw for ahead of time; the second if a message has over `_LONG` components."""
 
 
 @cache
 def _source() -> SafeNoise:
-    """Return the source of all machines of this process: draws of one source are made together."""
+    """Return the source that all machines of this process share, so that they can draw together."""
     return SafeNoise(threads=1)
 
 
@@ -45,9 +45,9 @@ def noise_of_series(session: Session, source: WholeNoise | None = None) -> Drawn
 
 
 def noise_ahead(session: Session, who: int, source: WholeNoise | None = None) -> DrawnAhead:
-    """Return one agent's draws in one session, to be filled before the first is taken.
+    """Return the pool of one agent's draws in one session; fill it before taking the first.
 
-    The source is `SafeNoise` unless this is a test. `Agent` and `Peer` do not let anyone choose.
+    The source is `SafeNoise`, except in tests. Users of `Agent` and `Peer` cannot choose another source.
     """
     return DrawnAhead(
         source or _source(),

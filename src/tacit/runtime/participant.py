@@ -1,4 +1,4 @@
-"""What agents, peers and coordinators have in common when they run inside someone's program."""
+"""Base class of agents, peers, keepers and coordinators that run inside your own program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Participant(ABC):
     """One member of a session, running in the background of ``async with``.
 
     Iterate over it for its notices, or give `watch`; `result` waits for the end. Leaving the block before the
-    end stops it for now: the same call resumes it from its ledger.
+    end pauses the member: the same call later resumes it from its ledger.
     """
 
     _transport: Transport
@@ -45,7 +45,7 @@ class Participant(ABC):
     ) -> None:
         self.session, self._takers = session, tuple(takers)
         self.refused: Counter[Refusal] = Counter()
-        """How often something heard was refused, by reason."""
+        """How many received frames were refused, by reason."""
         self._ledger_at, self._watch = ledger, watch
         self._ledger: Ledger | None = None
         self._node: Node | None = None
@@ -79,7 +79,7 @@ class Participant(ABC):
         await asyncio.wait([self._task])
         self._close_ledger()
         if kind is None and not self._task.cancelled() and not self._raised:
-            self._task.result()  # what went wrong, if nobody was told
+            self._task.result()  # raises an error that nobody has seen yet
 
     async def __aiter__(self) -> AsyncIterator[Notice]:
         assert self._news is not None
@@ -103,7 +103,7 @@ class Participant(ABC):
         self._node.halt()
 
     async def ended(self) -> None:
-        """Wait until the machine is over, and raise what went wrong."""
+        """Wait until the machine is over, and raise its error, if any."""
         assert self._task is not None
         try:
             await asyncio.shield(self._task)
@@ -112,7 +112,7 @@ class Participant(ABC):
             raise
 
     def _ledger_path(self, path: Path) -> Path:
-        """Return where the ledger is, or refuse it before it is opened or made."""
+        """Return the path of the ledger, or refuse it before it is opened or created."""
         return path
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Participant(ABC):
         """Return the node that drives this kind of member."""
 
     def _tell_takers(self, records: Sequence[Record]) -> None:
-        """Tell what was recorded before; the node tells what will be."""
+        """Give earlier records to the takers; the node gives them the later ones."""
         for taker in self._takers:
             taker.take(records)
 
@@ -148,7 +148,7 @@ async def _opened(path: Path | str) -> Ledger:
 
 
 def loaded(identity: Identity | Path | str) -> Identity:
-    """Return an identity that counts today."""
+    """Return an identity whose certificate is valid now."""
     made = identity if isinstance(identity, Identity) else Identity.load(identity)
     made.require_current()
     return made

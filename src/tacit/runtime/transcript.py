@@ -1,7 +1,8 @@
-r"""What an adversary could see, signed, in one file that only grows.
+r"""Transcripts: everything an adversary could see, signed, in one append-only file.
 
 One session is one file of JSON lines. The first line declares the session: its canonical bytes, and the same
-in words. Each other line is one frame as it was sent, in base64, and what it says in words::
+in readable fields. Each other line is one frame as it was sent, in base64, with its content in readable
+fields::
 
     {"tacit_transcript": 2, "topology": "server", …, "by": "coordinator", "id": "5f…", "session": "3A…"}
     {"round": 0, "agent": 0, "update": 0, "x": 913, "exponent": -37, "frame": "lQ…"}      a report
@@ -19,12 +20,12 @@ With keepers reports are masked, so their numbers are not written out, and a rou
     {"round": 0, "keeper": 5, "frame": "lQ…"}                                             a keeper's opening
     {"note": "said", "frame": "lQ…"}          in a keeper's own file: a closing that it heard, or its opening
 
-In a series a round is a slot, and its feedback is the sum in grid steps, with those that it is made of::
+In a series a round is a slot. Its feedback is the sum in grid steps, with the agents that it is made of::
 
     {"round": 7, "y": 5123, "used": [0, 2], "frame": "lQ…"}              a slot that is lost has nobody in it
 
-Words repeat the frames, so that anyone can read the file and `tacit audit` reads it as it is
-(`tacit.history.file`); `tacit verify` believes the frames only. A round's reports come before its feedback.
+The readable fields repeat the frames, so that people and `tacit audit` can read the file
+(`tacit.history.file`). `tacit verify` uses only the frames. A round's reports come before its feedback.
 Nothing private is in here. A line counts once it is there with its end: what a crash left of a last line is
 cut off when writing goes on, and told when reading.
 """
@@ -91,7 +92,7 @@ def header(session: Session, by: int) -> Content:
 
 
 def declare_series(session: Session, series: Series) -> Content:
-    """Return what the first line of a series' transcript says in words."""
+    """Return the readable fields in the first line of a series' transcript."""
     return {
         "tacit_transcript": 2,
         "topology": "server",
@@ -105,7 +106,7 @@ def declare_series(session: Session, series: Series) -> Content:
 
 
 def own_frame(codec: Codec, frame: bytes) -> Message:
-    """Read a frame that a machine has checked: all but its signature, which costs the most."""
+    """Decode a frame that a machine has already checked, without checking its signature again."""
     try:
         version, session, sender, kind, body = msgspec.msgpack.decode(frame[:-SIGNATURE_BYTES])
         said = msgspec.msgpack.decode(body, type=BODIES[Kind(kind)])
@@ -120,7 +121,7 @@ def own_frame(codec: Codec, frame: bytes) -> Message:
 
 
 def line_of(session: Session, message: Message) -> Content:
-    """Return the line of a report, feedback, stop or done: what it says, and its frame."""
+    """Return the line of a report, feedback, stop or done: its content, and its frame."""
     numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
     said: Content
     match message.body:
@@ -156,7 +157,7 @@ def mean_line(session: Session, agent: int, t: int, y: tuple[int, ...], used: It
 
 
 def _sender(line: Content) -> int:
-    """Return who has said what stands in a line of a round, other than feedback."""
+    """Return the sender of a round's line that is not feedback."""
     sender = line.get("agent", line.get("keeper", COORDINATOR))
     assert isinstance(sender, int)
     return sender
@@ -164,22 +165,22 @@ def _sender(line: Content) -> int:
 
 @final
 class TranscriptWriter:
-    """Writes a session's transcript, or goes on with one; one process at a time.
+    """Writes a session's transcript, or continues one; one process at a time.
 
     Parameters
     ----------
     path : path
-        Where; made if it is not there.
+        The file; it is created if it does not exist.
     session : Session
         An existing transcript of another session is refused.
     by : int
-        Whose view it is: `COORDINATOR`, or an agent's number.
+        Who writes it: `COORDINATOR`, or an agent's number.
     durable : bool
-        Whether every `take` waits for the disk. Without, a crash may lose the last lines; `take` of all of
-        a ledger's records brings them back.
+        Whether every `take` waits for the disk. If not, a crash may lose the last lines; calling `take` with
+        all records of the ledger restores them.
     sign : callable, optional
-        The writer's own. A coordinator's transcript of a session that it ended early then says so, signed; a
-        peer's has its signature for its last means, which nothing else in the transcripts stands for.
+        Signs with the writer's key. The transcript of a coordinator that ended a session early then has a
+        signed stop. The transcript of a peer has a signature for its last means, to which no report commits.
     """
 
     def __init__(
@@ -194,9 +195,9 @@ class TranscriptWriter:
         self.path, self.session, self.by, self.durable = Path(path), session, by, durable
         self._sign = sign
         self.rounds = 0
-        """How many rounds are written to their end."""
+        """How many rounds are completely written."""
         self._codec = Codec(session)
-        self._open_round: set[int] = set()  # whose reports of round `rounds` are written
+        self._open_round: set[int] = set()  # agents whose reports of round `rounds` are written
         self._noted: set[str] = set()
         self._heard = NOTHING_HEARD  # on a graph: what the next report commits to
         self._pending: dict[int, bytes] = {}  # in a series: own messages of slots that are not over
@@ -230,10 +231,10 @@ class TranscriptWriter:
     def take(  # noqa: PLR0912 - one case for each kind
         self, records: Iterable[Record], messages: Iterable[Send] = ()
     ) -> None:
-        """Write what of these became public; what is written already is not written again.
+        """Write the public part of records; lines that are already written are skipped.
 
-        Give it every step's records after they were saved, and its messages; and at a restart
-        all records of the ledger.
+        Call it with the records of every step after they were saved, and after a restart with all records of
+        the ledger.
         """
         lines: list[Content] = []
         for record in records:
@@ -251,7 +252,7 @@ class TranscriptWriter:
                     said = [frame] if (frame := self._pending.pop(record.update, None)) else []
                     lines += self._round(record.update, said, record.heard[0])
                 case Moved() if self.session.topology == "server":
-                    # With keepers an agent may move by itself, towards feedback that it has heard before.
+                    # With keepers an agent may make an update towards feedback that it received before.
                     lines += self._round(record.update, (), record.heard[0]) if record.heard else []
                 case Moved():
                     lines += self._mean(record)
@@ -285,7 +286,7 @@ class TranscriptWriter:
             lines += [*self._reports(t, moved.heard), mean_line(self.session, self.by, t, y, moved.used)]
             self.rounds, self._open_round = t + 1, set()
         if t + 1 == self.session.rounds and self._sign is not None:
-            # Ed25519 has one signature for one message and key: these are the bytes that are sent.
+            # Ed25519 signatures are deterministic, so these are the same bytes that the machine sends.
             frame = self._codec.seal(self.by, Done(t + 1, self._heard), self._sign)
             lines += self._note(line_of(self.session, self._read(frame)))
         return lines
@@ -358,13 +359,14 @@ class TranscriptWriter:
 class Reading:
     """A signed transcript to read: its session at once, its lines one by one.
 
-    Holds one line at a time. After the last line `torn` says whether a piece of one was left out.
+    Only one line is in memory at a time. After the last line, `torn` says whether an incomplete line at the
+    end was ignored.
     """
 
     def __init__(self, path: str | Path) -> None:
         self._lines = LineReader(path)
         self.declared = self._lines.declared
-        """The first line as it stands; `header(session, by)` is what it must be."""
+        """The first line as it was read; it must equal `header(session, by)`."""
         data = decoded(self.declared.get("session"))
         if data is None:
             raise FileError(f"{path} must declare its session in its first line, and does not.")
@@ -385,14 +387,14 @@ class Reading:
 
     @property
     def torn(self) -> bool:
-        """Whether a piece of a last line was left out."""
+        """Whether an incomplete last line was ignored."""
         return self._lines.torn
 
 
 def merge(paths: Iterable[str | Path], out: str | Path) -> Path:
-    """Put transcripts of one session together, in order of rounds, each frame once.
+    """Merge transcripts of one session, in order of rounds, each frame once.
 
-    What several peers saw of one session becomes a file that `tacit audit` reads.
+    It makes one file for `tacit audit` from the transcripts of several peers.
     """
     readings = [Reading(path) for path in paths]
     if not readings or len({reading.session.id for reading in readings}) != 1:

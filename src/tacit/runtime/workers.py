@@ -1,4 +1,4 @@
-"""Threads for what blocks: the disk and long draws. Shared by all nodes of a process."""
+"""Threads for blocking work: the disk and long draws. Shared by all nodes of a process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _THREADS = 8
-"""Few: they take turns in the interpreter, and ledgers are flushed together (`ledger.group_commit`)."""
+"""A few are enough: they share the interpreter lock, and one flush serves all ledgers
+(`ledger.group_commit`)."""
 
 
 @cache
@@ -20,7 +21,7 @@ def pool() -> ThreadPoolExecutor:
 
 
 async def in_worker(work: Callable[[], T]) -> T:
-    """Run on another thread. Once started it is waited for, even if the caller is cancelled."""
+    """Run on another thread, and wait for the end even if the caller is cancelled."""
     return await finished(asyncio.get_running_loop().run_in_executor(pool(), work))
 
 
@@ -29,6 +30,6 @@ async def finished(future: asyncio.Future[T]) -> T:
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        # A write to the ledger that was begun must be over before the ledger is closed.
+        # A write to the ledger that has started must finish before the ledger is closed.
         await asyncio.wait([future])
         raise
