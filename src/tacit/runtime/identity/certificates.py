@@ -1,9 +1,9 @@
 """Certificates: who may connect, and which signing key a name has.
 
-TLS uses ECDSA keys on P-256, which every TLS library takes. Messages are signed
-with Ed25519 keys. A certificate carries both: the TLS key it is about, and in a URI
-`tacit:agent:NAME:KEY` the name and its signing key, so an authority vouches for all in one. A host
-name is in it only if the authority let the agent listen there.
+TLS uses ECDSA keys on P-256, which every TLS library supports. Messages are signed with Ed25519 keys. A
+certificate contains both: the TLS key, and in a URI `tacit:agent:NAME:KEY` the name and its signing key. So
+one signature of the authority covers all of them. A certificate contains a host name only if the authority
+allowed the agent to listen there.
 
 Nothing here touches the disk.
 """
@@ -39,7 +39,7 @@ from tacit.runtime.identity.keys import key_bytes, key_text, public_der, refuse,
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Hosts of a coordinator on the same machine."""
 SKEW = timedelta(hours=1)
-"""Certificates begin this long before they are made: clocks differ."""
+"""Certificates are valid from this long before they are made, because clocks differ."""
 
 _HOST = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
@@ -69,15 +69,15 @@ class CertificateSubject:
 
     @property
     def key(self) -> str:
-        """The public signing key in letters."""
+        """The public signing key as text."""
         return key_text(self.public_key)
 
     def x509_name(self) -> x509.Name:
-        """The name as certificates have it."""
+        """The name in the form that certificates use."""
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.name)])
 
     def alternatives(self) -> x509.SubjectAlternativeName:
-        """Everything else the certificate says of the agent."""
+        """Everything else that the certificate says about the agent."""
         about = x509.UniformResourceIdentifier(f"tacit:agent:{self.name}:{self.key}")
         return x509.SubjectAlternativeName([about, *map(_alternative, self.hosts)])
 
@@ -107,7 +107,7 @@ def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: st
 
 
 def subject_of(uri: str) -> tuple[str, bytes]:
-    """Read name and signing key from a URI as certificates have it."""
+    """Read name and signing key from the URI of a certificate."""
     found = _URI.fullmatch(uri)
     if found is None:
         raise InputError(f"must be like tacit:agent:NAME:KEY, got {uri!r}.")
@@ -115,7 +115,7 @@ def subject_of(uri: str) -> tuple[str, bytes]:
 
 
 def _require_shown(authority: x509.Certificate, what: str) -> None:
-    """Refuse an authority whose name could be taken for more than a name where it is shown."""
+    """Refuse an authority whose name could be misread as something else where it is shown."""
     names = [n.value for n in authority.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     try:
         require_name(names[0] if len(names) == 1 else None, "an authority's name")
@@ -126,14 +126,14 @@ def _require_shown(authority: x509.Certificate, what: str) -> None:
 @final
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate that was read: public, and about one agent or (`subject` None) an authority."""
+    """A parsed certificate, public: of one agent, or of an authority (`subject` is None)."""
 
     document: x509.Certificate = field(repr=False)
     subject: CertificateSubject | None
 
     @classmethod
     def parse(cls, certificate: x509.Certificate, what: str) -> Certificate:
-        """Read a certificate, of an authority if it says that it is one."""
+        """Parse a certificate; it is an authority's if it says so."""
         try:
             authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
         except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
@@ -149,17 +149,17 @@ class Certificate:
 
     @property
     def serial(self) -> int:
-        """The number that its authority gave it; lists of revoked certificates have it."""
+        """The number that its authority gave it; lists of revoked certificates refer to it."""
         return self.document.serial_number
 
     @property
     def begins(self) -> datetime:
-        """When it begins to count."""
+        """When it becomes valid."""
         return self.document.not_valid_before_utc
 
     @property
     def expires(self) -> datetime:
-        """When it ends to count."""
+        """When it expires."""
         return self.document.not_valid_after_utc
 
     @property
@@ -177,7 +177,7 @@ class Certificate:
         return self.expires - (now or datetime.now(UTC)) < (self.expires - self.begins) / 3
 
     def pem(self) -> bytes:
-        """Return the certificate as files have it."""
+        """Return the certificate in PEM format."""
         return self.document.public_bytes(Encoding.PEM)
 
     def issued_by(self, authority: Certificate) -> bool:
@@ -189,11 +189,11 @@ class Certificate:
         return authority.subject is None
 
     def same_key(self, other: Certificate) -> bool:
-        """Whether both are about one TLS key."""
+        """Whether both have the same TLS key."""
         return public_der(self.document.public_key()) == public_der(other.document.public_key())
 
     def require_current(self, what: str, now: datetime | None = None) -> None:
-        """Refuse a certificate that does not count yet or any more."""
+        """Refuse a certificate that is not valid yet, or has expired."""
         now = now or datetime.now(UTC)
         if now >= self.expires:
             raise FileError(f"{what} expired on {self.expires:%Y-%m-%d %H:%M} UTC: `tacit keys renew` it.")
@@ -206,12 +206,12 @@ class Certificate:
 @final
 @dataclass(frozen=True)
 class Request:
-    """A certificate signing request whose sender proved to hold both private keys."""
+    """A certificate signing request whose sender proved that it has both private keys."""
 
     subject: CertificateSubject
     tls_key: EllipticCurvePublicKey = field(repr=False)
     replaces: bytes | None = None
-    """The signing key that this one replaces; that key has signed for it."""
+    """The signing key that this one replaces; the old key signed the replacement."""
 
     @staticmethod
     def make(
@@ -223,7 +223,7 @@ class Request:
     ) -> bytes:
         """Return a request as a file's content: public, and signed with both keys.
 
-        With `old` that key also signs that the new one takes its place.
+        With `old`, that key also signs that the new key replaces it.
         """
         request = (
             x509.CertificateSigningRequestBuilder()
@@ -262,12 +262,15 @@ def _armoured(name: bytes, data: bytes) -> bytes:
 
 
 def _rotation(subject: CertificateSubject, old: bytes) -> bytes:
-    """Return what an old key signs for the new one; a name has no zero byte, so it ends at the first."""
+    """Return the bytes with which an old key approves the new one.
+
+    The name ends at the first zero byte, which names cannot contain. So different inputs are different bytes.
+    """
     return _ROTATION_OF + subject.name.encode("ascii") + b"\0" + old + subject.public_key
 
 
 def _replaced(subject: CertificateSubject, data: bytes, what: str) -> bytes | None:
-    """Return the key that a request says it replaces, if that key has signed for it."""
+    """Return the key that a request replaces, if that key signed the replacement."""
     if b"BEGIN TACIT ROTATION" not in data:
         return None
     found = _ROTATION.search(data)
@@ -295,7 +298,7 @@ def _proved(subject: CertificateSubject, request: x509.CertificateSigningRequest
 @final
 @dataclass(frozen=True)
 class Authority:
-    """Whoever decides who may connect: a TLS key and its own certificate."""
+    """An authority, which decides who may connect: a TLS key and its own certificate."""
 
     key: EllipticCurvePrivateKey = field(repr=False)
     certificate: Certificate
@@ -309,7 +312,7 @@ class Authority:
         key: EllipticCurvePrivateKey | None = None,
         now: datetime | None = None,
     ) -> Authority:
-        """Make an authority; with the key of an old one, what that signed still counts."""
+        """Make an authority; with the key of an old one, certificates it signed stay valid."""
         require_name(name, "an authority's name")
         key = key or tls_key()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -326,9 +329,10 @@ class Authority:
     def sign(
         self, request: Request, days: float = 90, *, listen: bool = False, now: datetime | None = None
     ) -> Certificate:
-        """Sign a request, for no longer than this authority itself counts.
+        """Sign a request, at most until this authority itself expires.
 
-        An agent that asks for hosts could be taken for a server there: refused unless `listen`.
+        With a certificate for a host name an agent could pose as the server there. So a request for host
+        names is refused unless `listen`.
         """
         subject = request.subject
         if subject.hosts and not listen:

@@ -1,16 +1,16 @@
-"""Keys on disk: an agent makes its own, an authority signs a request, no private key travels.
+"""Keys on disk: agents make their own, an authority signs requests, no private key is sent.
 
 An agent's directory (mode 700) holds
 
     signing.key    the Ed25519 key that signs its messages; its public half is in the roster  (mode 600)
-    tls.pem        the TLS key and, in the same file so that both change at once, its certificate  (600)
-    next.key       a TLS key that waits for its certificate  (600)
-    request.pem    what the authority has to sign; public
-    authority.crt  whom it trusts; public
-    next-signing.key  a signing key that waits to take the place of the old one  (600)
-    revoked.crl    the newest list of revoked certificates that it was given; public
-    ledgers/       how far each ledger had come when this key last spoke from it (`guard`)
-    sessions/      which ledger this key speaks from in each session
+    tls.pem        the TLS key and its certificate, in one file so that both change at once  (600)
+    next.key       a TLS key without a certificate yet  (600)
+    request.pem    the request for the authority to sign; public
+    authority.crt  the trusted authority; public
+    next-signing.key  a signing key that will replace the old one  (600)
+    revoked.crl    the newest known list of revoked certificates; public
+    ledgers/       the position of each ledger when this key last sent from it (`key_guard`)
+    sessions/      the ledger that this key uses in each session
 
 and an authority's directory `authority.key` (mode 600), `authority.crt` and its register
 (`tacit.runtime.identity.register`).
@@ -67,9 +67,9 @@ class TlsFiles:
 
 @final
 class Identity:
-    """Who an agent is: a name, the key that signs for it, and a certificate that says so.
+    """An agent's identity: a name, its signing key, and a certificate for both.
 
-    The private key can sign and cannot be seen. Make one with `load`.
+    It can sign with the private key but never shows it. Make one with `load`.
     """
 
     __slots__ = ("_list", "_stamp", "authority", "certificate", "directory", "name", "public_key", "sign")
@@ -92,7 +92,7 @@ class Identity:
 
     @classmethod
     def load(cls, directory: str | Path) -> Identity:
-        """Read an agent's directory, and check that all in it belongs together."""
+        """Read an agent's directory, and check that its files belong together."""
         folder = Path(directory)
         signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
         path = folder / TLS
@@ -112,12 +112,12 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """The public signing key in letters, as the roster has it."""
+        """The public signing key as text, as in the roster."""
         return key_text(self.public_key)
 
     @property
     def expires(self) -> datetime:
-        """When the certificate, or its authority's, ends to count."""
+        """When the certificate, or its authority's, expires."""
         return min(self.certificate.expires, self.authority.expires)
 
     @property
@@ -128,9 +128,9 @@ class Identity:
 
     @property
     def revocations(self) -> Revocations | None:
-        """The newest list of revoked certificates in the directory, read again when the file has changed.
+        """The newest list of revoked certificates in the directory; read again if the file changed.
 
-        While one that was read before is there, a file that cannot be read changes nothing.
+        If the file cannot be read, the list that was read before stays in use.
         """
         path = self.directory / REVOKED
         try:
@@ -151,12 +151,12 @@ class Identity:
         return self._list
 
     def revoked(self, certificate: Certificate) -> bool:
-        """Whether the authority has revoked a certificate, as far as this directory knows."""
+        """Whether the authority has revoked a certificate, by the list in this directory."""
         known = self.revocations
         return known is not None and known.entry(certificate) is not None
 
     def require_current(self, now: datetime | None = None) -> None:
-        """Refuse to start with a certificate that does not count."""
+        """Refuse to start with a certificate that is not valid."""
         known = self.revocations
         if known is not None and (entry := known.entry(self.certificate)) is not None:
             raise FileError(
@@ -189,7 +189,7 @@ def new_agent(
     request = Request.make(CertificateSubject(name, _public(signing), tuple(hosts)), tls, signing)
     folder = private_directory(Path(directory))
     _require_free(folder, (SIGNING, TLS, NEXT, REQUEST, TRUSTED), force)
-    for stale in (TLS, TRUSTED, NEXT_SIGNING, REVOKED):  # they are about the keys that are overwritten
+    for stale in (TLS, TRUSTED, NEXT_SIGNING, REVOKED):  # they belong to the keys that are overwritten
         (folder / stale).unlink(missing_ok=True)
     write_whole(folder / SIGNING, private_pem(signing), force=force, durable=durable)
     _write_request(folder, tls, request, force=force, durable=durable)
@@ -213,9 +213,9 @@ def _require_free(folder: Path, names: Iterable[str], force: bool) -> None:
 
 
 def renew_agent(directory: str | Path, hosts: Sequence[str] | None = None) -> Path:
-    """Make a new TLS key and a request for it; the old ones serve until `install`.
+    """Make a new TLS key and a request for it; the old ones stay in use until `install`.
 
-    The signing key stays: it is in rosters. The names of the machine stay unless others are given.
+    The signing key stays the same, because rosters contain it. Host names stay unless others are given.
     """
     folder = Path(directory)
     if (folder / NEXT_SIGNING).exists():
@@ -232,9 +232,10 @@ def renew_agent(directory: str | Path, hosts: Sequence[str] | None = None) -> Pa
 
 
 def rotate_agent(directory: str | Path) -> Path:
-    """Make a new signing key and a request that the old key agrees to; the old ones serve until `install`.
+    """Make a new signing key and a request that the old key signs, too.
 
-    Everything else in the directory stays, so what the old key has said and spent is not forgotten.
+    The old key stays in use until `install`. Everything else in the directory stays, so the messages and
+    losses of the old key are not forgotten.
     """
     folder = Path(directory)
     old, subject = _signing_and_subject(folder)
@@ -250,7 +251,7 @@ def rotate_agent(directory: str | Path) -> Path:
 
 
 def _signing_and_subject(folder: Path) -> tuple[Ed25519PrivateKey, CertificateSubject]:
-    """Return the signing key of a directory, and what its certificate or request says of it."""
+    """Return the signing key of a directory, and the subject of its certificate or request."""
     signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
     if (folder / TLS).exists():
         subject = read_certificates(read_private(folder / TLS), str(folder / TLS))[0].subject
@@ -269,10 +270,10 @@ def install(
     durable: bool = True,
     now: datetime | None = None,
 ) -> Identity:
-    """Put a certificate that came back from the authority in its place.
+    """Install a certificate that the authority signed.
 
-    The first authority is trusted; one with another key only if `new_authority`. What has expired by `now`
-    is refused.
+    The first authority is trusted. One with another key is trusted only if `new_authority`. A certificate
+    that has expired by `now` is refused.
     """
     folder = Path(directory)
     found = read_certificates(bundle, "the certificate")
@@ -294,13 +295,13 @@ def install(
                     f"the certificate is from another authority than {trusted}: find out why, "
                     "then use --new-authority if that is right."
                 )
-            (folder / REVOKED).unlink(missing_ok=True)  # it is the other authority's
+            (folder / REVOKED).unlink(missing_ok=True)  # the list belongs to the other authority
     _require_not_revoked(certificate, authority, folder)
     write_whole(trusted, authority.pem(), mode=PUBLIC, force=True, durable=durable)
     if (folder / NEXT_SIGNING).exists() and _public(signing) == _public(_read_signing(folder / NEXT_SIGNING)):
         write_whole(folder / SIGNING, private_pem(signing), force=True, durable=durable)
     write_whole(folder / TLS, private_pem(key) + certificate.pem(), force=True, durable=durable)
-    for waiting in (NEXT, NEXT_SIGNING):  # last: until here the same call can be made again
+    for waiting in (NEXT, NEXT_SIGNING):  # done last, so that after a crash the same call can be repeated
         (folder / waiting).unlink(missing_ok=True)
     return Identity(folder, signing, certificate, authority)
 
@@ -310,7 +311,7 @@ def _read_signing(path: Path) -> Ed25519PrivateKey:
 
 
 def _signing_for(certificate: Certificate, folder: Path) -> Ed25519PrivateKey:
-    """Return the signing key that a certificate names: the one that waits to be used, or the present one."""
+    """Return the signing key that a certificate names: the next one, or the current one."""
     if (folder / NEXT_SIGNING).exists():
         waiting = _read_signing(folder / NEXT_SIGNING)
         if certificate.subject is not None and certificate.subject.public_key == _public(waiting):
@@ -329,9 +330,9 @@ def _require_not_revoked(certificate: Certificate, authority: Certificate, folde
 
 
 def install_revocations(data: bytes, directory: str | Path) -> tuple[Identity, Revocations]:
-    """Take over a list of revoked certificates, of the trusted authority and never an older one.
+    """Install a list of revoked certificates of the trusted authority; refuse an older list.
 
-    A process that runs with these keys heeds it within seconds.
+    A running process with these keys uses it within seconds.
     """
     identity = Identity.load(directory)
     found = Revocations.parse(data, identity.authority, "the list of revoked certificates")
@@ -347,7 +348,7 @@ def new_authority(
     made = Authority.make(name, days)
     folder = private_directory(Path(directory))
     _require_free(folder, (AUTHORITY_KEY, TRUSTED), force)
-    for stale in (SIGNED, REVOKED):  # they are about the key that is overwritten
+    for stale in (SIGNED, REVOKED):  # they belong to the key that is overwritten
         (folder / stale).unlink(missing_ok=True)
     write_whole(folder / AUTHORITY_KEY, private_pem(made.key), force=force, durable=durable)
     write_whole(folder / TRUSTED, made.certificate.pem(), mode=PUBLIC, force=force, durable=durable)
@@ -364,7 +365,7 @@ def load_authority(directory: str | Path) -> Authority:
 
 
 def renew_authority(directory: str | Path, *, days: float = 365) -> Authority:
-    """Let an authority count for longer, with the same key: what it signed still counts."""
+    """Extend an authority with the same key: certificates that it signed stay valid."""
     old = load_authority(directory)
     made = Authority.make(old.certificate.name, days, key=old.key)
     write_whole(Path(directory) / TRUSTED, made.certificate.pem(), mode=PUBLIC, force=True)
@@ -377,7 +378,7 @@ def is_authority(directory: str | Path) -> bool:
 
 
 def bundle(certificate: Certificate, authority: Authority) -> bytes:
-    """Return what an authority gives back: the certificate and its own."""
+    """Return the file that an authority sends back: the certificate and its own."""
     return certificate.pem() + authority.certificate.pem()
 
 
@@ -391,9 +392,9 @@ def provision(
 ) -> dict[str, Identity]:
     """Make an authority and everybody's keys in one place: for demos and tests on one machine.
 
-    Whoever holds the directory could speak for everyone. Where agents belong to different people, each
-    makes its own keys (`new_agent`) and only requests and certificates travel. `listening` names those who
-    may be connected to at `hosts`. Does not wait for the disk.
+    Anyone with the directory could send messages in the name of all members. If agents belong to different
+    people, each makes its own keys (`new_agent`), and only requests and certificates are exchanged.
+    `listening` names members that accept connections at `hosts`. This does not wait for the disk.
     """
     folder = private_directory(Path(directory))
     authority = new_authority("demo-authority", folder / "authority", days=days, durable=False)

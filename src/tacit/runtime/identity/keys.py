@@ -1,4 +1,4 @@
-"""Private and public keys as files, certificates and sessions have them."""
+"""Private and public keys in the formats of files, certificates and sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tacit.protocol.roster import require_key
 
 
 def key_text(public_key: bytes) -> str:
-    """Write a signing key's public half as sessions and certificates have it: 43 characters."""
+    """Return a public signing key as text of 43 characters, as in sessions and certificates."""
     return base64.urlsafe_b64encode(public_key).rstrip(b"=").decode()
 
 
@@ -34,7 +34,7 @@ def key_bytes(text: str, what: str = "a public key") -> bytes:
         raw = base64.b64decode(text.encode("ascii") + b"=", altchars=b"-_", validate=True)
     except ValueError:
         raw = b""
-    # The last character has two bits to spare: they must be zero, or one key had four texts.
+    # The last character has two unused bits. They must be zero; otherwise one key would have four texts.
     if len(text) != 43 or key_text(raw) != text:
         raise InputError(f"{what} must be 43 characters of URL-safe base64, got {text!r}.")
     require_key(raw, what)
@@ -52,7 +52,7 @@ def tls_key() -> EllipticCurvePrivateKey:
 
 
 def private_pem(key: EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
-    """Return a private key as files have it."""
+    """Return a private key in PEM format."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 

@@ -1,9 +1,9 @@
-"""An authority's register: whom it signed for, so that a name has one key at a time.
+"""An authority's register of certificates, so that a name has one key at a time.
 
     signed.jsonl   a line for each certificate: name, signing key, serial number, dates, fingerprint
-    revoked.crl    the newest list of what no longer counts; public, to be given to everyone
+    revoked.crl    the newest list of revoked certificates; public, to be given to everyone
 
-Both are in the authority's directory. The register is written before the certificate leaves.
+Both are in the authority's directory. The register is written before the certificate is handed out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @final
 @dataclass
 class Register:
-    """What an authority has signed and revoked. Open it with `opened`; `save` writes both files."""
+    """Signed and revoked certificates. Open it with `opened`; `save` writes both files."""
 
     home: Path
     authority: Authority
@@ -55,7 +55,8 @@ class Register:
     def sign(self, request: Request, days: float = 90, *, listen: bool = False) -> Certificate:
         """Sign a request, unless its name has another key or its key another name.
 
-        A request that the old key has signed too (`tacit keys rotate`) replaces that key, which is revoked.
+        If the old key also signed the request (`tacit keys rotate`), the new key replaces it, and the old key
+        is revoked.
         """
         subject = request.subject
         self._require_own_key(request)
@@ -104,7 +105,7 @@ class Register:
         )
 
     def _of(self, name: str) -> list[Entry]:
-        """Return what was signed for a name; names that differ in case only are one, as in rosters."""
+        """Return the entries of a name; upper and lower case do not matter, as in rosters."""
         return [entry for entry in self.entries if entry.name.lower() == name.lower()]
 
     def _dead(self, entry: Entry) -> bool:
@@ -114,7 +115,7 @@ class Register:
     # ---- revoking -----------------------------------------------------------------------------------
 
     def revoke(self, name: str) -> list[Entry]:
-        """Revoke the signing keys of a name with all their certificates; return those that were not yet."""
+        """Revoke the signing keys of a name and all their certificates; return the newly revoked."""
         found = self._of(name)
         if not found:
             raise InputError(

@@ -1,10 +1,10 @@
-"""Revocation: an authority's signed list of certificates and keys that no longer count.
+"""Revocation: an authority's signed list of certificates and keys that are no longer valid.
 
 The list is an X.509 certificate revocation list (RFC 5280), so other programs can read it. It has a number
 that only rises and a date. Each entry names a certificate by its serial number. Where the signing key itself
 is revoked, the entry also names the agent and the key, as certificates do (`tacit:agent:NAME:KEY`).
 
-Nothing here touches the disk but `read_revocations`.
+Only `read_revocations` uses the disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tacit.runtime.identity.certificates import Authority, Certificate, subject_
 from tacit.runtime.identity.keys import key_text, refuse
 
 _ABOUT = x509.ObjectIdentifier("2.25.164519467812957604838203790437018493277")
-"""Of the extension that names agent and key: an identifier made at random (ITU-T X.667), for tacit alone."""
+"""Identifier of the extension that names agent and key: random (ITU-T X.667), used only by tacit."""
 MARK = b"-----BEGIN X509 CRL-----"
 
 
@@ -49,7 +49,7 @@ class Revocations:
     Attributes
     ----------
     number : int
-        Lists are numbered; one with a lower number than was seen before is refused.
+        Lists are numbered. A list with a lower number than one seen before is refused.
     """
 
     document: x509.CertificateRevocationList = field(repr=False)
@@ -80,22 +80,22 @@ class Revocations:
         return self.document.last_update_utc
 
     def pem(self) -> bytes:
-        """Return the list as files have it."""
+        """Return the list in PEM format."""
         return self.document.public_bytes(Encoding.PEM)
 
     def entry(self, certificate: Certificate) -> Revoked | None:
-        """Return why a certificate no longer counts, if it does not."""
+        """Return the entry that revokes a certificate, if there is one."""
         key = None if certificate.subject is None else certificate.subject.public_key
         found = (e for e in self.entries if e.serial == certificate.serial or (key and e.key == key))
         return next(found, None)
 
     def revokes_key(self, key: bytes) -> bool:
-        """Whether a signing key no longer counts, whatever certificate names it."""
+        """Whether a signing key is revoked, in all its certificates."""
         return any(entry.key == key for entry in self.entries)
 
 
 def _entry(entry: x509.RevokedCertificate) -> Revoked:
-    """Read one entry; one without our extension is about the certificate alone."""
+    """Read one entry; without our extension it revokes only the certificate."""
     name, key = "", None
     for extension in entry.extensions:
         if extension.oid == _ABOUT and isinstance(extension.value, x509.UnrecognizedExtension):
@@ -106,7 +106,7 @@ def _entry(entry: x509.RevokedCertificate) -> Revoked:
 def revoked_list(
     authority: Authority, entries: Iterable[Revoked], number: int, *, now: datetime | None = None
 ) -> Revocations:
-    """Sign a list. It counts for as long as its authority does, or until one with a higher number."""
+    """Sign a list. It is valid as long as its authority, or until a list with a higher number."""
     entries, now = tuple(entries), now or datetime.now(UTC)
     builder = (
         x509.CertificateRevocationListBuilder()
@@ -125,7 +125,7 @@ def revoked_list(
 
 
 def read_revocations(path: Path, authority: Certificate) -> Revocations | None:
-    """Read the list at a place, if there is one."""
+    """Read the list at a path, if there is one."""
     return Revocations.parse(read_public(path), authority, str(path)) if path.exists() else None
 
 

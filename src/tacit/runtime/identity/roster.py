@@ -15,7 +15,7 @@ from tacit.runtime.identity.keys import key_bytes
 from tacit.runtime.identity.revocation import Revocations
 
 COORDINATOR = "coordinator"
-"""Who has this name is no agent but the coordinator."""
+"""This name means the coordinator, which is not an agent."""
 
 
 @final
@@ -30,9 +30,9 @@ class Roster:
 def read_roster(path: str | Path) -> Roster:
     """Read a roster from a directory of certificates (or requests), or from lines of `NAME KEY`.
 
-    From a directory agents come in the order of their names, numbers in names counted as numbers; from
-    a list in its own order. All certificates must be of one authority, and must count today. A list of
-    revoked certificates (`*.crl`) in the directory is heeded.
+    From a directory, agents are sorted by name, and numbers in names are compared as numbers. From a list,
+    agents keep their order. All certificates must be valid and of one authority. Certificates that a list of
+    revoked ones (`*.crl`) in the directory names are refused.
     """
     path = Path(path)
     subjects = _from_directory(path) if path.is_dir() else _from_lines(path)
@@ -108,7 +108,7 @@ def _require_not_revoked(
     found: list[tuple[CertificateSubject, str]],
     authority: Certificate | None,
 ) -> None:
-    """Refuse whom a list in the same directory says is out."""
+    """Refuse members that a list of revoked certificates in the same directory names."""
     for file in sorted(path.glob("*.crl")):
         if authority is None:
             raise FileError(f"{file} cannot be checked without a certificate of its authority beside it.")

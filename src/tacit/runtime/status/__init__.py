@@ -1,1 +1,1 @@
-"""What a running member shows of itself."""
+"""Status pages of running members."""

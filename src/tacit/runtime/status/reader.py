@@ -20,11 +20,11 @@ _FIELDS: dict[Kind, set[str]] = {
     "hub": {"hub", "state", "members", "running", "sessions"},
     "follower": {"hub", "member", "role", "connected", "sessions_running"},
 }
-"""What every status of a kind has."""
+"""Fields that every status of a kind has."""
 
 
 def status_url(where: str) -> str:
-    """Return where a status is; a number is a port of this machine."""
+    """Return the address of a status; a number is a port of this machine."""
     if where.isascii() and where.isdigit():
         if not 1 <= int(where) <= 65535:
             raise InputError(f"a port is from 1 to 65535, got {where}.")
@@ -37,7 +37,7 @@ def status_url(where: str) -> str:
 
 
 def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = ("member",)) -> dict[str, Any]:
-    """Fetch a status and check that it is one, of a kind that the caller can show."""
+    """Fetch a status; refuse anything else, and kinds that the caller cannot show."""
     try:
         with urllib.request.urlopen(url, timeout=seconds) as answer:
             found = json.loads(answer.read(_MOST_BYTES), object_pairs_hook=_plain)
@@ -66,12 +66,12 @@ def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = (
 
 
 def kind_of(found: dict[str, Any]) -> Kind | None:
-    """Return who shows a status, or None if it is no status."""
+    """Return the kind of a status, or None if this is no status."""
     return next((kind for kind, fields in _FIELDS.items() if fields <= set(found)), None)
 
 
 def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse words that could command the terminal they are shown in."""
+    """Refuse text with control characters, which could control the terminal that shows it."""
     for key, value in pairs:
         for word in (key, *(value if isinstance(value, list) else [value])):
             if isinstance(word, str) and not word.isprintable():

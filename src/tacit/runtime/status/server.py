@@ -1,8 +1,8 @@
 """A tiny HTTP server for a member's status: read only, on this machine, or over TLS.
 
 ``/status`` (JSON) and ``/metrics`` (Prometheus) show what is public about a member. ``/healthz`` answers 200
-while the process handles events: one that does not answer should be started again. ``/readyz`` answers 503
-and one sentence while the member cannot do its work.
+while the process handles events. If it does not answer, restart the process. ``/readyz`` answers 503 and one
+sentence while the member cannot do its work.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ _JSON, _METRICS, _TEXT = "application/json", "text/plain; version=0.0.4; charset
 
 
 class StatusPages(Protocol):
-    """What is shown: a member's `Status`, or that of a hub or a follower."""
+    """The pages to show: a member's `Status`, or that of a hub or a follower."""
 
     def json(self) -> bytes:
-        """Return what `/status` shows."""
+        """Return the content of `/status`."""
         ...
 
     def metrics(self) -> bytes:
-        """Return what `/metrics` shows."""
+        """Return the content of `/metrics`."""
         ...
 
     def not_ready(self) -> str | None:
-        """Return in one sentence why the work cannot be done now, or None if it can."""
+        """Return one sentence that says why the work cannot be done now, or None if it can."""
         ...
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return what HTTPS needs, from two PEM files; the key must be a file that only its owner can read."""
+    """Return the TLS context for HTTPS from two PEM files; only the owner may be able to read the key."""
     from tacit.files import read_private
 
     read_private(key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(certificate, key, password="")  # never ask on the terminal for one
+        context.load_cert_chain(certificate, key, password="")  # never ask for a password on the terminal
     except (OSError, ssl.SSLError):
         raise ParameterError(
             f"the status needs a certificate and its key without a password, as PEM files; {certificate} "
@@ -57,18 +57,18 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 @final
 class StatusServer:
-    """Answers requests for the pages of a member while its block lasts.
+    """Answers requests for the pages of a member inside an ``async with`` block.
 
     Parameters
     ----------
     status : StatusPages
     port : int
-        0 takes any that is free: see `url`.
+        0 takes any free port: see `url`.
     host : str
         An address of this machine.
     anywhere : bool
-        Whether an address that others can reach is meant. There is no password: what is shown is public, but
-        who may ask is then everyone.
+        Whether to allow an address that other machines can reach. There is no password: the pages are public,
+        and then everyone can request them.
     tls : ssl.SSLContext, optional
         For HTTPS; see `tls_context`.
     """
@@ -96,7 +96,7 @@ class StatusServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The address of the server."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http{'' if self._tls is None else 's'}://{host}:{self.port}"
 
@@ -126,7 +126,7 @@ class StatusServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
         try:
-            # Everything that a stranger could make slow or broken ends here, and only here.
+            # All errors and timeouts that a stranger can cause are caught here. None may reach the member.
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 async with asyncio.timeout(_SECONDS):
                     code, kind, body, head_only = await self._page(reader)
@@ -150,7 +150,8 @@ class StatusServer:
         if method not in ("GET", "HEAD"):
             return "405 Method Not Allowed", _TEXT, b"only GET\n", False
         if not (self._anywhere or _names_loopback(head[1:])):
-            # A page in a browser could reach us under a name of its own choosing.
+            # A web page could reach this server through its own host name (DNS rebinding), so the name in the
+            # request must be one of this machine.
             return "403 Forbidden", _TEXT, b"ask for a loopback address\n", False
         path = rest.partition(" ")[0].partition("?")[0]
         return *self._found(path), method == "HEAD"

@@ -1,8 +1,8 @@
-"""What a running member shows of itself: a snapshot, and metrics, over HTTP on this machine.
+"""The status of a running member: a snapshot and metrics, over HTTP on this machine.
 
-Give `Status.notice` to a node as its `watch`, and the status itself as one of its `takers`. Only public
-things and counts are kept: the feedback, never a state, a value or a draw. `tacit.runtime.status.server`
-answers ``/status`` (JSON) and ``/metrics`` (Prometheus).
+Pass `Status.notice` to a node as its `watch`, and the status itself as one of its `takers`. It keeps only
+public data and counts: the feedback, never a state, a value or a draw. `tacit.runtime.status.server` answers
+``/status`` (JSON) and ``/metrics`` (Prometheus).
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ _MOST_EQUIVOCATIONS = 100
 @final
 @dataclass
 class Snapshot:
-    """Where a member of a session is; all of it may be seen by anyone on this machine.
+    """The progress of a member in its session; anyone on this machine may see it.
 
     Attributes
     ----------
     phase : str
-        waiting, running, disconnected, finished, stopped, or refused (the cap). Disconnected is who would be
-        waiting or running, and has no connection.
+        waiting, running, disconnected, finished, stopped, or refused (the cap). A member that would be
+        waiting or running but has no connection is disconnected.
     round, rounds : int
         The round that is open (or the updates an agent has made), and how many there are in all.
     present : int or None
         How many agents the coordinator saw when the round was opened.
     used : int or None
-        How many messages the last feedback is the mean of.
+        How many messages are in the last feedback.
     late : list of str
-        Who was not waited for in the last round, or is waited for now.
+        Members whose message is missing: it came too late in the last round, or the round waits for it.
     quiet : list of str
-        Who said that it will not speak any more.
+        Members that announced that they send nothing more.
     refused : dict
-        How often something heard was refused, by reason.
+        How many received frames were refused, by reason.
     loss : dict or None
         Of an agent: spent so far, planned for this session, and the owner's cap.
     weight : dict or None
@@ -85,7 +85,7 @@ class Snapshot:
     trouble : str or None
         What is wrong, in one sentence: why there is no connection, for example.
     connected : list of str or None
-        To whom there is a connection now.
+        Members to which there is a connection now.
     heard : float or None
         When the last frame came in, in seconds since 1970.
     certificate_expires : float or None
@@ -152,7 +152,7 @@ class Status:
         )
 
     def watch_network(self, network: Callable[[], Network]) -> None:
-        """Show from now on how the member is connected; asked whenever someone looks."""
+        """Show the member's connections from now on; `network` is called for every request."""
         self._network = network
 
     @property
@@ -168,14 +168,14 @@ class Status:
             if now >= shown.certificate_expires:
                 when = f"{network.expires:%Y-%m-%d %H:%M} UTC"
                 shown.trouble = f"the certificate expired on {when}: renew it (tacit keys renew)"
-        # A coordinator that waits for its agents is not disconnected: they come to it.
+        # A coordinator without connections is not disconnected: agents connect to it.
         alone = ("running",) if self._who == COORDINATOR else ("waiting", "running")
         if not network.connected and shown.phase in alone:
             shown.phase = "disconnected"
         return shown
 
     def not_ready(self) -> str | None:
-        """Return in one sentence why the member cannot do its work now, or None if it can."""
+        """Return one sentence that says why the member cannot do its work now, or None if it can."""
         now = self.current
         if now.certificate_expires is not None and self._clock() >= now.certificate_expires:
             return now.trouble
@@ -201,7 +201,7 @@ class Status:
         self.update(**self._fields(notice))
 
     def _fields(self, notice: Notice) -> dict[str, Any]:  # noqa: PLR0911, PLR0912
-        """Return what changes: one case for each kind of notice."""
+        """Return the changed fields: one case for each kind of notice."""
         names, now = self._names, self.snapshot
         match notice:
             case RoundOpened():
@@ -256,16 +256,16 @@ class Status:
         return [self._session.member_name(i) for i in agents]
 
     def take(self, records: Iterable[Record]) -> None:
-        """Take the feedback from records that were saved; nothing else of them is looked at."""
+        """Take the feedback from saved records; everything else in them is ignored."""
         if self._session.series is not None:
-            return  # a sum is not a mean: notices tell those
+            return  # records have sums; the means of a series come with notices
         for record in records:
             match record:
                 case Closed():
                     self._feedback(record.frame)
                 case Moved() if self._session.topology == "server" and record.heard:
                     self._feedback(record.heard[0])
-                case Moved():  # of messages that neighbours could all hear, or heard before
+                case Moved():  # public: the mean of messages that neighbours have received
                     self._show(self._codec.unpack(record.y))
                 case _:
                     pass
@@ -284,7 +284,7 @@ class Status:
         return json.dumps(asdict(self.current), indent=2).encode() + b"\n"
 
     def metrics(self) -> bytes:
-        """Return the snapshot as Prometheus reads it."""
+        """Return the snapshot in the format of Prometheus."""
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry())
