@@ -1,1 +1,1 @@
-"""What an agent said, and what that cost: durable before anything is sent."""
+"""An agent's messages and their loss: durable before anything is sent."""

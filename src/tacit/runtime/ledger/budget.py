@@ -4,14 +4,16 @@ A value has a label that its owner chooses. The ledger stores neither the value 
 reveal a value with few possibilities. An owner who uses one value under two labels, or in two ledgers, has
 two caps; nobody else can detect that.
 
-A cap is about any two values, whatever the session says: the session's adjacency δ' and noise are its
-maker's choice. Values are clamped to the session's range, so two of them are at most its diameter D apart
-(all components together), and are joined by ⌈D/δ'⌉ steps of δ'. The session counts so many times. An owner
-may give the cap an adjacency δ of its own: then it is about values up to δ apart, and ⌈min(δ, D)/δ'⌉ steps.
+A cap covers any two values, because the session's adjacency δ' is the choice of its maker, not of the owner.
+Values are clamped to the session's range, so two of them are at most its diameter D apart (all components
+together). ⌈D/δ'⌉ steps of δ' lead from one to the other, so the session's loss counts that many times. An
+owner may give the cap its own adjacency δ. Then the cap covers values up to δ apart, and the loss counts
+⌈min(δ, D)/δ'⌉ times.
 
-A series hides one change of a whole stream of readings, and no number of steps joins any two streams. So an
-owner must accept its meaning: which change it hides, and its failure probability. Its loss then counts once,
-for all its slots, and the failure probabilities of all series add up (docs/proofs/series.md, section 8).
+A series hides one change of a whole stream of readings, and no fixed number of such changes leads from any
+stream to any other. So an owner must accept its meaning: which change it hides, and its failure probability.
+Its loss then counts once, for all its slots, and the failure probabilities of all series add up
+(docs/proofs/series.md, section 8).
 """
 
 from __future__ import annotations
@@ -42,20 +44,20 @@ _MOST_NAMED = 3
 @final
 @dataclass(frozen=True)
 class Balance:
-    """How a value stands: what all sessions on it cost, against the owner's cap.
+    """The balance of a value: the loss of all its sessions, against the owner's cap.
 
     Attributes
     ----------
     adjacency : float
-        `cap` and `spent` are about values that differ by at most this; infinite for any two values.
+        `cap` and `spent` are for values that differ by at most this; infinite for any two values.
     spent : float
-        What was said, and all that sessions under way may still say; never too little.
+        The loss of all messages, and the largest further loss of open sessions; rounded up.
     remaining : float
-        What a further session may cost; never too much.
+        The largest loss of a further session; rounded down.
     hides : str
         Which change series on this value must hide; empty if the owner has accepted none.
     delta, delta_cap : float
-        What the failure probabilities of all series add up to, and the most that they may.
+        The sum of the failure probabilities of all series, and its cap.
     """
 
     value: str
@@ -70,7 +72,7 @@ class Balance:
 
 
 class Hidden(NamedTuple):
-    """Which change a series hides, and with which failure probability; or what its owner accepts of both."""
+    """The change that a series hides, and its failure probability; or what its owner accepts."""
 
     hides: Hides
     delta: float
@@ -79,20 +81,20 @@ class Hidden(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Reservation:
-    """What is set aside for one session.
+    """The loss reserved for one session.
 
     Attributes
     ----------
     planned, adjacency : float
-        The most that this session's messages may cost, for the session's own adjacency.
+        The largest loss of this session's messages, for the session's own adjacency.
     steps : int
-        How many times it counts against the cap.
+        How many times its loss counts against the cap.
     others : float
-        What other sessions count for; never too little.
+        What other sessions count against the cap; rounded up.
     said : float
-        What was said in it has cost, for the session's own adjacency; never too little.
+        The loss of the messages sent so far, for the session's own adjacency; rounded up.
     settled : bool
-        Whether the last word was said in it.
+        Whether no further message will be sent in it.
     expires : int or None
         When the session ends, in seconds since 1970 (UTC).
     """
@@ -109,7 +111,7 @@ class Reservation:
 
     @property
     def budget(self) -> Budget:
-        """The cap and what others count for as this session's own losses are counted: `steps` times less."""
+        """The cap and the loss of others in the session's own unit: divided by `steps`."""
         cap = Fraction(self.cap) / self.steps if math.isfinite(self.cap) else None
         return Budget(
             cap=self.cap if cap is None else fraction_down(cap),
@@ -120,7 +122,7 @@ class Reservation:
 @final
 @dataclass(frozen=True)
 class Window:
-    """What sessions that are begun within any `seconds` may cost together; the adjacency is the cap's."""
+    """A cap on the loss of all sessions begun within any `seconds`; the adjacency is the cap's."""
 
     seconds: float
     cap: float
@@ -151,14 +153,14 @@ def require_probability(delta: float) -> float:
 class Purse:
     """The sums, rebuilt from the ledger's rows in their order.
 
-    What settled sessions cost is kept as one sum for each kind of session, so that a further session takes as
+    The losses of settled sessions are kept as one sum for each kind of session. So adding a session takes as
     long after a year as on the first day.
     """
 
     def __init__(self) -> None:
         self._caps: dict[str, Capped] = {}
         self._reserved: dict[bytes, Reserved] = {}
-        self._said: dict[bytes, int] = {}  # as `exact` counts
+        self._said: dict[bytes, int] = {}  # loss of messages, in the units of `exact`
         self._settled: set[bytes] = set()
         self._open: dict[bytes, Reserved] = {}  # reserved and not settled
         self._closed: Counter[tuple[str, float, float]] = Counter()  # said in settled ones: `_kind`
@@ -166,11 +168,11 @@ class Purse:
         self._carried: dict[bytes, Sum] = {}  # in the place of sessions whose rows were dropped
 
     def capped(self, row: Capped) -> None:
-        """Take in a cap, the last one counts."""
+        """Add a cap; the last one counts."""
         self._caps[row.value] = row
 
     def reserved(self, session: bytes, row: Reserved) -> None:
-        """Take in a reservation."""
+        """Add a reservation."""
         self._reserved[session] = row
         insort(self._times[row.value], (_begun(row), session))
         if session in self._settled:
@@ -179,20 +181,20 @@ class Purse:
             self._open[session] = row
 
     def said(self, session: bytes, loss: float) -> None:
-        """Take in what one message cost."""
+        """Add the loss of one message."""
         units = exact(loss)
         self._said[session] = self._said.get(session, 0) + units
         if session in self._settled and session in self._reserved:
             self._closed[_kind(self._reserved[session])] += units
 
     def settled(self, session: bytes) -> None:
-        """Take in that nothing more will be said: what was not said is not lost."""
+        """Settle a session: nothing more will be sent, so only the loss of sent messages counts."""
         self._settled.add(session)
         if (row := self._open.pop(session, None)) is not None:
             self._closed[_kind(row)] += self._said.get(session, 0)
 
     def carry(self, sums: Iterable[Sum], over: Collection[bytes] = ()) -> None:
-        """Let sums take the place of these sessions, and of the sums before."""
+        """Replace these sessions and the earlier sums by new sums."""
         for session in (*over, *self._carried):
             if (row := self._reserved.pop(session, None)) is not None:
                 self._closed[_kind(row)] -= self._said.get(session, 0)
@@ -210,7 +212,7 @@ class Purse:
             self.reserved(place, Reserved(one.value, one.adjacency, one.diameter, 0.0, None, one.at))
 
     def sums(self, over: Collection[bytes]) -> list[Sum]:
-        """Return the sums so far, and what each of these settled sessions costs."""
+        """Return the sums so far, and a sum for each of these settled sessions."""
         rows = ((session, self._reserved[session]) for session in over if session in self._reserved)
         fresh = (Sum(*_kind(row), _begun(row), 1, *in_digits(self._said.get(s, 0))) for s, row in rows)
         return [*self._carried.values(), *fresh]
@@ -218,7 +220,8 @@ class Purse:
     def settled_by(self, when: float) -> dict[bytes, int]:
         """Return the settled sessions that had expired by then, with their expiry.
 
-        Not series: sums of losses do not say what a series hides, nor its failure probability.
+        Series are left out: a sum of losses does not contain what a series hides, nor its failure
+        probability.
         """
         return {
             session: row.expires
@@ -227,11 +230,11 @@ class Purse:
         }
 
     def is_open(self, session: bytes) -> bool:
-        """Whether something is set aside for a session that may still be said."""
+        """Whether a session has a reservation and is not settled."""
         return session in self._open
 
     def is_settled(self, session: bytes) -> bool:
-        """Whether the last word was said."""
+        """Whether no further message will be sent in a session."""
         return session in self._settled
 
     def cap(self, value: str) -> Capped | None:
@@ -243,17 +246,17 @@ class Purse:
         return tuple(self._caps)
 
     def charge(self, session: bytes) -> Fraction:
-        """What a session counts for: all it may cost, or once it is settled all it did."""
+        """What a session counts against the cap: its whole reservation, or once settled its real loss."""
         return as_fraction(self._units(session))
 
     def _units(self, session: bytes) -> int:
-        """What a session counts for, as `exact` counts."""
+        """What a session counts against the cap, in the units of `exact`."""
         row, said = self._reserved[session], self._said.get(session, 0)
         amount = said if session in self._settled else max(exact(row.planned), said)
         return amount * _steps(self._caps[row.value], row)
 
     def spent(self, value: str) -> Fraction:
-        """What all sessions on a value count for."""
+        """What all sessions on a value count against the cap."""
         units = sum(self._units(session) for session, row in self._open.items() if row.value == value)
         for (whose, adjacency, diameter), said in self._closed.items():
             if whose == value:
@@ -261,9 +264,10 @@ class Purse:
         return as_fraction(units)
 
     def spent_since(self, value: str, when: float) -> Fraction:
-        """What sessions on a value count for that were begun after `when`, also by a clock set back since.
+        """What sessions on a value that were begun after `when` count against the cap.
 
-        A session of a ledger that does not say when it was begun counts until its expiry is that long ago.
+        A session without a start time (of an older ledger, or a series) counts as begun at its expiry.
+        A session whose start is in the future, because the clock was set back, counts, too.
         """
         times = self._times[value]
         first = bisect_right(times, when, key=lambda one: one[0])
@@ -277,7 +281,7 @@ class Purse:
         return next(latest, -math.inf)
 
     def require_window(self, row: Reserved, cap: Capped, window: Window, now: float) -> None:
-        """Refuse a session that would pass the owner's cap for a window of time."""
+        """Refuse a session that would exceed the owner's cap for a window of time."""
         cost = Fraction(row.planned) * _steps(cap, row)
         before = self.spent_since(row.value, now - window.seconds)
         if before + cost > window.cap:
@@ -289,7 +293,7 @@ class Purse:
             )
 
     def balance(self, value: str) -> Balance:
-        """Return how a value stands."""
+        """Return the balance of a value."""
         row = self._caps.get(value)
         if row is None:
             raise InputError(f"nothing is known of a value {value!r}: no session has used it.")
@@ -304,7 +308,7 @@ class Purse:
         )
 
     def failing(self, value: str) -> Fraction:
-        """What the failure probabilities of all series on a value add up to."""
+        """The sum of the failure probabilities of all series on a value."""
         rows = ((s, row) for s, row in self._reserved.items() if row.value == value and row.delta)
         return sum(
             (Fraction(row.delta) for s, row in rows if s not in self._settled or self._said.get(s)),
@@ -344,7 +348,7 @@ class Purse:
         return tuple(s for s, row in rows if row.expires is not None and row.expires <= now)
 
     def held(self, value: str) -> dict[bytes, Fraction]:
-        """Return what unsettled sessions hold for messages that were not sent, the largest first."""
+        """Return the loss that open sessions reserve for messages not sent yet, the largest first."""
         open_ones = [s for s, row in self._open.items() if row.value == value]
         held = {s: self.charge(s) - as_fraction(self._said.get(s, 0)) * self._count(s) for s in open_ones}
         return {s: held[s] for s in sorted(held, key=lambda s: -held[s]) if held[s] > 0}
@@ -354,7 +358,7 @@ class Purse:
         return _steps(self._caps[row.value], row)
 
     def _ways_out(self, value: str, ledger: str) -> str:
-        """Name the sessions that hold loss, and the command that frees it."""
+        """Name the sessions that reserve loss, and the command that releases it."""
         held = self.held(value)
         ways = [
             f"Session {session.hex()[:16]} holds {shown_up(fraction_up(amount))} for messages not sent yet, "
@@ -366,7 +370,7 @@ class Purse:
         return " ".join([*ways, more]).strip()
 
     def room(self, row: Reserved, cap: Capped, *, partial: bool, ledger: str) -> Reserved:
-        """Return what can be set aside, or refuse a session that would pass the cap with all before it."""
+        """Return the reservation that fits under the cap, or refuse the session."""
         count = _steps(cap, row)
         cost, before = Fraction(row.planned) * count, self.spent(row.value)
         if before + cost <= cap.cap:
@@ -383,7 +387,7 @@ class Purse:
         )
 
     def reservation(self, session: bytes) -> Reservation | None:
-        """Return what was set aside for a session, if anything was."""
+        """Return the reservation of a session, if there is one."""
         row = self._reserved.get(session)
         if row is None:
             return None
@@ -402,7 +406,7 @@ class Purse:
         )
 
     def require_reserved(self, session: bytes, losses: list[float]) -> None:
-        """Refuse messages that would cost more than was set aside."""
+        """Refuse messages whose loss would exceed the reservation."""
         row = self._reserved.get(session)
         total = self._said.get(session, 0) + sum(map(exact, losses))
         if row is not None and not within(total, row.planned):
@@ -418,12 +422,12 @@ def steps(distance: float, adjacency: float) -> int:
 
 
 def _steps(cap: Capped, row: Reserved) -> int:
-    """How many times a session counts: no two values in its range are further apart than `diameter`."""
+    """How many times a session's loss counts; values in its range are at most `diameter` apart."""
     return steps(min(cap.adjacency, row.diameter), row.adjacency)
 
 
 def _kind(row: Reserved) -> tuple[str, float, float]:
-    """Return what decides, with the cap, how many times a session counts."""
+    """Return the kind of a session: with the cap, it decides how many times the loss counts."""
     return row.value, row.adjacency, row.diameter
 
 
@@ -443,7 +447,7 @@ def _times(cap: Capped, row: Reserved) -> str:
 
 
 def _until(row: Reserved) -> str:
-    """Say until when a session holds what was set aside for it."""
+    """Say until when a session keeps its reservation."""
     if row.expires is None:
         return "until you give it up"
     return (
@@ -452,11 +456,11 @@ def _until(row: Reserved) -> str:
 
 
 def require_label(value: str) -> str:
-    """Refuse a label that cannot be one."""
+    """Refuse an invalid label."""
     require_name(value, "a value's label")
     return value
 
 
 def fraction_down(value: Fraction) -> float:
-    """Return the largest float that is not above an exact fraction."""
+    """Return the largest float that is at most an exact fraction."""
     return -fraction_up(-value)

@@ -1,16 +1,17 @@
-"""Keep a ledger small: drop the rows of sessions that are over and expired, and carry their cost forward.
+"""Keep a ledger small: drop rows of finished, expired sessions, and keep their losses.
 
-An agent that takes part once a minute makes some five million rows a year. They are needed while a session
-can go on, and until it expires. After that three things must outlive them:
+An agent that takes part once a minute makes about five million rows a year. The rows of a session are needed
+until it is over and has expired. After that three things must be kept:
 
-- **What they cost**, exactly, for the cap and for caps per window. Sums take the place of sessions, one for
-  each kind of session and stretch of time. The stretch is at most 1/64 of how long ago it was, so the number
-  of sums grows with the logarithm of time. A sum counts by its latest session: never too early out of a
-  window, at most 1/64 of the window too late.
-- **That they were**: no noise may be drawn a second time for a session. A session that expires at the horizon
-  or before cannot begin any more, whatever the clock says. The keys know the horizon too (`key_guard`).
-- **How far the ledger had come**: rows keep counting from where they were, and the chain goes on from the
-  digest of the last row. So a ledger from before that is put back is older than its marks, as ever.
+- **Their loss**, exactly, for the cap and for caps per window. Sums replace the sessions, one for each kind
+  of session and period of time. The length of a period is at most 1/64 of its age, so the number of sums
+  grows with the logarithm of time. A sum counts at the time of its latest session: it never leaves a window
+  too early, and at most 1/64 of the window too late.
+- **Their existence**: noise must never be drawn a second time for a session. So a session that expires at or
+  before the horizon can no longer begin, whatever the clock says. The keys store the horizon, too
+  (`key_guard`).
+- **The ledger's position**: row numbers continue, and the chain continues from the digest of the last row. So
+  an older copy of the ledger that is restored is still detected by its marks.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from tacit.runtime.ledger import schema
 
 _PARTS = 64
 _SHORTEST = 1.0
-"""Seconds; sessions begun within one second are never told apart."""
+"""Seconds; the shortest period of time that has its own sum."""
 _WORTH = 2000
-"""So many rows must have been added before a ledger is compacted again."""
+"""Minimum number of rows that must be added before a ledger is compacted again."""
 
 
 def due(rows: int, after: int) -> bool:
-    """Whether a ledger of this many rows, which had `after` when it was compacted last, is worth it again.
+    """Whether to compact a ledger of `rows` rows that had `after` rows after the last compaction.
 
-    It doubles in between, so all compactions together cost a constant time for each row.
+    The ledger doubles in between, so all compactions together take a constant time per row.
     """
     return rows >= 2 * after + _WORTH
 
 
 def merged(sums: Iterable[schema.Sum], now: float) -> tuple[schema.Sum, ...]:
-    """Add up sums of one kind that were begun at about the same time, seen from `now`."""
+    """Merge sums of one kind whose times are close together, relative to their age at `now`."""
     together: dict[tuple[str, float, float, float, float], schema.Sum] = {}
     for one in sorted(sums, key=lambda one: one.at):
         width = _width(now - one.at)
@@ -66,10 +67,10 @@ def rewrite(
     position: tuple[int, bytes],
     data: bytes,
 ) -> tuple[int, bytes]:
-    """Put carried sums in the place of the rows of these sessions; return how far the chain comes then.
+    """Replace the rows of these sessions by carried sums; return the new position of the chain.
 
-    One transaction: a crash leaves all rows or none of those. The other rows follow the sums, in their order,
-    with the chain's next numbers. `position` is how far the chain had come.
+    This is one transaction: after a crash either all of these rows are there, or none. The other rows follow
+    the sums, in their order, with the chain's next numbers. `position` is the chain's old position.
     """
     count, head = position
     kept = list[tuple[object, ...]]()
@@ -86,7 +87,7 @@ def rewrite(
         kept.append((place, session, kind, number, loss, salt, found, digest))
     with database:  # rolls back what fails
         database.execute("BEGIN IMMEDIATE")
-        database.execute("DROP TABLE record")  # and the rules with it, which forbid to remove a row
+        database.execute("DROP TABLE record")  # also drops its triggers, which forbid to remove a row
         for statement in (schema.CARRIED, schema.RECORD):
             database.execute(statement)
         database.execute("INSERT OR REPLACE INTO carried VALUES (1, ?, ?, ?)", (count, head, data))

@@ -1,11 +1,12 @@
-"""The private ephemeral key of an agent or keeper: a file of its own beside the ledger, and its end.
+"""The private ephemeral key of an agent or keeper: a separate file beside the ledger.
 
-The ledger only grows, so a private key must not be in it. It is in a file of mode 600, on the disk before
-its public half is recorded. When it is not needed any more the ledger says so first; then the file is
-removed, and at every later start again. A file that is missing without that record is never made anew.
+The ledger is append-only, so a private key must not be in it. The key is in a file of mode 600, which is on
+the disk before the public key is recorded. When the key is no longer needed, the ledger records that first.
+Then the file is removed, and again at every later start in case a crash came in between. If the file is
+missing without that record, no new key is made: it would not fit the masks of the others.
 
-After that a stolen disk opens no transcript. Removing a name does not overwrite bytes: SSDs, snapshots and
-backups may keep copies. Keep this file out of backups.
+After the removal a stolen disk cannot unmask a transcript. But removing a file does not overwrite its bytes:
+SSDs, snapshots and backups may keep copies. Keep this file out of backups.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 
 @final
 class EphemeralKey:
-    """The file of one member's ephemeral key in one session; told of records, it knows when to go."""
+    """The file of one member's ephemeral key in one session; removed when records say so."""
 
     def __init__(self, ledger: Path, session: Session, number: int) -> None:
         self.path = ledger.with_name(f"{ledger.name}.{session.id.hex()[:16]}.ephemeral")
         self._number = number
 
     def private(self, records: Iterable[Record]) -> bytes | None:
-        """Return the key that these records go on with: a new one if they have none, None if it is gone."""
+        """Return the key for these records: a new one if they have none, None if it was erased."""
         records = list(records)
         if any(isinstance(record, Erasing) for record in records):
             self._remove()
@@ -51,12 +52,12 @@ class EphemeralKey:
         return found
 
     def take(self, records: Iterable[Record]) -> None:
-        """Remove the file if these records, which are on the disk, say that it is not needed any more."""
+        """Remove the file if these saved records say that the key is no longer needed."""
         if any(isinstance(record, Erasing) for record in records):
             self._remove()
 
     def _remove(self) -> None:
-        """Remove the file, and what a crash while it was being written may have left beside it."""
+        """Remove the file, and temporary files that a crash while writing it may have left."""
         folder = self.path.absolute().parent
         copies = [*folder.glob(f".{escape(self.path.name)}.*.part"), self.path]
         found = [path for path in copies if path.exists()]

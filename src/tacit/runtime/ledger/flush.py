@@ -12,10 +12,10 @@ from typing import Any
 
 @cache
 def _call() -> Any:
-    """Return `syncfs`, or None where there is none that says when the disk failed.
+    """Return `syncfs`, or None if this system has none that reports errors of the disk.
 
-    Linux tells of failed pages since 5.8, and of what a file system's own flush meets (its journal, a layer
-    below) since 5.17; before, that was lost.
+    Linux reports failed pages since 5.8, and errors of a file system's own flush (its journal, a layer below)
+    since 5.17. Earlier versions lose these errors, so a message could be sent that is not on the disk.
     """
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
     if os.uname().sysname != "Linux" or found is None or (int(found[1]), int(found[2])) < (5, 17):
@@ -24,7 +24,7 @@ def _call() -> Any:
 
 
 def flush_file(descriptor: int) -> None:
-    """Bring what was written in place to one file to the disk; raises OSError."""
+    """Flush one file to the disk; raises OSError."""
     if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone does not reach the disk there
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     elif hasattr(os, "fdatasync"):
@@ -39,7 +39,7 @@ def can_flush_file_system() -> bool:
 
 
 def flush_file_system(descriptor: int) -> None:
-    """Bring all files of the file system that a descriptor is on to the disk; raises OSError."""
+    """Flush all files of the descriptor's file system to the disk; raises OSError."""
     if _call()(descriptor) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -1,8 +1,8 @@
 """Group commit: all ledgers of one process wait for the disk together.
 
-A process with several agents has as many ledgers, and each would wait for its own flush. Here everything is
-written first, then flushed by one call for the file system, and only then reported as saved. A single ledger
-flushes only its own file.
+A process with several agents has one ledger per agent, and each would wait for its own flush. Here all
+records are written first, then flushed by one call for the file system, and only then reported as saved. A
+single ledger flushes only its own file.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 
 class Taker(Protocol):
-    """Told of records once they are saved: a `TranscriptWriter`, a `Status`."""
+    """Receives records once they are saved: a `TranscriptWriter`, a `Status`."""
 
     def take(self, records: Iterable[Record]) -> None:
-        """Take all records of the ledger at the start, then each step's."""
+        """Take records: all of the ledger at the start, then those of each step."""
         ...
 
 
 class Saver(Protocol):
-    """Has records of one session to be saved in one ledger, all or none: a `Node`."""
+    """Has records of one session to save in one ledger, all or none: a `Node`."""
 
     ledger: Ledger
 
     def save(self, *, flush: bool) -> None:
-        """Write the records, if any, to the ledger; without `flush` they are on the disk later."""
+        """Write the records, if any, to the ledger; without `flush` this does not wait for the disk."""
         ...
 
     def tell(self) -> None:
-        """Tell the takers of the records, which are saved by now."""
+        """Give the saved records to the takers."""
         ...
 
 
 def save_all(batch: Sequence[Saver]) -> list[Exception | None]:
-    """Save records, durably; return for each item what went wrong, None where it is on the disk.
+    """Save records durably; return for each item its error, or None if it is on the disk.
 
     Call it on a thread that may wait.
     """

@@ -1,16 +1,16 @@
-"""What the keys know of the ledgers that they speak from, so that none is put back or forgotten.
+"""Positions of ledgers, stored with the keys, so that no old ledger is used.
 
 An agent's directory of keys holds
 
-    ledgers/    one mark for each ledger: how far it had come when these keys last spoke from it
-    sessions/   from which ledger these keys speak in each session, and when that expires; once sessions that
-                are over were dropped, also the horizon: none that expires by then is begun any more
+    ledgers/    one mark for each ledger: its position when these keys last sent a message from it
+    sessions/   the ledger that these keys use in each session, and when the session expires; after a
+                compaction also the horizon: no session that expires by then can be begun
 
-The ledger's own mark stands beside it, so a backup that is put back usually brings both. The keys are kept
-elsewhere and know better. Their mark is on the disk before a message leaves (`store`), so a ledger that lacks
-a message which was sent is always refused. What this cannot see is keys, ledger and mark that are all put
-back from the same time, or a machine that was copied. A witness is one more mark, on another file system or
-host, for owners who want to see that too.
+The ledger's own mark is in the same directory, so a restored backup usually brings both. The keys are kept
+elsewhere, so their mark stays current. It is on the disk before a message is sent (`store`), so a ledger that
+lacks a sent message is always refused. This cannot detect keys, ledger and mark that are all restored from
+the same time, or a copied machine. A witness detects that, too: it is one more mark, on another file system
+or host.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 LEDGERS, SESSIONS, HORIZON = "ledgers", "sessions", ".horizon"
 NEW_LEDGER = "forget what was spent"
-"""The words with which an owner starts a new ledger for keys that have spent from another."""
+"""With these words an owner starts a new ledger for keys that were used with another one."""
 
 
 def require_bindable(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
-    """Refuse a ledger if these keys speak in this session from another one, or may have done so."""
+    """Refuse a ledger if these keys use another one in this session, or may have done so."""
     bound = _bound(keys, session)
     if bound is None and expires <= _horizon(keys):
         raise SessionOver(
@@ -48,20 +48,20 @@ def require_bindable(keys: Path, session: bytes, ledger: bytes, expires: int) ->
 
 
 def bind(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
-    """Let these keys speak in a session from one ledger only, ever; on the disk when this returns."""
+    """Bind these keys to one ledger in a session, for ever; durable when this returns."""
     require_bindable(keys, session, ledger, expires)
     _kept_directory(keys / SESSIONS)
     bound = _bound(keys, session)
-    if bound is None or not bound[0]:  # empty: the power failed before it was on the disk
+    if bound is None or not bound[0]:  # empty: the power failed before it was written
         lines = f"{ledger.hex()}\n{expires}\n".encode()
         write_whole(keys / SESSIONS / session.hex(), lines, force=bound is not None)
 
 
 def compact(keys: Path, ledger: Ledger, now: float, busy: Collection[bytes] = ()) -> int:
-    """Drop what ledger and keys know of sessions that are over and expired; return how many those were.
+    """Drop finished, expired sessions from ledger and keys; return how many.
 
-    The horizon is with the keys, on the disk, before anything is dropped: from then on they begin none of
-    these sessions again, with this ledger or another. `busy` sessions stay.
+    The horizon is stored with the keys, on the disk, before anything is dropped. From then on these keys
+    cannot begin any of these sessions again, with this ledger or another. Sessions in `busy` are kept.
     """
     if _mark(keys, ledger.identity).exists():  # a mark that is left behind could not be compared any more
         ledger.guard(_mark(keys, ledger.identity), _KEYS, create=False)
@@ -79,19 +79,19 @@ def compact(keys: Path, ledger: Ledger, now: float, busy: Collection[bytes] = ()
 
 
 def _bound(keys: Path, session: bytes) -> list[bytes] | None:
-    """Return from which ledger these keys speak in a session, and when it expires."""
+    """Return the ledger that these keys use in a session, and when the session expires."""
     path = keys / SESSIONS / session.hex()
     return read_private(path).split(b"\n") if path.exists() else None
 
 
 def _horizon(keys: Path) -> int:
-    """Return the time up to which the keys do not know all sessions any more; 0 if they know all."""
+    """Return the horizon: sessions that expire by then may have been dropped; 0 if none were."""
     path = keys / SESSIONS / HORIZON
     return int(read_private(path)) if path.exists() else 0
 
 
 def _bindings(keys: Path) -> Iterator[tuple[bytes, bytes, int]]:
-    """Yield each session with its ledger and expiry, but for those of versions that recorded no expiry."""
+    """Yield each session with its ledger and expiry; skip those of versions without an expiry."""
     folder = keys / SESSIONS
     for path in folder.iterdir() if folder.exists() else ():
         if not path.name.startswith("."):
@@ -101,27 +101,27 @@ def _bindings(keys: Path) -> Iterator[tuple[bytes, bytes, int]]:
 
 
 def require_known(keys: Path, path: Path, words: str | None) -> None:
-    """Refuse to make a new ledger at `path` for keys that have spent from another one."""
+    """Refuse to create a ledger at `path` for keys that were used with another one."""
     if not path.exists():
         _require_words(keys, path, words)
 
 
 def require_trusted(keys: Path, ledger: Ledger, words: str | None) -> None:
-    """Refuse a ledger that lacks what these keys have said from it, or that they do not know."""
+    """Refuse a ledger that lacks messages of these keys, or that they do not know."""
     if _mark(keys, ledger.identity).exists():
         ledger.guard(_mark(keys, ledger.identity), _KEYS, create=False)
-    elif ledger.identity not in _from_sessions(keys):  # bound, and cut off before its mark was made
+    elif ledger.identity not in _from_sessions(keys):  # else bound, but interrupted before its mark was made
         _require_words(keys, ledger.path, words)
 
 
 def take(keys: Path, ledger: Ledger) -> None:
-    """Keep with these keys how far the ledger comes, from now on."""
+    """Store the ledger's position with these keys, from now on."""
     _kept_directory(keys / LEDGERS)
     ledger.guard(_mark(keys, ledger.identity), _KEYS, create=True)
 
 
 def take_witness(ledger: Ledger, path: Path, *, create: bool = False) -> None:
-    """Keep at `path` how far the ledger comes; refuse a ledger that is older than the witness says."""
+    """Store the ledger's position at `path`, too; refuse a ledger that is older than the witness."""
     if create and path.exists():
         raise LedgerError(f"{path} exists already: a witness is a new file. Choose another name.")
     if not create and not path.exists():
@@ -167,7 +167,7 @@ def _from_sessions(keys: Path) -> set[bytes]:
 
 
 def _kept_directory(path: Path) -> None:
-    """Make a private directory whose name survives a power cut."""
+    """Make a private directory, and flush its parent so that it survives a power cut."""
     if not path.exists():
         private_directory(path)
         sync_directory(path.parent)

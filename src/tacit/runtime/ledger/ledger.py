@@ -1,16 +1,18 @@
-"""The ledger: what an agent said, durable before it is sent, so that it never says it twice differently.
+"""The ledger: an agent's messages, durable before they are sent.
 
-One file per agent. When `append` returns, the records survive a power cut. The rules that must never break
-(one message per update, nothing said before its loss is set aside, nothing after the last word) are
-constraints of the file itself.
+So an agent never sends two different messages for one update, not even after a crash. There is one file per
+agent. When `append` returns, the records survive a power cut. The rules that must never break (one message
+per update, no message before its loss is reserved, none after the session is settled) are constraints of the
+file itself.
 
-An agent that went on from an older ledger would draw new noise for messages it has sent. The mark beside
-the file and the mark with the keys (`guard`) show that. What they cannot see: ledger, mark and keys that are
-all put back from the same time, or a copied machine. Never restore a ledger: an agent that lost its ledger
-has lost its sessions, and its value the cap.
+An agent that resumed from an older ledger would draw new noise for messages it has already sent. Two messages
+of one state with different noise cost twice the loss that is accounted for. The mark beside the file and the
+mark with the keys (`key_guard`) detect an older ledger. They cannot detect ledger, mark and keys that are all
+restored from the same time, or a copied machine. So never restore a ledger from a backup. An agent that lost
+its ledger cannot resume its sessions, and nothing shows how much of its value's cap is spent.
 
-States are kept until the owner forgets them (`forget`), or until a member of a fleet drops sessions that are
-over and have expired (`compact`).
+States are kept until the owner removes them (`forget`), or until a member of a fleet drops finished, expired
+sessions (`compact`).
 """
 
 from __future__ import annotations
@@ -86,18 +88,18 @@ _LAST_WORDS = ("silenced", "ended", "settled")
 class Ledger:
     """An open ledger, locked for this process.
 
-    Any thread may call; calls wait for each other and for the disk. After a failed write nothing more is
-    written: throw the machine away, and open again when the reason is gone.
+    Any thread may call it; calls wait for each other and for the disk. After a failed write nothing more is
+    written: discard the machine, and open the ledger again when the problem is solved.
 
     Parameters
     ----------
     path : path
         The file; its mark is beside it.
     create : bool
-        Make a new ledger where there is none; `created` says whether that happened.
+        Create a ledger if there is none; `created` says whether that happened.
     copied : bool
-        The owner says that this file was moved here by copying, and that nothing was said since the
-        copy was made. A ledger that is older than its mark is refused all the same.
+        The owner confirms that this file was moved here by copying, and that nothing was sent since then.
+        A ledger that is older than its mark is still refused.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True, copied: bool = False) -> None:
@@ -118,16 +120,16 @@ class Ledger:
 
     @property
     def identity(self) -> bytes:
-        """What tells this ledger from every other: made at random with it, and the same in copies of it."""
+        """A random identifier of this ledger; copies of it have the same one."""
         return self._store.generation
 
     @property
     def created(self) -> bool:
-        """Whether there was no ledger before."""
+        """Whether the ledger was created by this call."""
         return self._store.created
 
     def require_keepers(self) -> None:
-        """Refuse a ledger that cannot hold what is recorded in sessions with keepers."""
+        """Refuse a ledger of an older version that cannot hold records of sessions with keepers."""
         with self._using():
             known = self._store.takes("disclosed")
         if not known:
@@ -137,7 +139,7 @@ class Ledger:
             )
 
     def require_series(self) -> None:
-        """Refuse a ledger that cannot hold what is recorded in a series."""
+        """Refuse a ledger of an older version that cannot hold records of a series."""
         with self._using():
             known = self._store.takes("sampled")
         if not known:
@@ -151,7 +153,7 @@ class Ledger:
     def append(self, session: bytes, records: Sequence[Record], *, flush: bool = True) -> None:
         """Save records of a session, all or none; they are on the disk when this returns.
 
-        Without `flush` they are on the disk when `flush_together` says so, and must not be sent before.
+        Without `flush` they are on the disk only after `flush_together`; do not send messages before that.
         """
         _require_id(session)
         rows, losses = list[Row](), list[float]()
@@ -183,7 +185,7 @@ class Ledger:
     def records(self, session: bytes) -> list[Record]:
         """Return the records of a session in the order they were saved, for `resume`.
 
-        Raises SessionOver where they were forgotten.
+        Raises SessionOver if they were removed by `forget`.
         """
         with self._using():
             rows = self._store.rows("WHERE session = ?", (session,))
@@ -195,13 +197,13 @@ class Ledger:
         return [_decoded(row) for row in rows if row[1] not in _OWN_KINDS]
 
     def size(self, session: bytes) -> int:
-        """Return how many records of a session there are, forgotten ones too."""
+        """Return the number of records of a session, including forgotten ones."""
         with self._using():
             rows = self._store.rows("WHERE session = ?", (session,))
         return sum(row[1] not in _OWN_KINDS for row in rows)
 
     def forgotten(self, session: bytes) -> bool:
-        """Whether what was said and heard in a session was forgotten."""
+        """Whether the states and messages of a session were removed by `forget`."""
         with self._using():
             rows = self._store.rows("WHERE session = ? AND salt IS NULL", (session,))
         return bool(rows)
@@ -212,10 +214,10 @@ class Ledger:
             return bool(self._store.rows("WHERE session = ? AND kind IN ('ended', 'settled')", (session,)))
 
     def forget(self, session: bytes) -> int:
-        """Remove states and messages of a session that is over; return how many records that was.
+        """Remove states and messages of a session that is over; return how many records.
 
-        What it cost stays, and the chain of digests still holds. The bytes are overwritten in the file and
-        gone from its log; what a disk keeps in blocks that it no longer uses is beyond this.
+        The losses stay, and the chain of digests stays valid. The bytes are overwritten in the file and
+        removed from its log. Copies that a disk keeps in unused blocks cannot be removed this way.
         """
         with self._using():
             if not self.is_over(session):
@@ -226,22 +228,22 @@ class Ledger:
             return self._store.forget(session)
 
     def guard(self, path: Path, who: str, *, create: bool) -> None:
-        """Keep how far this ledger has come at another place, too, from now on.
+        """Store this ledger's position in another file, too, from now on.
 
-        Refuses a ledger that is older than that place says, or tells another history; `who` names the place
-        in what is said then. Each message is in that place, on the disk, when `append` returns.
+        Refuse this ledger if it is older than that file says, or has another history; `who` names the file in
+        the error. When `append` returns, the new position is on the disk in that file, too.
         """
         with self._using():
             self._store.guard(path, who, create=create)
 
     def said(self, session: bytes, update: int) -> bytes | None:
-        """Return the very bytes of message `update`, if it was ever made."""
+        """Return the bytes of message `update`, if it was made."""
         with self._using():
             rows = self._store.rows("WHERE session = ? AND kind = 'spoke' AND number = ?", (session, update))
         return cast(Spoke, _decoded(rows[0])).frame if rows and rows[0][4] is not None else None
 
     def sessions(self) -> tuple[bytes, ...]:
-        """Return the ids of all sessions with records, in the order of their first."""
+        """Return the ids of all sessions with records, in the order of their first records."""
         with self._using():
             rows = self._store.rows("WHERE kind IN ('reserved', 'opened')", ())
         return tuple(dict.fromkeys(row[0] for row in rows))
@@ -250,14 +252,14 @@ class Ledger:
 
     @property
     def worth_compacting(self) -> bool:
-        """Whether many records have been added since some were dropped last."""
+        """Whether many records have been added since the last compaction."""
         with self._using():
             return self._store.worth_compacting
 
     def droppable(self, now: float, known: Mapping[bytes, int] | None = None) -> dict[bytes, int]:
         """Return the sessions that are over and have expired, with their expiry.
 
-        `known` has the expiry of sessions for which nothing was set aside: a keeper's and a coordinator's.
+        `known` has the expiry of sessions without a reservation: those of keepers and coordinators.
         """
         with self._using():
             rows = self._store.rows("WHERE kind = 'ended'", ())
@@ -266,9 +268,9 @@ class Ledger:
             return expired | self._purse.settled_by(now)
 
     def compact(self, over: Collection[bytes], horizon: int, now: float) -> None:
-        """Drop the records of sessions that are over and expired by `horizon`; keep what they cost.
+        """Drop the records of finished sessions that expired by `horizon`; keep their losses.
 
-        No session that expires by then can be begun in this ledger any more: see `compaction`.
+        From then on no session that expires by `horizon` can be begun in this ledger: see `compaction`.
         """
         with self._using():
             if any(self._purse.is_open(session) for session in over):
@@ -298,37 +300,37 @@ class Ledger:
         hidden: Hidden | None = None,
         accepts: Hidden | None = None,
     ) -> Reservation:
-        """Set aside what a session may cost, before its first word, or refuse it: CapExceeded.
+        """Reserve the loss of a session before its first message, or raise CapExceeded.
 
-        A crash cannot hide the loss then. Asked again for the same session it changes nothing but to take
-        a lower cap.
+        The loss is recorded before anything is sent, so a crash cannot hide it. A second call for the same
+        session changes nothing, except that a lower cap is stored.
 
         Parameters
         ----------
         value : str
             The owner's label for the value; never the value.
         planned, adjacency : float
-            What the whole session costs at most, and for which adjacency.
+            The largest loss of the whole session, and its adjacency.
         diameter : float
             How far apart two values of the session's range can be, all components together.
         expires : int, optional
-            When the session ends, in seconds since 1970 (UTC); unless given, only when it is settled.
+            When the session ends, in seconds since 1970 (UTC). If not given, it ends only when it is settled.
         now : float, optional
-            The time; the system's unless given. Sessions that have expired by then are settled first.
+            The current time; the system's unless given. Sessions that have expired are settled first.
         cap : float, optional
-            The owner's cap for this value over all sessions: needed once. Later a lower one counts from then
-            on, and a higher one is refused; see `set_cap`.
+            The owner's cap for this value over all sessions; needed once. Later a lower cap replaces it, and
+            a higher one is refused; see `set_cap`.
         partial : bool
-            Set aside what is left where that is less; the agent falls silent in time.
+            If less than `planned` is left, reserve the rest; the agent stops sending before it is exceeded.
         cap_adjacency : float, optional
-            A first cap is about values that differ by at most this; about any two values unless given.
+            A first cap is for values that differ by at most this; for any two values if not given.
         windows : sequence of Window
-            What sessions begun within some time may cost together, beside the cap for all time.
+            Caps on the loss of sessions begun within some time, in addition to the cap for all time.
         hidden : Hidden, optional
-            Of a series: which change it hides, and its failure probability. Its loss counts once.
+            For a series: which change it hides, and its failure probability. Its loss counts once.
         accepts : Hidden, optional
-            What the owner accepts of series on this value: needed once, before the first. Later the same,
-            or a smaller failure probability; see `set_cap`.
+            What the owner accepts for series on this value; needed once, before the first. Later it must be
+            the same, or have a smaller failure probability; see `set_cap`.
         """
         _require_id(session)
         now = time.time() if now is None else now
@@ -368,12 +370,12 @@ class Ledger:
             return cast(Reservation, self._purse.reservation(session))
 
     def reservation(self, session: bytes) -> Reservation | None:
-        """Return what is set aside for a session, if anything is."""
+        """Return the reservation of a session, if there is one."""
         with self._using():
             return self._purse.reservation(session)
 
     def _cap(self, wanted: schema.Reserved, cap: float | None, adjacency: float | None) -> schema.Capped:
-        """Return the cap that counts for a session: the known one, or a lower one that was given."""
+        """Return the cap for a session: the stored one, or a lower one that was given."""
         known = self._purse.cap(wanted.value)
         at = None if adjacency is None else require_adjacency(adjacency)
         given = None if cap is None else require_amount(cap, "a cap", endless=True)
@@ -398,7 +400,7 @@ class Ledger:
 
     @staticmethod
     def _accepted(cap: schema.Capped, accepts: Hidden | None) -> schema.Capped:
-        """Return the cap with what its owner accepts of series; a change of that needs `set_cap`."""
+        """Return the cap with what its owner accepts for series; changing that needs `set_cap`."""
         if accepts is None:
             return cap
         hides, delta = written(accepts.hides), require_probability(accepts.delta)
@@ -413,10 +415,10 @@ class Ledger:
     def set_cap(
         self, value: str, cap: float, *, adjacency: float | None = None, accepts: Hidden | None = None
     ) -> Balance:
-        """Change the owner's cap for a value, the adjacency it is about, or what is accepted of series.
+        """Change the owner's cap for a value, its adjacency, or what is accepted for series.
 
-        The last one counts. A first cap is about any two values unless an adjacency is given; so is one with
-        infinity.
+        The last cap counts. A first cap without an adjacency, and a cap with an infinite one, is for any two
+        values.
         """
         require_label(value)
         with self._using():
@@ -433,7 +435,7 @@ class Ledger:
             return self._purse.balance(value)
 
     def settle(self, session: bytes) -> None:
-        """Never speak in this session again: from now on only what was said counts."""
+        """Send nothing more in this session: from now on only the loss of sent messages counts."""
         with self._using():
             if self._purse.reservation(session) is None:
                 raise InputError("nothing is reserved for this session in this ledger.")
@@ -441,10 +443,10 @@ class Ledger:
                 self._write([(session, "settled", 0, None, b"")])
 
     def settle_expired(self, now: float | None = None) -> tuple[bytes, ...]:
-        """Settle all sessions that have expired, and return their ids: what was not said is not lost.
+        """Settle all sessions that have expired, and return their ids.
 
-        This is safe because it is written down first: no clock that is set back later lets the agent speak
-        in them again.
+        This releases the loss of messages that were not sent. It is safe because it is recorded first: even
+        if the clock is set back later, the agent cannot send in these sessions again.
         """
         now = time.time() if now is None else now
         with self._using():
@@ -458,21 +460,21 @@ class Ledger:
             return bool(self._store.rows("WHERE session = ? AND kind = 'settled'", (session,)))
 
     def spent(self, value: str) -> float:
-        """What all sessions on a value have cost and may still cost; never too little."""
+        """The loss of all sessions on a value, reservations included; rounded up."""
         with self._using():
             return fraction_up(self._purse.spent(value))
 
     def remaining(self, value: str) -> float:
-        """What a further session on a value may cost; never too much."""
+        """The largest loss of a further session on a value; rounded down."""
         return self.balance(value).remaining
 
     def balance(self, value: str) -> Balance:
-        """Return how a value stands against its cap."""
+        """Return the balance of a value against its cap."""
         with self._using():
             return self._purse.balance(value)
 
     def spent_since(self, value: str, when: float) -> float:
-        """What sessions on a value that were begun after `when` count for; never too little."""
+        """What sessions on a value begun after `when` count against the cap; rounded up."""
         with self._using():
             return fraction_up(self._purse.spent_since(value, when))
 
@@ -489,7 +491,7 @@ class Ledger:
     # ---- the file --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Bring everything to its place and let go of the file."""
+        """Write everything to the file, and release it."""
         with self._lock:
             if self._process == os.getpid():  # else the lock and the file are the parent's
                 self._store.close()
@@ -519,7 +521,7 @@ class Ledger:
                 self._learn(row)
 
     def _learn(self, row: Kept) -> None:
-        """Take in what a row says about losses."""
+        """Update the sums with what a row says about losses."""
         session, kind, _, loss, data = row
         if kind == "capped":
             self._purse.capped(msgspec.msgpack.decode(cast(bytes, data), type=schema.Capped))
@@ -532,13 +534,13 @@ class Ledger:
 
 
 def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
-    """Bring to the disk what was appended to these without flush; return those that failed, and why."""
+    """Flush what was appended to these ledgers without flush; return those that failed, and why."""
     by_store = {ledger._store: ledger for ledger in ledgers}
     return {by_store[store]: error for store, error in flush_stores(by_store).items()}
 
 
 def _about(adjacency: float) -> str:
-    """Say what a cap is about."""
+    """Say which values a cap is for."""
     return "any two values" if adjacency == math.inf else f"values up to {adjacency:g} apart"
 
 

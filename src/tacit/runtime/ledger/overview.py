@@ -17,7 +17,7 @@ from tacit.runtime.ledger.ledger import Ledger
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerOverview(Shown):
-    """What a ledger says; nothing private, unless `overview_of` was asked for it."""
+    """The content of a ledger; nothing private, unless `overview_of` was called with `private`."""
 
     path: Path
     values: list[dict[str, Any]]
@@ -89,14 +89,14 @@ def _rows(session: dict[str, Any], now: float) -> list[Row]:
 
 
 def _scope(adjacency: float) -> str:
-    """Say which values the cap and the spent loss are about."""
+    """Say which values the cap and the spent loss are for."""
     if math.isinf(adjacency):
         return "for any two values in a session's range"
     return f"for values up to {near(adjacency)} apart"
 
 
 def _until(session: dict[str, Any], now: float) -> str:
-    """Say how long a session may go on, and so how long it holds its planned loss."""
+    """Say how long a session may continue, and so how long it reserves its planned loss."""
     if session["expires"] is None:
         return "may go on; `tacit ledger settle` gives it up"
     end = f"{datetime.fromtimestamp(session['expires'], UTC):%Y-%m-%d %H:%M} UTC"

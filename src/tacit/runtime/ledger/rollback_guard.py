@@ -1,12 +1,12 @@
-"""How far a ledger had come, kept outside of it: a ledger that is older was put back from somewhere.
+"""The position of a ledger, stored outside of it, to detect a ledger that was rolled back.
 
-There is one such file beside each ledger, one for each ledger with the keys that speak from it, and one more
-where the owner wants a witness elsewhere (`guard`). It has 1,536 bytes and is never replaced, only written in
-place, because the lock (`flock`) is on it:
+There is one such file (a mark) beside each ledger, one with the keys that use the ledger, and one more if the
+owner wants a witness elsewhere (`key_guard`). It has 1,536 bytes. It is written in place and never replaced,
+because the lock (`flock`) is on it:
 
-    0     lines for people: who holds the lock, and for which ledger it was made
-    512   how far the ledger had come, with a checksum; and again at
-    1024  in turns, so that a write that is cut short leaves the one before
+    0     text for people: who holds the lock, and for which ledger it was made
+    512   the ledger's position, with a checksum
+    1024  the same; writes alternate between the two, so that an interrupted write leaves the previous one
 
 Each write has a number and goes to the slot that the write before did not use. So at any moment one slot
 holds the newest position that was written completely.
@@ -37,23 +37,23 @@ _SUM = 16
 @final
 @dataclass(frozen=True)
 class Position:
-    """How far a ledger had come: its identity, how many records, and the digest of the last."""
+    """A ledger's position: its identity, the number of records, and the digest of the last one."""
 
     generation: bytes
     count: int
     head: bytes
     inode: int
     born: bool
-    """Whether the ledger was ever whole; before that nothing can have been said."""
+    """Whether the ledger was ever complete; before that nothing can have been sent."""
 
     def pack(self, turn: int) -> bytes:
-        """Return the bytes of one slot, written in this turn."""
+        """Return the bytes of one slot, for the write with this number."""
         body = _SLOT.pack(_MAGIC, self.generation, self.count, self.head, self.inode, self.born, turn)
         return body + hashlib.sha256(body).digest()[:_SUM]
 
     @classmethod
     def unpack(cls, data: bytes) -> tuple[int, Position] | None:
-        """Read a slot: its turn and what is in it; None if it is not whole."""
+        """Read a slot: the number of its write, and the position; None if it is incomplete."""
         body, checksum = data[: _SLOT.size], data[_SLOT.size : _SLOT.size + _SUM]
         if len(body) < _SLOT.size or hashlib.sha256(body).digest()[:_SUM] != checksum:
             return None
@@ -68,14 +68,14 @@ class Mark:
     Parameters
     ----------
     ledger : path
-        The ledger that it is for, as people are told.
+        The ledger that it is for, as shown to people.
     create : bool
-        Make the file where there is none.
+        Create the file if there is none.
     """
 
     def __init__(self, path: Path, ledger: Path, *, create: bool) -> None:
         self.path, self._ledger, self._turn = path, ledger, 0
-        # A link here could lead to a private file of the owner's, which would be overwritten.
+        # A symbolic link here could point to another file of the owner, which would be overwritten.
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
         made = not path.exists()
         self._file = os.open(path, flags, PRIVATE)
@@ -118,7 +118,7 @@ class Mark:
         return self._file
 
     def read(self) -> Position | None:
-        """Return how far the ledger had come; None for a mark that was never written."""
+        """Return the stored position; None for a mark that was never written."""
         slots = [os.pread(self._file, 512, place) for place in _SLOTS]
         whole = [found for found in map(Position.unpack, slots) if found is not None]
         if any(slot.startswith(_OLD_MAGIC) for slot in slots):
@@ -137,14 +137,14 @@ class Mark:
         return newest
 
     def write(self, position: Position, *, durable: bool) -> None:
-        """Keep how far the ledger has come; `durable` waits for the disk."""
+        """Store the ledger's position; `durable` waits for the disk."""
         self._turn += 1
         os.pwrite(self._file, position.pack(self._turn).ljust(512, b"\0"), _SLOTS[self._turn % 2])
         if durable:
             flush_file(self._file)
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         if self._file >= 0:
             with suppress(OSError):
                 self._tell("not in use")
@@ -153,7 +153,7 @@ class Mark:
 
 
 def told(path: Path) -> str | None:
-    """Return for which ledger a mark says it was made, if it can be read."""
+    """Return the ledger for which a mark was made, if the mark can be read."""
     with suppress(OSError, IndexError):
         return path.read_bytes()[: _SLOTS[0]].split(b"\n")[1].decode(errors="replace")
     return None

@@ -1,12 +1,13 @@
-"""What a ledger's file holds. The rules that must never break are in the file itself.
+"""The schema of a ledger's file, with the rules that must never break as constraints.
 
-One table, appended to. `digest` is SHA-256 over the digest before and the row, so a row that is missing,
-changed or out of place shows. Of the row's data only `leaf` is in it, SHA-256 of a random salt and the data.
-So the data of an ended session can be forgotten: salt and data go, the leaf takes their place, and the chain
-still holds. Without the salt a leaf says nothing of the data, even if that has few possible values.
+There is one append-only table. `digest` is SHA-256 over the previous digest and the row, so a row that is
+missing, changed or out of place is detected. The digest covers the row's data only through `leaf`, which is
+SHA-256 of a random salt and the data. So the data of a finished session can be removed: the leaf replaces
+salt and data, and the chain stays valid. Without the salt a leaf reveals nothing about the data, even if the
+data has few possible values.
 
-Rows of sessions that are over and have expired can be dropped as a whole (`compaction`). Then one row of the
-table `carried` takes their place: what they cost, and how far the chain had come before.
+Rows of finished, expired sessions can be dropped completely (`compaction`). Then one row of the table
+`carried` replaces them, with their losses and the previous position of the chain.
 """
 
 from __future__ import annotations
@@ -88,23 +89,23 @@ COMPLAINTS = {
 }
 
 FORGETTABLE = ("began", "spoke", "moved", "sampled")
-"""Rows whose data can be forgotten once their session is over: they hold states, or states with noise."""
+"""Rows whose data can be removed once their session is over: states, or states with noise."""
 NUMBERED = ("spoke", "moved", "closed", "disclosed", "shut", "unopened", "sampled")
-"""Of these there is one for each update, round or slot."""
+"""Kinds with one row per update, round or slot."""
 SAID = ("spoke", "disclosed")
-"""What must not be said in another way: every mark knows of it before it leaves."""
+"""Kinds with messages that must never differ: every mark stores the position before they are sent."""
 MANY = ("evidence", "capped")
-"""Of these there can be any number; they are numbered by their place."""
+"""Kinds with any number of rows; they are numbered by their position."""
 EVERYONE = bytes(32)
-"""In the place of a session, where a row is about a value and no session."""
+"""Replaces the session's id in rows that are about a value and no session."""
 
 
 class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The owner's cap for one value, on the loss at this adjacency; infinite for any two values.
 
-    `hides` is which change of the readings a series must hide, like "step:2", so that the owner accepts that
-    the cap counts its loss for that change alone; empty if no series is accepted. `delta` is the most that
-    the failure probabilities of all series may add up to.
+    `hides` is the change of the readings that a series must hide, like "step:2". With it the owner accepts
+    that the cap counts the loss of a series for that change only. It is empty if no series is accepted.
+    `delta` is the cap on the sum of the failure probabilities of all series.
     """
 
     value: str
@@ -115,11 +116,12 @@ class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a session may cost at most, at its own adjacency, set aside for one value.
+    """The largest loss of a session, at its own adjacency, reserved for one value.
 
-    `diameter` is how far apart two values can be once they are clamped to the session's range. `expires` is
-    when the session ends, in seconds since 1970 (UTC): then what was not said can be spent again. Without
-    one it stays set aside until it is settled. `at` is when it was set aside: caps per window count by it.
+    `diameter` is how far apart two values can be after clamping to the session's range. `expires` is when the
+    session ends, in seconds since 1970 (UTC); then the loss of messages that were not sent is released.
+    Without it the loss stays reserved until the session is settled. `at` is the time of the reservation, for
+    caps per window.
     A series says what it `hides`, and its failure probability `delta`; it has no `at`, and counts in every
     window until its expiry is that long ago.
     """
@@ -135,10 +137,10 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class Sum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """What sessions of one kind cost together that were begun at about the same time.
+    """The total loss of sessions of one kind that were begun at about the same time.
 
-    `said` · 2^`shift` is the exact sum, as `tacit.protocol.exact_loss` counts, in hexadecimal digits. `at` is
-    when the last of them was begun: so a window counts all of them for as long as it counts that one.
+    `said` · 2^`shift` is the exact sum in the units of `tacit.protocol.exact_loss`; `said` is hexadecimal.
+    `at` is when the last of them was begun, so a window counts all of them as long as it counts the last.
     """
 
     value: str
@@ -156,10 +158,10 @@ class Sum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=Tr
 
 
 class Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is left of sessions whose rows were dropped.
+    """What is kept of sessions whose rows were dropped.
 
-    No session that expires at `horizon` or before may begin any more: one of those that were dropped could
-    not be told from a new one.
+    No session that expires at or before `horizon` may begin: it could be one that was dropped, and then its
+    noise would be drawn a second time.
     """
 
     horizon: int
@@ -177,7 +179,7 @@ decode_carried: Callable[[bytes], Carried] = msgspec.msgpack.Decoder(Carried).de
 
 
 def leaf(salt: bytes, data: bytes) -> bytes:
-    """Return what the chain holds of a row's data."""
+    """Return the hash of a row's data that the chain contains."""
     return hashlib.sha256(b"tacit row\0" + salt + data).digest()
 
 
@@ -187,10 +189,10 @@ def digest(before: bytes, row: tuple[int, bytes, str, int, float | None, bytes])
 
 
 def carried_digest(before: bytes, data: bytes) -> bytes:
-    """Return the digest of carried sums that take the place of all rows up to the one with `before`."""
+    """Return the digest of carried sums that replace all rows up to the one with digest `before`."""
     return hashlib.sha256(b"tacit carried\0" + before + data).digest()
 
 
 def first_digest(generation: bytes) -> bytes:
-    """Return what stands for the digest before the first row."""
+    """Return the digest that the first row follows."""
     return hashlib.sha256(b"tacit ledger 2\0" + generation).digest()

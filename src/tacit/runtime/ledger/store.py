@@ -1,8 +1,8 @@
-"""A file of rows that are appended durably, and that knows when it is not the newest.
+"""A file of rows that are appended durably, and that detects when it was rolled back.
 
-SQLite with a write-ahead log and synchronous=FULL, closed to others from the first byte, locked for one
-process (`rollback_guard`), checked from end to end when it is opened (`schema`). A file that is being made
-has another name until it is whole, so a crash leaves either nothing or an empty ledger.
+It is an SQLite file with a write-ahead log and synchronous=FULL. Only its owner can read it, it is locked for
+one process (`rollback_guard`), and it is checked completely when it is opened (`schema`). A new file has
+another name until it is complete, so a crash leaves either nothing or an empty ledger.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from tacit.runtime.ledger.rollback_guard import Mark, Position
 Row: TypeAlias = tuple[bytes, str, int, float | None, bytes]
 """Session, kind, number, loss, data."""
 Kept: TypeAlias = tuple[bytes, str, int, float | None, bytes | None]
-"""A row as it is read: no data where that was forgotten."""
+"""A row as it is read; without data if that was removed."""
 
 _SYNC_EVERY = 32
-"""The rollback mark is written at each append, and flushed to the disk every this many rows."""
+"""The rollback mark is written at each append, and flushed to the disk after this many rows."""
 _SETTINGS = (
     "PRAGMA locking_mode = EXCLUSIVE",  # and with it no -shm file
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",  # macOS: fsync alone does not reach the disk there
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
-    "PRAGMA secure_delete = ON",  # what is forgotten is overwritten
+    "PRAGMA secure_delete = ON",  # removed data is overwritten
     "PRAGMA temp_store = MEMORY",
 )
 _COLUMNS = 8
 _ROW = f"({', '.join('?' * _COLUMNS)})"
-_MOST_ROWS = 32  # in one statement
+_MOST_ROWS = 32  # maximum number of rows in one statement
 _INSERT = [f"INSERT INTO record VALUES {', '.join([_ROW] * rows)}" for rows in range(_MOST_ROWS + 1)]
 _MOST_VALUES = _MOST_ROWS * _COLUMNS
 _SALT = 16
@@ -59,12 +59,12 @@ class Store:
         self._database = _connect(path)
         self._failed: str | None = None
         self.generation = b""
-        """Made at random with the file: what tells it from every other."""
+        """A random identifier of this file."""
         self._inode = path.stat().st_ino
         self.count, self._head, self._synced = 0, b"", 0
         self.carried: schema.Carried | None = None
-        """What is left of sessions whose rows were dropped, if any were."""
-        self._base = (0, b"")  # how far the chain had come before the first row of this file
+        """What is kept of sessions whose rows were dropped, if any were."""
+        self._base = (0, b"")  # the chain's position before the first row of this file
         self._compacted = 0
         self._flushes = True
         self._guards: dict[Path, Mark] = {}
@@ -73,7 +73,7 @@ class Store:
     @classmethod
     def open(cls, path: Path, learn: Callable[[Kept], None], *, create: bool, copied: bool) -> Store:
         """Open and check a file, or make it; `learn` is called with every row in order."""
-        path = path.resolve()  # another name for one file must not be another lock
+        path = path.resolve()  # two names of one file must not have two locks
         try:
             mark = _take_mark(path, create=create, copied=copied)
             try:
@@ -133,7 +133,7 @@ class Store:
 
     def _verify(self, learn: Callable[[Kept], None], position: Position | None) -> None:
         """Read everything once: each row must follow from the one before."""
-        # Not quick_check: it passes over the index that keeps messages unique.
+        # Not quick_check: it skips the index that keeps messages unique.
         if self._ask("PRAGMA integrity_check(1)") != "ok":
             raise self._damaged()
         self.generation = self._ask("SELECT generation FROM ledger")
@@ -164,7 +164,7 @@ class Store:
         return schema.carried_digest(head, data), count + 1
 
     def _require_newest(self, position: Position | None, *, copied: bool) -> None:
-        """Compare with the mark: which file it was made for, and how far that had come."""
+        """Compare with the mark: its file's identity, and its position."""
         if position is None or position.generation != self.generation:
             if not copied:
                 raise LedgerError(
@@ -211,7 +211,7 @@ class Store:
         except sqlite3.IntegrityError as error:
             raise LedgerError(f"{self.path} refuses a record: {_broken_rule(error)}.") from None
         except sqlite3.Error as error:
-            # What is on the disk now is unknown, so nothing more is written: opening again will tell.
+            # It is unknown what is on the disk now. So nothing more is written until the file is reopened.
             raise self._fail(complaint(error)) from None
         self.count, self._head = count, head
         self._owed |= any(row[1] in schema.SAID for row in rows)
@@ -220,12 +220,15 @@ class Store:
             self._pay()
 
     def _set_flush(self, flush: bool) -> None:
-        """FULL: each commit is on the disk. NORMAL: when it is flushed."""
+        """Choose when commits are on the disk: at once (FULL), or after a later flush (NORMAL)."""
         self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
         self._flushes = flush
 
     def _move_marks(self, *, durable: bool) -> None:
-        """Tell the mark and the guards how far this has come; never before it is on the disk itself."""
+        """Write the position to the mark and the guards, only after the rows are on the disk.
+
+        A mark ahead of the file would make the file look rolled back after a crash.
+        """
         try:
             self._keep_mark(durable=durable)
             for guard in self._guards.values():
@@ -234,9 +237,9 @@ class Store:
             raise self.unguarded(error) from None
 
     def _pay(self) -> None:
-        """Wait until the guards have the last message on the disk: only then may it be sent.
+        """Wait until the guards are on the disk; only then may the last message be sent.
 
-        A guard that lags behind what was sent would take a ledger without that message for the newest.
+        A guard that lags behind would accept a rolled-back ledger that lacks a message that was sent.
         """
         try:
             for descriptor in self.owed:
@@ -247,19 +250,19 @@ class Store:
 
     @property
     def owed(self) -> list[int]:
-        """The guards that must be brought to the disk before anything is sent."""
+        """Descriptors of the guards that must be flushed before anything is sent."""
         return [guard.descriptor for guard in self._guards.values()] if self._owed else []
 
     def paid(self) -> None:
-        """Take note that the guards are on the disk."""
+        """Note that the guards are on the disk."""
         self._owed = False
 
     def unguarded(self, error: OSError) -> LedgerError:
-        """Refuse everything from now on: a guard could not be brought to the disk."""
+        """Refuse everything from now on: a guard could not be flushed."""
         return self._fail(f"cannot be guarded any more ({error.strerror}): {_STOP}.")
 
     def guard(self, path: Path, who: str, *, create: bool) -> None:
-        """Keep at another place, too, how far this has come; refuse to go on if that place knows of more."""
+        """Store the position in another file, too; refuse this one if that file has a later position."""
         if path in self._guards:
             return
         self.require_working()
@@ -276,7 +279,7 @@ class Store:
         self._guards[path] = mark
 
     def _require_at_least(self, known: Position | None, who: str) -> None:
-        """Refuse to be older than someone knows, or to tell another history."""
+        """Refuse this file if it is older than a known position, or has another history."""
         if known is None:
             return
         if known.generation != self.generation:
@@ -298,7 +301,7 @@ class Store:
             )
 
     def _digest_at(self, count: int) -> bytes:
-        """Return the digest of the row of this number; empty if that row was dropped."""
+        """Return the digest of the row with this number; empty if that row was dropped."""
         base, head = self._base
         if count <= base:
             return head if count == base else b""
@@ -308,7 +311,7 @@ class Store:
         return bytes(found[0])
 
     def forget(self, session: bytes) -> int:
-        """Remove what was said and heard in a session that is over; return how many rows that was.
+        """Remove states and messages of a session that is over; return how many rows.
 
         The rows stay, with their losses. Their data is overwritten in the file and in its log.
         """
@@ -334,11 +337,11 @@ class Store:
 
     @property
     def worth_compacting(self) -> bool:
-        """Whether many rows have been added since rows were dropped last."""
+        """Whether many rows have been added since the last compaction."""
         return compaction.due(self.count - self._base[0], self._compacted)
 
     def compact(self, over: Collection[bytes], carried: schema.Carried) -> None:
-        """Drop all rows of these sessions; `carried` takes their place (see `compaction`)."""
+        """Drop all rows of these sessions; `carried` replaces them (see `compaction`)."""
         self.require_working()
         before = (self.count, self._head)
         try:
@@ -355,7 +358,7 @@ class Store:
         self._flush_marks()
 
     def _flush_marks(self) -> None:
-        """Bring the mark and the guards to the disk."""
+        """Flush the mark and the guards to the disk."""
         self._move_marks(durable=True)
         self._owed = True
         self._pay()
@@ -365,7 +368,7 @@ class Store:
         return LedgerError(f"{self.path} {why}")
 
     def flushed(self, error: OSError | None) -> None:
-        """Take note that what was appended is on the disk; only then may the mark say so."""
+        """Note that appended rows are on the disk; only then may the mark be moved."""
         if error is not None:
             raise self._fail(f"could not be brought to the disk ({error.strerror}): {_STOP}.") from None
         # The next flush takes the mark along; the guards are flushed at once (`flush_stores`).
@@ -378,7 +381,7 @@ class Store:
         return self._mark.descriptor
 
     def rows(self, where: str, arguments: tuple[Any, ...]) -> list[Kept]:
-        """Return the rows of this condition, in their order."""
+        """Return the rows that match a condition, in their order."""
         self.require_working()
         try:
             return [_row(row[1:5], row[5], row[6]) for row in self._each(where, arguments)]
@@ -391,7 +394,7 @@ class Store:
             raise LedgerError(f"{self.path} {self._failed}")
 
     def close(self) -> None:
-        """Bring everything to its place and let go of the file."""
+        """Write everything to the file, and release it."""
         with suppress(sqlite3.Error):
             self._database.close()
         with suppress(OSError):
@@ -420,7 +423,7 @@ class Store:
         )
 
     def takes(self, kind: str) -> bool:
-        """Whether the file's own rules allow records of this kind: they are those of its making."""
+        """Whether this file's constraints, which depend on its version, allow records of this kind."""
         rules = self._ask("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'record'")
         return f"'{kind}'" in str(rules)
 
@@ -433,10 +436,10 @@ class Store:
 
 
 def flush_stores(stores: Collection[Store]) -> dict[Store, LedgerError]:
-    """Bring to the disk what was appended without flush; return the stores that failed, and why.
+    """Flush what was appended without flush; return the stores that failed, and why.
 
-    One call for each file system they are on: with many files that is far cheaper than one for each file.
-    Twice: the guards may say how far a store has come only when that is on the disk.
+    There is one call for each file system, which is far cheaper than one for each file. It is done twice:
+    first for the stores, then for the guards, which may move only after the stores are on the disk.
     """
     failed = {}
     for together, error in _flushed((store.descriptor, store) for store in stores):
@@ -456,7 +459,7 @@ def flush_stores(stores: Collection[Store]) -> dict[Store, LedgerError]:
 
 
 def _flushed(files: Iterable[tuple[int, Store]]) -> list[tuple[list[Store], OSError | None]]:
-    """Bring files to the disk, one call for each file system; return whose they were and what failed."""
+    """Flush files, one call for each file system; return the stores of each call, and its error."""
     places: dict[int, list[tuple[int, Store]]] = {}
     for descriptor, store in files:
         places.setdefault(os.fstat(descriptor).st_dev, []).append((descriptor, store))
@@ -472,7 +475,7 @@ def _flushed(files: Iterable[tuple[int, Store]]) -> list[tuple[list[Store], OSEr
 
 
 def _row(about: Sequence[Any], salt: bytes | None, data: bytes) -> Kept:
-    """Return a row as callers have it, without data where that was forgotten."""
+    """Return a row for callers, without data if that was removed."""
     session, kind, number, loss = about
     return session, kind, number, loss, None if salt is None else data
 
@@ -488,7 +491,7 @@ _DAMAGED = (
 
 
 def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
-    """Lock the mark; make one only where there is nothing, or where the owner vouches for a copy."""
+    """Lock the mark; create one only for a new ledger, or if the owner vouches for a copy."""
     _require_kept(path.parent)
     beside = path.with_name(f"{path.name}.mark")
     exists, marked = path.exists(), beside.exists()
@@ -501,7 +504,10 @@ def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
 
 
 def _require_kept(folder: Path) -> None:
-    """Refuse a directory where others may replace files: a ledger put back would draw noise again."""
+    """Refuse a directory where others may replace files.
+
+    They could roll back the ledger, and the agent would draw new noise for messages already sent.
+    """
     status = folder.stat()
     if status.st_uid not in (os.geteuid(), 0):
         raise LedgerError(f"{folder} must belong to you or to root, and belongs to user {status.st_uid}.")
@@ -513,7 +519,7 @@ def _require_kept(folder: Path) -> None:
 
 
 def _create(path: Path, mark: Mark) -> Position:
-    """Make an empty file of rows under another name, and give it its own when it is whole."""
+    """Make an empty file of rows under a temporary name, and rename it when it is complete."""
     part = path.with_name(f".{path.name}.part")
     for rest in ("", "-wal", "-shm", "-journal"):  # of a process that was killed here
         part.with_name(part.name + rest).unlink(missing_ok=True)
@@ -566,7 +572,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def complaint(error: sqlite3.Error) -> str:
-    """Return what is wrong with the disk or the file, as the end of a sentence."""
+    """Return the problem of the disk or the file as the end of a sentence."""
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith("SQLITE_FULL"):
         return f"cannot be written, because the disk is full: {_STOP}. Make room and start again."
