@@ -1,1 +1,1 @@
-"""The public file that every member has: read, designed, checked, cancelled."""
+"""The public session file that every member has: read, design, check, cancel."""

@@ -1,7 +1,7 @@
-"""Cancellations: the coordinator's signed word that a session is over, as a file.
+"""Cancellations: a file with the coordinator's signature that a session is over.
 
-The file holds an Ed25519 signature over a text of its own and the session's id. It is no frame of the
-protocol: put into a transcript it means nothing. It is kept in the coordinator's directory of keys, where
+The file contains an Ed25519 signature over a fixed text and the session's id. It is not a frame of the
+protocol, so it has no meaning in a transcript. It is in the coordinator's directory of keys, where
 `tacit coordinate` looks for it, and can be given to agents that are not connected.
 """
 
@@ -28,7 +28,7 @@ _TEXT = re.compile(
 
 
 def _require_coordinator(session: Session, identity: Identity) -> None:
-    """Refuse keys that do not speak for the session's coordinator."""
+    """Refuse keys that are not those of the session's coordinator."""
     if session.coordinator is None:
         raise InputError(
             f"session {session.name} runs without a coordinator, so nobody can cancel it for all: each agent "
@@ -42,10 +42,10 @@ def _require_coordinator(session: Session, identity: Identity) -> None:
 
 
 def cancel(session: Session, identity: Identity) -> bytes:
-    """Cancel a session for good, and return the content of the file that says so.
+    """Cancel a session permanently, and return the content of the cancellation file.
 
-    It is on the disk when this returns. A coordinator that runs with these keys sees it within seconds; one
-    that is started later ends the session at once.
+    The file is on the disk when this returns. A running coordinator with these keys sees it within seconds. A
+    coordinator that is started later ends the session at once.
     """
     _require_coordinator(session, identity)
     signature = identity.sign(_SAYS + session.id)

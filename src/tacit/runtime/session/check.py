@@ -1,4 +1,4 @@
-"""What a session promises an agent, what it costs, and whether it is sound."""
+"""What a session promises an agent, what its loss is, and whether it is sound."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tacit.theory.advice import ALL_KEEPERS, ONE_KEEPER, right_at_most, right_sh
 from tacit.theory.promise_rows import accuracy_rows, describe
 
 _COARSE = 1e-6
-"""An accounted loss may be so much above the loss on real numbers, relatively, before it is a fault."""
+"""Largest relative excess of the accounted loss over the loss on real numbers; more is a fault."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Explanation(Shown):
-    """What an agent should know of a session before it joins.
+    """What an agent should know about a session before it joins.
 
     Attributes
     ----------
     faults : tuple of str
         Why the session is not sound; empty if it is.
     notes : tuple of str
-        What an owner may not expect.
+        Facts that an owner may not expect.
     """
 
     session: Session
@@ -47,25 +47,26 @@ class Explanation(Shown):
 
     @cached_property
     def loss(self) -> float:
-        """What the bytes cost the agent they cost most, for the session's adjacency; never too little."""
+        """The largest loss of any agent's messages, for the session's adjacency, rounded up."""
         return worst_loss(self.session)
 
     @cached_property
     def whole_range_loss(self) -> float:
-        """What the bytes can cost over the whole range, for any two values in it; never too little.
+        """The largest loss over the whole range, for any two values in it, rounded up.
 
-        Two values that are further apart than the adjacency are joined by steps of the adjacency.
+        Values that are further apart than the adjacency are several steps of the adjacency apart, and the
+        loss counts once per step.
         """
         return product_up(steps(self.session.diameter, self.session.adjacency), self.loss)
 
     @property
     def factor(self) -> float:
-        """e^loss: how much more likely anything seen can be under one value than under another."""
+        """e^loss: how many times more likely an observation can be under one value than another."""
         return math.nextafter(math.exp(self.loss), math.inf) if self.loss < 700 else math.inf
 
     @property
     def first_loss(self) -> float:
-        """What the first message alone costs the agent it costs most."""
+        """The largest loss of any agent's first message."""
         return max(float(self.session.account(i).per_message[0]) for i in range(self.session.n))
 
     @property
@@ -74,7 +75,7 @@ class Explanation(Shown):
         return _longest(self.session)
 
     def summary(self, heading: str = "") -> Summary:
-        """Return the session for people, with something in front of the title."""
+        """Return the session for people, with `heading` in front of the title."""
         session, made = self.session, self.promise.theory
         sections = {
             "Session": [
@@ -129,13 +130,16 @@ def _longest(session: Session) -> float:
 
 
 def explain(session: Session, failure_probability: float = 0.05) -> Explanation:
-    """Say what a session promises, what it costs and whether it is sound."""
+    """Return what a session promises, its loss, and whether it is sound."""
     promise = session.promise(failure_probability)
     return Explanation(session, promise, tuple(_faults(session, promise)), tuple(_notes(session, promise)))
 
 
 def _faults(session: Session, promise: SessionPromise) -> list[str]:
-    """Name what makes a session unsound; a graph in parts and an impossible quorum cannot even be read."""
+    """Name what makes a session unsound.
+
+    A disconnected graph and an impossible quorum are refused earlier, when the session is read.
+    """
     theory, accounted = promise.theory, worst_loss(session)
     if accounted <= theory.loss * (1 + _COARSE):
         return []
@@ -149,7 +153,7 @@ def _faults(session: Session, promise: SessionPromise) -> list[str]:
 
 
 def _whole_range(session: Session) -> str:
-    """Say in one sentence what an agent gives away over the whole range."""
+    """Say in one sentence what an agent loses over the whole range."""
     times, loss = steps(session.diameter, session.adjacency), worst_loss(session)
     cost = f"an agent gives away at most {shown_up(product_up(times, loss))} over the whole range"
     if times == 1:
@@ -162,7 +166,7 @@ def _whole_range(session: Session) -> str:
 
 
 def keeper_notes(session: Session) -> list[str]:
-    """Say in plain words whom agents have to trust, and what is lost otherwise."""
+    """Say which keepers agents have to trust, and what happens otherwise."""
     if not session.keepers:
         return []
     names = ", ".join(keeper.name for keeper in session.keepers)

@@ -1,4 +1,4 @@
-"""Sessions from promises: a design, made for whole numbers and a roster."""
+"""Make a session from a design: on a lattice, and for a roster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tacit.theory.question import Question
 
 _TRIES = 60
 WEEK = 7 * 86_400.0
-"""How long a session lasts unless its maker says otherwise, in seconds."""
+"""Default lifetime of a session in seconds."""
 
 
 def draft(
@@ -40,19 +40,19 @@ def draft(
     expires: int | None = None,
     keepers: Sequence[str] = (),
 ) -> Session:
-    """Make the session with the best noise for what is asked of it.
+    """Make the session with the best noise for a question.
 
-    What it costs an agent, on the lattice, is at most what was asked for: a cap of just that much will do.
+    The loss of an agent on the lattice is at most the loss in the question, so a cap of that size is enough.
 
     Parameters
     ----------
     question : Question
-        With `low` and `high`. Agent i of its graph is the roster's i-th; without a graph there is a
-        coordinator. There are as many rounds as it takes to agree unless the question says how many.
+        With `low` and `high`. Agent i of its graph is the i-th of the roster; without a graph there is a
+        coordinator. Unless the question gives the rounds, there are as many as agreement needs.
     expires : int, optional
         When the session ends for everyone, in seconds since 1970 (UTC); `usual_expiry` unless given.
     keepers : sequence of str
-        Members of the roster who are no agents: they hold masks and add the noise.
+        Members of the roster that are not agents: they hold masks and add the noise.
     """
     roster, kept = apart(roster, keepers)
     if kept:
@@ -95,14 +95,14 @@ def draft(
 def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) -> int:
     """Return a week from now, or later if the rounds can last that long at their deadlines.
 
-    A session that stays longer than it must keeps the loss of its agents set aside for as long.
+    The loss of the agents stays reserved until the session expires, so it should not expire too late.
     """
     longest = deadlines.start + rounds * deadlines.round
     return min(math.ceil((time.time() if now is None else now) + max(WEEK, 2 * longest)), LAST_EXPIRY)
 
 
 def _promise(question: Question) -> Promise:
-    """Design for so many rounds; where they are open, for as many as agents need to agree."""
+    """Design for the given rounds; if they are open, for as many as agents need to agree."""
     made = answer(question).promise
     _require_few(made.rounds)
     if question.rounds is not None:
@@ -120,7 +120,7 @@ def _require_few(rounds: int) -> None:
 
 
 def _within(session: Callable[[float | FloatArray], Session], c: float | FloatArray, loss: float) -> Session:
-    """Widen the noise by the little that whole numbers cost, until the accounted loss is within bounds."""
+    """Widen the noise until the accounted loss, which includes rounding, is within bounds."""
     for _ in range(_TRIES):
         made = session(c)
         accounted = worst_loss(made)
@@ -131,7 +131,7 @@ def _within(session: Callable[[float | FloatArray], Session], c: float | FloatAr
 
 
 def worst_loss(session: Session) -> float:
-    """Return what the session costs the agent it costs most, on the lattice; never too little."""
+    """Return the largest loss of any agent, on the lattice, rounded up."""
     kinds = {session.lattice_agent(i): i for i in range(session.n)}
     return max(session.account(i).total for i in kinds.values())
 
@@ -163,12 +163,12 @@ def _require_fitting(n: int, roster: Roster, graph: Graph | None) -> None:
 
 
 def _weights(mechanism: Mechanism) -> Any:
-    """Return the weights as a session carries them."""
+    """Return the weights in the form of a session."""
     return written_weights(mechanism.topology) if isinstance(mechanism, Distributed) else None
 
 
 def _further(law: Law) -> dict[str, Any]:
-    """Return the law's parameters besides mixing and noise as a session carries them."""
+    """Return the law's parameters besides mixing and noise in the form of a session."""
     rest = {word: _plain(value) for word, value in list(law.worded().items())[2:]}
     return {"decay": rest.pop("decay", None), "further": tuple(rest.items())}
 

@@ -1,7 +1,7 @@
 """The session file: one TOML file, public, the same for everyone in a session.
 
-Numbers are written so that they read back exactly: the session's id is a hash of them. Addresses may stand
-in the file beside names; they are not part of the session, because a machine may move.
+Numbers are written so that they read back exactly, because the session's id is a hash of them. The file may
+also contain addresses of members. They are not part of the session, because a machine may move.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tacit.theory.series import written as hidden_text
 
 FORMAT = 2
 _MOST_PARTS = 64
-# A key of n parts takes tomllib n² steps: one of 16,000 parts takes it many seconds.
+# tomllib needs n² steps for a dotted key of n parts. A key of 16,000 parts would take many seconds.
 _DEEP = re.compile(rf"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+){{{_MOST_PARTS}}}""")
 
 
@@ -42,7 +42,7 @@ def read_session(path: str | Path) -> Session:
 
 
 def read_addresses(path: str | Path) -> dict[str, str]:
-    """Return where members listen, as far as the file says: by name, and `coordinator`."""
+    """Return the addresses in the file: by name, and `coordinator`."""
     written = _parsed(_text(path), str(path))
     found = {entry.name: entry.address for entry in written.roster}
     if isinstance(written, _ServerFile | _SeriesFile):
@@ -54,7 +54,7 @@ def read_addresses(path: str | Path) -> dict[str, str]:
 def write_session(
     session: Session, path: str | Path, *, addresses: Mapping[str, str] | None = None, force: bool = False
 ) -> None:
-    """Write a session file that reads back as the very same session."""
+    """Write a session file that reads back as exactly the same session."""
     text = session_text(session, addresses)
     assert parse_session(text, str(path)).id == session.id
     write_whole(Path(path), text.encode(), mode=PUBLIC, force=force)
@@ -150,7 +150,7 @@ _Numbers = _Number | tuple[_Number, ...]
 
 
 class _Key(bytes):
-    """A public key, written in 43 letters."""
+    """A public key, written in 43 characters."""
 
 
 class _Address(str):
@@ -162,7 +162,7 @@ class _Time(int):
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):
-    """A table of the file: what it may hold, and of which type."""
+    """A table of the file: its entries and their types."""
 
 
 class _Listed(_Table):
@@ -265,7 +265,7 @@ class _SessionHead(msgspec.Struct):
 
 
 def parse_session(text: str, what: str) -> Session:
-    """Read the text of a session file; `what` names it in what is said of mistakes."""
+    """Read the text of a session file; `what` names it in errors."""
     written = _parsed(text, what)
     try:
         if isinstance(written, _SeriesFile):
@@ -322,7 +322,7 @@ def _parsed(text: str, what: str) -> _ServerFile | _GraphFile | _SeriesFile:
 
 
 def _other_format(written: int) -> str:
-    """Say what to do with a session file of another version; nothing that it lacks is made up."""
+    """Say what to do with a session file of another version; missing entries are never guessed."""
     if written < FORMAT:
         return (
             f"must be {FORMAT}, got {written}: the file is from tacit 0.1, whose sessions never expire. "
@@ -406,7 +406,7 @@ def _refused(what: str, place: str, why: str) -> FileError:
 
 
 def _own_type(kind: type[Any], value: Any) -> Any:
-    """Read what has a type of its own; msgspec adds the place to what is said of a mistake."""
+    """Read an entry of one of the types above; msgspec adds its place to the error."""
     if kind is _Time:
         if not isinstance(value, datetime) or value.tzinfo is None or value.microsecond:
             raise InputError("must be a date and time in whole seconds with its zone: 2030-01-31T12:00:00Z")

@@ -1,4 +1,4 @@
-"""Whom an owner trusts: names of keepers, and the keys that go with them."""
+"""The keepers that an owner trusts: their names and keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse_trust(given: Iterable[str]) -> dict[str, bytes]:
 
 
 def read_trust(path: Path) -> dict[str, bytes]:
-    """Read a file of such pairs, one on a line; what follows # is a comment."""
+    """Read a file of such pairs, one per line; text after # is a comment."""
     try:
         lines = read_public(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
@@ -38,7 +38,7 @@ def read_trust(path: Path) -> dict[str, bytes]:
 
 
 def require_trusted_keeper(session: Session, trusted: Mapping[str, bytes]) -> None:
-    """Refuse a session with keepers none of whom its owner trusts, or one who goes by a trusted name."""
+    """Refuse a session without a trusted keeper, or with a trusted name and another key."""
     if not session.keepers:
         return
     for keeper in session.keepers:

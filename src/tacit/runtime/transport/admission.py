@@ -1,7 +1,7 @@
 """Who may connect: the session must be the same, and the certificate must be a member's.
 
-TLS has made sure before that our authority signed the certificate and that its owner holds the key. Refusals
-are sentences for the other side: all in them is public.
+TLS has already checked that our authority signed the certificate and that its owner has the key. Refusals are
+sentences for the other side, so they contain only public information.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Admission:
     ----------
     session : Session
     who : int
-        The member this is, or `COORDINATOR`. Only its neighbours may connect.
+        The number of this member, or `COORDINATOR`. Only its neighbours may connect.
     revoked : callable
-        Whether a certificate does not count any more although it has not expired.
+        Returns whether a certificate was revoked.
     """
 
     def __init__(self, session: Session, who: int, revoked: Callable[[Certificate], bool]) -> None:
@@ -41,11 +41,11 @@ class Admission:
         self._keys = {session.key(j): j for j in session.neighbours(who)}
 
     def path(self, name: str) -> str:
-        """Return what the owner of a certificate asks for when it connects."""
+        """Return the HTTP path that a member of this name requests when it connects."""
         return f"/tacit/1/{self._session.name}/{self._session.id.hex()}/{name}"
 
     def member(self, certificate: Certificate, path: str | None) -> int:
-        """Return whose certificate this is, or raise `Refusal`; `path` is what one who connected asks for."""
+        """Return the member of a certificate, or raise `Refusal`; `path` is what it requested."""
         if path is not None:
             self._require_session(certificate, path)
         who = self._listed(certificate)

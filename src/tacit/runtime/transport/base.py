@@ -1,8 +1,8 @@
-"""What carries frames between the members of a session: an interface, and its bounded inbox.
+"""The interface of transports, which carry frames between members, and a bounded inbox.
 
-A transport promises little: a frame may be lost, doubled or late, and who it says is connected may be wrong.
-Machines of `tacit.protocol` need no more; who spoke is told by the signature alone. Members are numbered as
-in the session's roster; the coordinator is `COORDINATOR`.
+A transport promises little: a frame may be lost, duplicated or late, and its list of connected members may be
+wrong. Machines of `tacit.protocol` need no more. Only the signature of a frame says who sent it. Members are
+numbered as in the session's roster; the coordinator is `COORDINATOR`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tacit.errors import TacitError
 INBOX_FRAMES = 65_536
 """Maximum number of queued frames; further ones are dropped and sent again by their senders."""
 INBOX_BYTES = 1 << 28
-"""Maximum size of all queued frames together: frames of long vectors have megabytes."""
+"""Maximum size of all queued frames together in bytes; a frame of a long vector has megabytes."""
 
 
 class NetworkError(TacitError):
@@ -28,7 +28,7 @@ class NetworkError(TacitError):
 @final
 @dataclass(frozen=True)
 class Frame:
-    """Bytes that came in; `hint` is who the network says sent them."""
+    """Bytes that arrived; `hint` is the sender according to the network."""
 
     data: bytes = field(repr=False)
     hint: int | None = None
@@ -37,7 +37,7 @@ class Frame:
 @final
 @dataclass(frozen=True)
 class Presence:
-    """A member is connected, or is not any longer."""
+    """A member was connected, or was disconnected."""
 
     who: int
     here: bool
@@ -54,7 +54,7 @@ class Network:
     Attributes
     ----------
     connected : tuple of int
-        To whom there is a connection.
+        Members to which there is a connection.
     heard : float or None
         When the last frame came in, in seconds since 1970.
     expires : datetime or None
@@ -83,31 +83,31 @@ class Transport(Protocol):
         ...
 
     async def open(self, arrived: Callable[[], None] = lambda: None) -> None:
-        """Begin to listen and to connect; returns before anyone is connected.
+        """Start to listen and to connect; returns before anyone is connected.
 
-        `arrived` is called, in the same event loop, whenever there is something to `take`.
+        `arrived` is called in the same event loop whenever there is something to `take`.
         """
         ...
 
     def send(self, to: int | None, frame: bytes) -> None:
-        """Send to one member, or to all who listen to this one (None). Never fails: frames may be lost."""
+        """Send to one member, or to all neighbours (None). Never fails, but frames may be lost."""
         ...
 
     def take(self) -> list[Arrival]:
-        """Return all that has arrived. Raises `NetworkError` if there will never be a connection."""
+        """Return everything that arrived. Raises `NetworkError` if a connection is impossible."""
         ...
 
     async def close(self) -> None:
-        """End. What was sent before still leaves if it can."""
+        """Close. Frames that were queued before are still sent if possible."""
         ...
 
 
 @final
 class Inbox:
-    """Where arrivals wait to be handled; `arrived` is called for each.
+    """A bounded queue of arrivals; `arrived` is called for each.
 
-    Frames are bounded in length, in number and in bytes together. Presence needs no bound of its own: only
-    the last word about each member is kept.
+    The length of a frame, the number of frames and their total size are limited. Presence needs no limit:
+    only the last state of each member is kept.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Inbox:
         self._error: Exception | None = None
 
     def put(self, data: bytes, hint: int | None = None) -> None:
-        """Keep a frame, unless it is too long or too many wait already."""
+        """Queue a frame; drop it if it is too long, or if too many are queued."""
         full = len(self._frames) >= self._most or self._bytes + len(data) > self._most_bytes
         if full or len(data) > self._frame_bytes:
             self.dropped += 1
@@ -137,18 +137,18 @@ class Inbox:
         self._arrived()
 
     def seen(self, who: int, here: bool) -> None:
-        """Keep that a member has come or gone."""
+        """Note that a member was connected or disconnected."""
         if self._member(who):
             self._presence[who] = here
             self._arrived()
 
     def fail(self, error: Exception) -> None:
-        """Let `take` raise an error, after what has arrived before."""
+        """Let `take` raise an error, after it has returned earlier arrivals."""
         self._error = error
         self._arrived()
 
     def take(self) -> list[Arrival]:
-        """Take all arrivals: who came and went first, then what was said."""
+        """Take all arrivals: first changes of presence, then frames."""
         arrivals: list[Arrival] = [Presence(who, here) for who, here in self._presence.items()]
         arrivals.extend(self._frames)
         if not arrivals and self._error is not None:

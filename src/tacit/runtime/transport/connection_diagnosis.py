@@ -38,7 +38,7 @@ def why_not_reached(endpoint: str, error: BaseException) -> str:
 
 
 def why_turned_away(address: str, error: BaseException) -> tuple[str, str]:
-    """Say why one who connected to us was not let in: a short kind to count by, and a sentence."""
+    """Say why an incoming connection was refused: a short kind for counting, and a sentence."""
     kind, because = _turned_away(error)
     return kind, f"A connection from {address} was refused: {because}."
 

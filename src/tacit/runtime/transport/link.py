@@ -1,7 +1,7 @@
 """One connection: a WebSocket over mutual TLS, from its handshake to its end.
 
 The library `websockets` reads and writes the protocol (its layer without I/O); sockets are asyncio's. Frames
-go straight from the socket to whoever owns the connection, without a task or a queue in between.
+go directly from the socket to the owner of the connection, without a task or a queue in between.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_SAID = 500  # characters of a refusal that are shown
 
 
 class ConnectionRefused(Exception):
-    """Why a connection is not made: an HTTP status, and one sentence for the other side."""
+    """A connection was refused: an HTTP status, and one sentence for the other side."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -43,7 +43,7 @@ class ConnectionRefused(Exception):
 
 
 class Owner(Protocol):
-    """Whom a connection belongs to."""
+    """The owner of a connection."""
 
     def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:
         """Return which member this is, or raise `ConnectionRefused`.
@@ -53,11 +53,11 @@ class Owner(Protocol):
         ...
 
     def opened(self, link: Link) -> None:
-        """Both sides have let each other in."""
+        """Both sides have accepted the connection."""
         ...
 
     def heard(self, link: Link, data: bytes) -> None:
-        """A frame has come."""
+        """A frame has arrived."""
         ...
 
     def ended(self, link: Link, why: BaseException | None) -> None:
@@ -72,16 +72,16 @@ class Link(asyncio.Protocol):
     Parameters
     ----------
     bare : bool
-        Whether one who connects may come without a certificate; its owner decides what it may do.
+        Whether the other side may connect without a certificate; the owner decides what it may do.
 
     Attributes
     ----------
     who : int or None
         Which member it is, once it is known.
     certificate : Certificate or None
-        What the other side has shown.
+        The certificate of the other side.
     waiting : int
-        Frames that were handed over and not taken yet. Its owner counts them.
+        Number of frames that the owner has queued and not handled yet. The owner counts them.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Link(asyncio.Protocol):
         self.waiting = 0
         loop = asyncio.get_running_loop()
         self.made: asyncio.Future[None] = loop.create_future()
-        """Done when both sides have let each other in, or will not."""
+        """Done when both sides have accepted the connection, or one has refused it."""
         self.lost: asyncio.Future[None] = loop.create_future()
         """Done when the socket is closed."""
         self.why: BaseException | None = None
@@ -157,7 +157,7 @@ class Link(asyncio.Protocol):
             self._leave()
 
     def eof_received(self) -> None:
-        """Nothing more comes."""
+        """The other side sends nothing more."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is over."""
@@ -168,11 +168,11 @@ class Link(asyncio.Protocol):
             self.lost.set_result(None)
 
     def pause_writing(self) -> None:
-        """The other side takes less than we send."""
+        """The other side reads more slowly than we send."""
         self._stuck = True
 
     def resume_writing(self) -> None:
-        """Send what has waited."""
+        """Send the queued frames."""
         self._stuck = False
         while self._queue and not self._stuck and self.open:
             frame = self._queue.popleft()
@@ -183,7 +183,7 @@ class Link(asyncio.Protocol):
     # ---- the handshake ------------------------------------------------------------------------------
 
     def _greet(self) -> None:
-        """TLS is up: see whose certificate it is, before anything else is read."""
+        """TLS is established: check the certificate before anything else is read."""
         if self._bare and not self._channel.certified:
             return
         try:
@@ -233,10 +233,10 @@ class Link(asyncio.Protocol):
     # ---- use ----------------------------------------------------------------------------------------
 
     def send(self, frame: bytes) -> bool:
-        """Send a frame, or keep it while the network is slow; False if it is lost.
+        """Send a frame, or queue it while the network is slow; False if it is lost.
 
-        What waits is bounded. A member that takes too little is cut off, so that it costs the others nothing;
-        it connects again and asks for what it missed.
+        The queue is bounded. A member that reads too slowly is disconnected, so that it does not slow down
+        the others. It connects again and requests what it missed.
         """
         if not self.open:
             return False
@@ -252,25 +252,26 @@ class Link(asyncio.Protocol):
         return True
 
     def allow(self, frame_bytes: int) -> None:
-        """Take frames up to another length from now on."""
+        """Change the maximum length of received frames."""
         self._websocket.max_message_size = frame_bytes
 
     def hold(self) -> None:
-        """Read no more until `go_on`: its owner is busy."""
+        """Stop reading until `go_on`: the owner is busy."""
         if self._transport is not None and not self._held and not self._over:
             self._held = True
             self._transport.pause_reading()
 
     def go_on(self) -> None:
-        """Read on."""
+        """Continue reading."""
         if self._transport is not None and self._held and not self._over:
             self._held = False
             self._transport.resume_reading()
 
     def tick(self, ping_after: int, end_after: int) -> None:
-        """Called regularly: ask a silent member for a sign of life, and give up one that gives none.
+        """Called regularly: ping a silent member, and close the connection if it does not answer.
 
-        Ticks are counted instead of seconds: if this process was stopped, the other side was not silent.
+        Ticks are counted instead of seconds: time in which this process was suspended must not count as
+        silence of the other side.
         """
         if self._held or not self.open:
             return
@@ -282,14 +283,14 @@ class Link(asyncio.Protocol):
             self._flush()
 
     def close(self, code: int = CloseCode.GOING_AWAY, reason: str = "") -> None:
-        """End in order: what was sent before still leaves."""
+        """Close in order: frames that were queued before are still sent."""
         if self.open:
             self._websocket.send_close(code, reason)
             self._flush()
         self._leave()
 
     def abort(self, why: BaseException | None = None) -> None:
-        """End at once."""
+        """Close at once."""
         self.why = self.why or why
         if self._transport is not None:
             self._transport.abort()
@@ -297,7 +298,7 @@ class Link(asyncio.Protocol):
 
     @property
     def goodbye(self) -> str:
-        """What the other side said when it closed the connection; empty if nothing."""
+        """The reason that the other side gave when it closed the connection; may be empty."""
         received = self._websocket.close_rcvd
         return "" if received is None else "".join(c for c in received.reason if c.isprintable())
 
@@ -319,16 +320,17 @@ class Link(asyncio.Protocol):
                 self._leave()
 
     def _give_up(self, why: BaseException) -> None:
-        """Say why, if TLS or HTTP has a word for it, and close."""
+        """Send the reason, if TLS or HTTP has a code for it, and close."""
         self.why = self.why or why
         with suppress(ssl.SSLError):
             self._flush()
         self._leave()
 
     def _leave(self) -> None:
-        """Send what is left, and close the socket when the other side does, or soon.
+        """Send queued frames, and close the socket when the other side does, or after a short time.
 
-        Closed at once it would be reset if more came in, and the other side would not read why.
+        If it were closed at once, more incoming data would reset it, and the other side would not read the
+        reason.
         """
         if self._transport is not None and not self._over:
             self._transport.resume_reading()

@@ -1,7 +1,8 @@
-"""Where others connect: accepts without waiting, and bounds those who have not proved who they are.
+"""Accepts incoming connections, and limits those that are not authenticated yet.
 
-A stranger's connection costs a little memory for a few seconds and nothing else. If too many wait, the oldest
-is dropped: one who has a certificate shows it within milliseconds, so a flood drops only itself.
+A stranger's connection costs a little memory for a few seconds and nothing else. If there are too many, the
+oldest is dropped. A member shows its certificate within milliseconds, so a flood of strangers drops only
+strangers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Listener:
     make : callable
         Makes the `Link` for a connection from an address.
     seconds : float
-        A connection that is not let in by then is closed.
+        A connection that is not admitted within this time is closed.
     most, most_per_address : int
         Maximum number of connections that wait to be admitted.
     """
@@ -52,11 +53,11 @@ class Listener:
 
     @property
     def waiting(self) -> int:
-        """How many connections are not let in yet."""
+        """Number of connections that are not admitted yet."""
         return self._count
 
     async def open(self, endpoint: str) -> None:
-        """Listen at all addresses that an endpoint stands for."""
+        """Listen at all addresses of an endpoint."""
         host, port = require_endpoint(endpoint)
         loop = asyncio.get_running_loop()
         try:
@@ -69,7 +70,9 @@ class Listener:
                 made.append(socket.create_server(where[:2], family=family, backlog=_BACKLOG))
             except OSError as caught:
                 error = caught
-                if caught.errno != errno.EADDRNOTAVAIL:  # localhost may stand for more than there is
+                if (
+                    caught.errno != errno.EADDRNOTAVAIL
+                ):  # localhost may have addresses that this machine lacks
                     break
         else:
             error = None if made else error
@@ -85,7 +88,7 @@ class Listener:
             loop.add_reader(one.fileno(), self._accept, one)
 
     def let_in(self, link: Link) -> None:
-        """Count a connection no longer: it has proved who it is, or its socket is closed."""
+        """Stop counting a connection: it is authenticated, or its socket is closed."""
         group = _group(link.address)
         waiting = self._waiting.get(group, {})
         if (timer := waiting.pop(link, None)) is not None:
@@ -95,7 +98,7 @@ class Listener:
                 del self._waiting[group]
 
     def close(self) -> None:
-        """Listen no more, and drop those who wait."""
+        """Stop listening, and drop connections that are not admitted yet."""
         loop = asyncio.get_running_loop()
         for one in self._sockets:
             loop.remove_reader(one.fileno())
@@ -155,7 +158,10 @@ class Listener:
         self.let_in(oldest)
 
     def _make_room(self, listening: socket.socket) -> None:
-        """Files have run out: drop who waits longest, or refuse who comes. Never sleep: others may come."""
+        """No file descriptor is left: drop the oldest waiting connection, or refuse the new one.
+
+        This must not sleep, because members may connect meanwhile.
+        """
         if self._count:
             self._drop_oldest(self._largest)
             return
@@ -169,7 +175,7 @@ class Listener:
 
 
 def _group(address: str) -> str:
-    """Return what one owner has at least: an IPv4 address, or a /64 of IPv6."""
+    """Return the network that one owner usually has: an IPv4 address, or a /64 of IPv6."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""A network inside one process, for tests and for trying things: nothing leaves it."""
+"""A network inside one process, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MemoryNetwork:
         return MemoryTransport(self, who)
 
     def carry(self, sender: int, to: int, frame: bytes) -> None:
-        """Take a frame from one member to another."""
+        """Carry a frame from one member to another."""
         for tap in self.taps:
             tap(sender, to, frame)
         for arriving in [frame] if self.fault is None else self.fault(sender, to, frame):
@@ -50,7 +50,7 @@ class MemoryNetwork:
         return who in self._members
 
     def enter(self, member: MemoryTransport) -> None:
-        """Let a member be seen by its neighbours, and see them."""
+        """Connect a member to its neighbours."""
         self._members[member.who] = member
         for other in self.session.neighbours(member.who):
             if other in self._members:
@@ -58,7 +58,7 @@ class MemoryNetwork:
                 member.inbox.seen(other, True)
 
     def leave(self, member: MemoryTransport) -> None:
-        """Let a member be seen no longer; what crashed leaves too."""
+        """Disconnect a member, also after a crash."""
         if self._members.get(member.who) is not member:
             return
         del self._members[member.who]
@@ -84,7 +84,7 @@ class MemoryTransport:
 
     @property
     def network(self) -> Network:
-        """Who of the neighbours is in the network."""
+        """The neighbours that are connected."""
         return Network(connected=tuple(filter(self._network.here, self._near)))
 
     async def open(self, arrived: Callable[[], None] = lambda: None) -> None:

@@ -1,7 +1,7 @@
 """Mutual TLS 1.3 without I/O: contexts from an agent's files, and a channel that takes and gives bytes.
 
 asyncio's own TLS is not used. It drops the alert that tells the other side why its certificate was refused,
-and it allocates 256 KiB for every connection, before anyone has proved anything.
+and it allocates 256 KiB for every connection, even before the other side is authenticated.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ _CHUNK = 1 << 16
 
 @final
 class Credentials:
-    """An agent's own certificate and whom it trusts, as TLS wants them.
+    """An agent's certificate and trusted authority, as TLS contexts.
 
-    The files are looked at whenever a connection is made: a renewed certificate is used without a restart.
-    With `bare`, those who connect to us may come without a certificate; one that is shown must be right.
+    The files are checked for changes at every connection, so a renewed certificate is used without a restart.
+    With `bare`, incoming connections may come without a certificate; a certificate that is shown must be
+    valid.
     """
 
     def __init__(self, files: TlsFiles, *, bare: bool = False) -> None:
@@ -38,7 +39,7 @@ class Credentials:
         self.reload()
 
     def reload(self) -> None:
-        """Read the files if they have changed; if that fails, go on with what they were."""
+        """Read the files again if they have changed; if that fails, keep the old content."""
         seen = tuple(map(_signature, (self._files.certificate, self._files.authority)))
         if seen == self._seen:
             return
@@ -76,7 +77,7 @@ def _context(side: ssl._SSLMethod, files: TlsFiles) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     if side == ssl.PROTOCOL_TLS_SERVER:
-        context.num_tickets = 0  # no resumption: every connection proves its key anew
+        context.num_tickets = 0  # no resumption: every connection must prove its key
     try:
         context.load_verify_locations(files.authority)
         context.load_cert_chain(files.certificate, files.private_key)
@@ -89,7 +90,7 @@ def _context(side: ssl._SSLMethod, files: TlsFiles) -> ssl.SSLContext:
 class Channel:
     """One TLS connection as bytes in and bytes out.
 
-    Call `to_send` after everything else, also after an error: an alert may be waiting in it.
+    Call `to_send` after every other method, also after an error: there may be an alert to send.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str | None = None) -> None:
@@ -99,7 +100,7 @@ class Channel:
         )
         self.ready = False
         self.ended = False
-        """Whether the other side has said that nothing more comes."""
+        """Whether the other side announced that it sends nothing more."""
 
     def start(self) -> None:
         """Make the first step of the handshake; raises `ssl.SSLError`."""
@@ -108,7 +109,7 @@ class Channel:
             self.ready = True
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes from the network and return what they say; raises `ssl.SSLError`."""
+        """Decrypt bytes from the network; raises `ssl.SSLError`."""
         self._incoming.write(data)
         if not self.ready:
             self.start()
@@ -135,12 +136,12 @@ class Channel:
             view = view[self._tls.write(view) :]
 
     def finish(self) -> None:
-        """Say that nothing more comes."""
+        """Announce that nothing more is sent."""
         with suppress(ssl.SSLError):
             self._tls.unwrap()
 
     def to_send(self) -> bytes:
-        """Return what must be sent now."""
+        """Return bytes to send now."""
         return self._outgoing.read()
 
     @property

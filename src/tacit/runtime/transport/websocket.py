@@ -1,7 +1,7 @@
-"""Frames over WebSockets and mutual TLS. Why, and what was tried: docs/decisions/0012-websockets.md.
+"""Frames over WebSockets and mutual TLS (docs/decisions/0012-websockets.md).
 
-Before a frame is read, TLS has checked the other side's certificate and `Admission` whose it is. Everything
-runs in one event loop. On a graph only neighbours are let in, and nobody relays.
+Before a frame is read, TLS checks the other side's certificate, and `Admission` checks that it is a member's.
+Everything runs in one event loop. On a graph only neighbours may connect, and nobody relays frames.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 3.0
 """Seconds without a connection before the owner is told that nobody is listening (yet)."""
-_ROOM = 4096  # bytes of a frame beside its numbers and the bits of who was used
-_TICK = 1.0  # seconds between two looks at the connections
+_ROOM = 4096  # bytes of a frame besides its numbers and the bitmap of used agents
+_TICK = 1.0  # seconds between two checks of the connections
 _FIRST_WAIT, _SETTLED = 0.1, 5.0  # seconds before the first retry; after a connection of this length again
 _WAITING_FRAMES = 64  # frames of one member that wait here, before its connection is read again
 _HANDSHAKE = 5.0  # seconds to show a certificate and to ask
@@ -56,16 +56,16 @@ class WebsocketTransport:
     session : Session
         Says who is a neighbour of whom, and how long a frame can be.
     who : int
-        The member this is, or `COORDINATOR`.
+        The number of this member, or `COORDINATOR`.
     tls : TlsFiles
         Its certificate, key and authority: `Identity.tls`.
     listen, connect : sequence of str
         Endpoints such as ``wss://192.0.2.1:7447``. Agents of a server connect, the coordinator listens. On
         a graph one end of each edge connects to the other: see `to_dial`.
     trouble : callable, optional
-        Told in one sentence why there is no connection, or why someone else's was refused.
+        Called with one sentence that says why there is no connection, or why an incoming one was refused.
     revoked : callable, optional
-        Whether a certificate does not count any more although it has not expired.
+        Returns whether a certificate was revoked.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class WebsocketTransport:
 
     @property
     def dropped(self) -> int:
-        """How many frames were too long or too many, or had no connection to go."""
+        """Number of frames that were too long, too many, or had no connection."""
         return self._lost + (self._inbox.dropped if self._inbox else 0)
 
     @property
@@ -148,19 +148,19 @@ class WebsocketTransport:
             task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Report a bug in this task to the owner, instead of waiting for a connection for ever."""
+        """Report a bug in this task to the owner; otherwise it would wait for a connection for ever."""
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception) and self._inbox is not None:
             self._inbox.fail(error)
 
     def send(self, to: int | None, frame: bytes) -> None:
-        """Send once: what has no connection to go is counted, and said again by the machine."""
+        """Send once; a frame without a connection is counted as dropped, and the machine sends it again."""
         for link in tuple(self._links.values()) if to is None else (self._links.get(to),):
             if link is None or not link.send(frame):
                 self._lost += 1
 
     def take(self) -> list[Arrival]:
-        """Return what has arrived, and read on where too much had."""
+        """Return what has arrived, and continue reading from connections that were held."""
         assert self._inbox is not None
         arrivals = self._inbox.take()
         busy, self._busy = self._busy, []
@@ -170,7 +170,7 @@ class WebsocketTransport:
         return arrivals
 
     async def close(self) -> None:
-        """Take leave of the network; the neighbours see it at once."""
+        """Close all connections; the neighbours notice at once."""
         self._closing = True
         for task in self._tasks:
             task.cancel()
@@ -191,12 +191,12 @@ class WebsocketTransport:
         who = self._admission.member(certificate, path)
         known = self._links.get(who)
         if known is not None and known.dialled and not link.dialled and not self._they_dial(who):
-            # Both have connected to each other: both must keep the same one.
+            # Both sides connected to each other: both must keep the same connection.
             raise ConnectionRefused(CONNECTED, f"{self._name} is connected to {certificate.name} already.")
         return who
 
     def opened(self, link: Link) -> None:
-        """Use a connection from now on, instead of an older one of the same member."""
+        """Use this connection from now on instead of an older one of the same member."""
         assert link.who is not None
         assert self._inbox is not None
         if self._listener is not None:
@@ -212,7 +212,7 @@ class WebsocketTransport:
         self._inbox.seen(link.who, True)
 
     def heard(self, link: Link, data: bytes) -> None:
-        """Keep a frame; read no more of one member than can be handled."""
+        """Queue a frame; stop reading from a member that has too many frames in the queue."""
         assert self._inbox is not None
         if not link.waiting:
             self._busy.append(link)
@@ -223,7 +223,7 @@ class WebsocketTransport:
         self._inbox.put(data, link.who)
 
     def ended(self, link: Link, why: BaseException | None) -> None:
-        """Use a connection no longer; tell of strangers who were turned away."""
+        """Stop using a connection; report strangers that were refused."""
         if link.who is not None and self._links.get(link.who) is link:
             del self._links[link.who]
             assert self._inbox is not None
@@ -245,7 +245,10 @@ class WebsocketTransport:
         return self._session.member_name(self._who)
 
     def _they_dial(self, who: int) -> bool:
-        """Whether the other side's connection counts if both have made one: the earlier agent's does."""
+        """Whether to keep the other side's connection if both made one.
+
+        The connection of the agent that is earlier in the roster is kept, so both sides decide alike.
+        """
         return who < self._who
 
     def _answering(self, address: str) -> Link:
@@ -254,14 +257,14 @@ class WebsocketTransport:
         return self._link(Channel(self._credentials.server), address=address)
 
     def _link(self, channel: Channel, *, uri: str | None = None, address: str = "") -> Link:
-        # A member that was away is sent some rounds at once: they must always fit.
+        # A member that was disconnected gets several rounds at once: they must always fit.
         queue = (1 << 20) + 4 * BATCH * self._frame_bytes
         return Link(self, channel, uri=uri, frame_bytes=self._frame_bytes, queue_bytes=queue, address=address)
 
     # ---- connecting ---------------------------------------------------------------------------------
 
     async def _dial(self, endpoint: str) -> None:
-        """Keep a connection to one endpoint, for ever."""
+        """Keep a connection to one endpoint, and reconnect for ever."""
         wait, since, known = _FIRST_WAIT, time.monotonic(), None
         while True:
             while known in self._links:  # it has connected to us
@@ -304,7 +307,7 @@ class WebsocketTransport:
         return link
 
     def _explain(self, endpoint: str, error: Exception, seconds: float) -> bool:
-        """Say why there is no connection, once; return whether there will never be one."""
+        """Report once why there is no connection; return whether one is impossible."""
         never = False
         match error:
             case ConnectionRefused(status=status):
@@ -317,7 +320,7 @@ class WebsocketTransport:
             case _:
                 sentence = why_not_reached(endpoint, error)
                 if not isinstance(error, ssl.SSLError) and seconds < PATIENCE:
-                    return False  # whoever is started first waits for the others
+                    return False  # members that start first wait for the others
         if self._why.get(endpoint) != sentence:
             self._why[endpoint] = sentence
             self._trouble(sentence)
@@ -329,7 +332,7 @@ class WebsocketTransport:
     # ---- looking after connections ------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """End connections that are silent, or whose certificate does not count any more."""
+        """Close connections that are silent, or whose certificate is no longer valid."""
         assert self._credentials is not None
         while True:
             await asyncio.sleep(_TICK)
@@ -343,7 +346,7 @@ class WebsocketTransport:
                     self._turn_out(link, f"the certificate of {link.certificate.name} is revoked")
 
     def _is_revoked(self, certificate: Certificate) -> bool:
-        """Whether a certificate is revoked; who is in stays in while the list cannot be read."""
+        """Whether a certificate is revoked; existing connections stay if the list cannot be read."""
         try:
             return self._admission.revoked(certificate)
         except TacitError as error:
@@ -355,7 +358,7 @@ class WebsocketTransport:
         link.close(CloseCode.POLICY_VIOLATION, why)
 
     def _tell(self, kind: str, sentence: str) -> None:
-        """Tell of what others can cause as often as they like: at the 1st, 2nd, 4th, 8th … time."""
+        """Report what strangers can cause at will only the 1st, 2nd, 4th, 8th … time."""
         if kind not in self._told and len(self._told) >= _MOST_KINDS:
             return
         self._told[kind] += 1
@@ -365,10 +368,10 @@ class WebsocketTransport:
 
 
 def to_dial(session: Session, who: int, addresses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return where a member connects to, by the addresses that are known.
+    """Return the endpoints that a member connects to, among the known addresses.
 
-    Agents of a server connect to the coordinator. Of two neighbours the earlier in the roster connects to the
-    later, unless only the earlier has an address.
+    Agents of a server connect to the coordinator. Of two neighbours, the one that is earlier in the roster
+    connects to the later one, unless only the earlier one has an address.
     """
     if session.topology == "server":
         names = [] if who == COORDINATOR else [session.member_name(COORDINATOR)]

@@ -1,4 +1,4 @@
-"""What can be wrong with a transcript, each by its name."""
+"""Findings about a transcript, each with a name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTES = {
     "losses-uncounted": "the rounds of these messages are out of proportion to their number, so their loss "
     "was not added up",
 }
-"""Findings that are worth telling and do not matter for the verdict."""
+"""Findings that are worth knowing and do not affect the verdict."""
 
 GAPS = {
     "no-rounds": "no round is over, so there is nothing to check",
@@ -28,7 +28,7 @@ GAPS = {
     "transcripts",
     "unsigned-mean": "nobody has signed what these means were taken of",
 }
-"""Findings that something could not be checked: nothing contradicts it, and nothing shows it."""
+"""Findings that something could not be checked: there is no evidence for it or against it."""
 
 WRONG = {
     "unreadable-line": "a line is not one of a transcript",
@@ -48,7 +48,7 @@ WRONG = {
     "wrong-sender": "a line of this kind cannot come from this sender",
     "after-the-end": "rounds follow the signed end of the session",
 }
-"""Findings that mean that something is wrong, besides the codec's reasons to refuse a frame."""
+"""Findings that something is wrong, in addition to the codec's reasons to refuse a frame."""
 
 
 def refusal_name(reason: Refusal) -> str:

@@ -1,8 +1,8 @@
-"""Follows the lines of transcripts and finds what does not fit, and what is missing.
+"""Checks the lines of transcripts, and finds contradictions and gaps.
 
-docs/reference/wire.md says what is checked. A finding is wrong where something signed contradicts the rules
-or something else that is signed, and a gap where something that a mean rests on is not there. Who wrote a
-file is not signed, so no verdict depends on it.
+docs/reference/wire.md says what is checked. A finding is wrong if a signed message contradicts the rules or
+another signed message. It is a gap if a message that a mean needs is missing. The author of a file is not
+signed, so no verdict depends on it.
 
 Memory: for each (agent, round) seen its numbers and two digests of 32 bytes.
 """
@@ -43,7 +43,7 @@ _MOST_NAMES = 5
 
 
 class Slot(NamedTuple):
-    """What there can be one message of: a kind of message of one sender in one round."""
+    """A place for at most one message: a kind of message of one sender in one round."""
 
     sender: int
     kind: Kind
@@ -52,7 +52,7 @@ class Slot(NamedTuple):
 
 @final
 class Checker:
-    """Checks transcripts of one session, one after another, and keeps what they add up to."""
+    """Checks transcripts of one session, one after another, and collects the results."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -77,7 +77,7 @@ class Checker:
         self._kept: Counter[bool] = Counter()  # findings, by whether they are wrong
 
     def found(self, name: str, file: _File | None = None, **where: Any) -> None:
-        """Note what was found, and where; `about` is added to its sentence."""
+        """Add a finding and its place; `about` is added to its sentence."""
         said = WRONG.get(name) or GAPS.get(name) or NOTES.get(name) or where.pop("sentence", name)
         if about := where.get("about"):
             said += f": {about}"
@@ -86,7 +86,10 @@ class Checker:
         self._keep(Finding(name, said, file and file.name, file and file.line, where.get("round"), name_of))
 
     def _keep(self, made: Finding) -> None:
-        """Keep the first thousand of each sort: what is harmless must not crowd out what is wrong."""
+        """Keep at most a thousand harmless and a thousand wrong findings.
+
+        With one limit for both, harmless findings could displace wrong ones.
+        """
         self._kept[made.wrong] += 1
         if self._kept[made.wrong] <= _MOST_FINDINGS:
             self.findings.append(made)
@@ -112,19 +115,19 @@ class Checker:
         return False
 
     def evidence(self, message: Message, file: _File) -> None:
-        """Keep what a frame that was kept as evidence would contradict; judged when all is read."""
+        """Store a frame that was recorded as evidence; it is judged when everything is read."""
         place = Finding("evidence-alone", NOTES["evidence-alone"], file.name, file.line)
         before = message.body.before if isinstance(message.body, Feedback) else None
         self._evidence.append((_slot(message), message.digest, before, place))
 
     def stop(self, update: int) -> None:
-        """Take note that the coordinator has signed the end."""
+        """Note that the coordinator signed the end of the session."""
         self._stops.append(update)
 
     # ---- feedback -----------------------------------------------------------------------------------
 
     def close(self, message: Message, reports: Mapping[int, Message], file: _File) -> None:
-        """Take a feedback and those of its round's reports that stand in the same file."""
+        """Take a feedback and the reports of its round that are in the same file."""
         body = message.body
         assert isinstance(body, Feedback)
         t, used = body.round, self.codec.members(body.used)
@@ -166,14 +169,17 @@ class Checker:
         self._reports.pop(body.round, None)
 
     def _needed(self, used: Iterable[int]) -> tuple[int, ...]:
-        """Return whose messages a feedback is computed from: with keepers the closing and openings, too."""
+        """Return the senders of the messages that a feedback needs.
+
+        With keepers these include the coordinator's closing and the keepers' openings.
+        """
         session = self.session
         return (*used, COORDINATOR, *session.keeper_numbers) if session.keepers else tuple(used)
 
     def _computed(
         self, body: Feedback, used: tuple[int, ...], parts: Mapping[int, Message], file: _File | None
     ) -> tuple[bytes, tuple[int, ...] | None]:
-        """Return what a feedback must commit to, and the mean that it must say."""
+        """Return the digest that a feedback must commit to, and the mean that it must have."""
         if not self.session.keepers:
             reports = [parts[i] for i in used]
             return combined(report.digest for report in reports), self.mean(reports)
@@ -205,7 +211,7 @@ class Checker:
         return basis, opened_mean(session, t, found, len(used))
 
     def _check_keys(self) -> None:
-        """Check that everything was made with the ephemeral keys that are there."""
+        """Check that all messages were made with the ephemeral keys in the transcripts."""
         missing: set[int] = set()
         for t, used, reports, asked, answers in self._keys_of:
             members = (*used, *self.session.keeper_numbers)
@@ -226,13 +232,13 @@ class Checker:
             self.found("missing-key", about=f"those of {self._names(missing)}")
 
     def mean(self, reports: Iterable[Message], counts: list[int] | None = None) -> tuple[int, ...]:
-        """Return the mean of reports, exactly as coordinators and peers must take it."""
+        """Return the mean of reports, exactly as coordinators and peers must compute it."""
         return as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in reports], counts))
 
     # ---- means of peers -----------------------------------------------------------------------------
 
     def claim(self, t: int, agent: int, named: tuple[int, ...], y: tuple[int, ...], file: _File) -> None:
-        """Take a right mean of a peer: its next report must commit to what it was taken of."""
+        """Take a correct mean of a peer; its next report must commit to the messages in it."""
         spoke = agent in named
         if len(named) < max(1, min(self.session.least_quorum, len(self.session.neighbours(agent)) + spoke)):
             self.found("below-quorum", file, round=t, sender=agent)
@@ -241,13 +247,13 @@ class Checker:
             self.found("other-history", file, round=t, sender=agent)
 
     def lacks(self, t: int, agent: int, whose: Iterable[int]) -> None:
-        """Take note that a mean of an agent, or of the coordinator, names reports that are not there."""
+        """Note that a mean of an agent, or of the coordinator, names reports that are missing."""
         self._lacking.setdefault((t, agent), set()).update(whose)
 
     # ---- when all is read ---------------------------------------------------------------------------
 
     def finish(self, *, running: bool) -> None:
-        """Check what only all lines together can tell."""
+        """Make the checks that need all lines."""
         if self.session.topology == "server":
             self._finish_server(running=running)
         else:
@@ -312,7 +318,7 @@ class Checker:
     def _follow(
         self, agent: int, said: Mapping[int, bytes], made: Mapping[int, tuple[int, ...]]
     ) -> tuple[int, bool]:
-        """Follow a peer's means from the first; return how many it has signed for, and if all are there."""
+        """Follow a peer's means from the first; return how many it signed, and whether all are there."""
         at, signed, whole = 0, 0, True
         known: bytes | None = NOTHING_HEARD
         for u in sorted({*said, *(t + 1 for t in made)}):
@@ -334,7 +340,10 @@ class Checker:
         return [self.digests[Slot(j, Kind.REPORT, t)] for j in agents]
 
     def _start(self) -> None:
-        """Tell where fewer spoke in round 0 than had to be there: they may have been, and left."""
+        """Report if fewer agents sent in round 0 than had to be present.
+
+        This is no contradiction: an agent may have been present and left.
+        """
         session = self.session
         if session.series is not None:
             return  # it begins by the clock
@@ -349,9 +358,10 @@ class Checker:
             self.found("start-unproved", round=0)
 
     def _judge(self, slot: Slot, digest: bytes, before: bytes | None, place: Finding) -> None:
-        """Say whether a frame kept as evidence cannot be honest beside the others.
+        """Report a frame kept as evidence if it contradicts other signed frames.
 
-        It is another message for one slot, or says that another feedback came before it than was signed.
+        It contradicts them if it is a different message for the same slot, or if it names another previous
+        feedback than the one that was signed.
         """
         another = self.digests.setdefault(slot, digest) != digest
         last = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, slot.round - 1))
@@ -366,7 +376,7 @@ class Checker:
 
     @property
     def rounds(self) -> int:
-        """How many rounds are over, by what was seen."""
+        """How many rounds are over, by the messages in the transcripts."""
         return max([*self.used, *(t for t, _ in self.means)], default=-1) + 1
 
     def _names(self, agents: Iterable[int]) -> str:
@@ -382,7 +392,7 @@ class Checker:
 
 @final
 class _File:
-    """Where in one transcript the checking is."""
+    """The state of the check of one transcript."""
 
     def __init__(self, checker: Checker, reading: Reading, name: str) -> None:
         self.checker, self.session, self.name = checker, checker.session, name
@@ -394,7 +404,7 @@ class _File:
         self.reports: dict[int, Message] = {}
 
     def take(self, line: Line) -> None:
-        """Check one line, after those before it."""
+        """Check the next line."""
         self.line = line.number
         content, found = line.content, self.checker.found
         if content is None:
@@ -473,7 +483,7 @@ class _File:
         self._part(message, body.update)
 
     def _part(self, message: Message, t: int) -> None:
-        """Keep a message that the feedback of its round is computed from."""
+        """Store a message that is needed for the feedback of its round."""
         if t > self.round:
             self._next_round(t)
         if t != self.round:
@@ -504,7 +514,7 @@ class _File:
         self.round, self.reports, self.before = t + 1, {}, message.digest
 
     def _mean(self, content: Content) -> None:
-        """A peer's own mean: its next report commits to what it was taken of."""
+        """Check a peer's own mean; its next report commits to the messages in it."""
         checker, session = self.checker, self.session
         form = _mean_form(session, content)
         if form is None:
@@ -525,7 +535,7 @@ class _File:
 
 
 def _mean_form(session: Session, content: Content) -> tuple[int, int, tuple[int, ...]] | None:
-    """Return round, agent and whose messages it used, where that could be."""
+    """Return round, agent and used agents of a mean's line; None if they are impossible."""
     t, agent, used = (content.get(key) for key in ("round", "agent", "used"))
     if type(t) is not int or type(agent) is not int or not isinstance(used, list):
         return None

@@ -1,12 +1,12 @@
 """Judge a session from its transcripts alone, without any secret.
 
-Anyone can check signatures, the session's id, the order of rounds, whose messages each mean was taken of,
-each mean to the last bit, quorums, the noise exponents that the schedule demands, what the messages cost each
-agent, and whether anybody signed two different messages for one round. A session is sound only if all of that
-was checked for every round. Where something is missing it is unchecked, and says what is missing.
+Anyone can check signatures, the session's id, the order of rounds, which messages are in each mean, each mean
+to the last bit, quorums, the exponents that the noise schedule requires, the loss of each agent's messages,
+and whether anybody signed two different messages for one round. A session is sound only if all of that was
+checked for every round. If something is missing, the verdict is "unchecked" and says what is missing.
 
-A transcript cannot show messages that were left out of it altogether, nor whether the noise was drawn as it
-must be; for that there is `tacit audit`. docs/reference/wire.md has every rule, for other implementations.
+A transcript cannot show messages that were left out of it completely, nor whether the noise was drawn
+correctly; `tacit audit` tests the noise. docs/reference/wire.md has every rule, for other implementations.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ _MOST_NUMBERS = 20_000_000
 @final
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """How far off a value is, by what really happened.
+    """How far off a value is, given the messages that were really used.
 
     Attributes
     ----------
     what : str
-        Whose value: the last feedback, the average of all states, or one agent's state.
+        Which value: the last feedback, the average of all states, or one agent's state.
     components : int
         How many numbers a value has. Each radius is for any one of them; those named `…_all_components`
         cover all of them at once.
     radius : float
-        Around the declared target, whatever the values within the session's range were. It assumes that
-        who was used does not depend on the noise.
+        Around the declared target, for all values within the session's range. It assumes that the choice of
+        used messages does not depend on the noise.
     radius_met : float
-        Around the target that was really met, Σ weights·values; with the same assumption.
+        Around the actual target, Σ weights·values; with the same assumption.
     radius_any_selection : float
         Around the declared target, for any choice of the messages used and of when the session ended.
     shift : float
         How far the two targets can be apart.
     weights : array
-        Of each agent's value in what was really met.
+        The weight of each agent's value in the actual target.
     """
 
     what: str
@@ -127,21 +127,22 @@ class Verdict(Shown):
     used : tuple of tuples
         With a server, whose messages each round used, by number; on a graph who used whose, as pairs.
     means : int
-        How many means were recomputed and are right to the last bit.
+        How many means were recomputed and are correct to the last bit.
     losses : tuple of float, or None
-        What each agent's messages in these transcripts cost it, rounded up, for the session's adjacency.
+        The loss of each agent's messages in these transcripts, rounded up, for the session's adjacency.
     declared : tuple of float, or None
-        What each agent loses if it speaks in every round. Both are None where adding them up would take out
-        of all proportion to the size of the transcripts.
+        The loss of each agent if it sends in every round. Both are None if computing them would take too long
+        for transcripts of this size.
     claimed : tuple of float or None
-        The last feedback as it was signed, one number per component; on a graph nobody says it.
+        The last feedback as it was signed, one number per component; None on a graph.
     history : History or None
-        What happened, from the signed frames alone. None unless the session is sound, or where it would be
-        out of all proportion.
+        What happened, from the signed frames only. None unless the session is sound, and if it would be too
+        large.
     failure_probability : float
         Of the accuracy's radii.
     agent : int or None
-        Whose state the accuracy is about; None: the last feedback, or on a graph the average of all states.
+        The agent whose state the accuracy is for. None means the last feedback, or on a graph the average of
+        all states.
     series : SeriesRun or None
         Of a series: its published means, and how noisy they are.
     """
@@ -162,9 +163,9 @@ class Verdict(Shown):
 
     @cached_property
     def accuracy(self) -> Accuracy | None:
-        """How far off the result is, by what really happened; None unless the session is sound.
+        """How far off the result is, given the used messages; None unless the session is sound.
 
-        Computed when first asked for: exact radii take most of the time of a verdict.
+        It is computed on first use, because exact radii take most of the time of a verdict.
         """
         if self.history is None:
             return None
@@ -182,7 +183,7 @@ class Verdict(Shown):
 
     @property
     def result(self) -> tuple[float, ...] | None:
-        """The last feedback where the session is sound: otherwise nothing says that it means anything."""
+        """The last feedback if the session is sound, otherwise None, because it is not verified."""
         return self.claimed if self.sound else None
 
     @property
@@ -222,8 +223,9 @@ def verify(
         Report the accuracy of this agent's own state; by default of the last feedback, on a graph of the
         average of all states.
     session : Session, optional
-        What was agreed on. Without it a transcript is judged by the session and keys that it declares itself:
-        then compare its id: an attacker could have made up everything, including the keys.
+        The session that was agreed on. Without it a transcript is judged by the session and keys that it
+        declares itself. Then compare the session's id: an attacker could have made up everything, including
+        the keys.
 
     Raises
     ------
@@ -324,7 +326,7 @@ def _messages(checker: Checker) -> tuple[int, ...]:
 
 
 def _losses(checker: Checker) -> tuple[float, ...] | None:
-    """Add up what each agent's messages cost: two different ones for one update cost twice."""
+    """Add up the losses of each agent's messages; two different ones for one update count twice."""
     session = checker.session
     if session.series is not None:  # one loss for all its messages
         times = [0] * session.n
@@ -351,7 +353,7 @@ def _losses(checker: Checker) -> tuple[float, ...] | None:
 
 
 def _declared(checker: Checker) -> tuple[float, ...] | None:
-    """Return what each agent loses if it speaks in every round."""
+    """Return the loss of each agent if it sends in every round."""
     session = checker.session
     if session.series is not None:
         return (session.series.loss,) * session.n
@@ -362,7 +364,7 @@ def _declared(checker: Checker) -> tuple[float, ...] | None:
 
 
 def _history(checker: Checker) -> History:
-    """Return what happened, by what was signed."""
+    """Return the history of the session, from signed messages."""
     session, rounds, mechanism = checker.session, checker.rounds, checker.session.mechanism
     n, tail = session.n, () if session.components == 1 else (session.components,)
     on_graph = isinstance(mechanism, Distributed)
@@ -405,7 +407,7 @@ def _history(checker: Checker) -> History:
 def _accuracy(
     session: Session, seen: History, failure_probability: float, agent: int | None
 ) -> Accuracy | None:
-    """Return the radius for what really happened, docs/proofs/influence.md."""
+    """Return the radius for the messages that were really used (docs/proofs/influence.md)."""
     mechanism = session.mechanism
     try:
         run = influence.of(seen)
