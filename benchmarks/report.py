@@ -26,10 +26,12 @@ KEPT, PAGE = DOCS / "benchmarks.json", DOCS / "benchmarks.md"
 
 HEAD = """# Benchmarks
 
-`make bench` measures everything in one run and writes this page. Contestants take turns, ratios are
-taken within a turn, and the spread is the middle half of the turns. A ratio above 1 means that tacit is
-faster, one below 1 that it is slower; against a limit, which does only what cannot be avoided, 1 is the
-most there is. Input and peers are described in `benchmarks/`, one script per question.
+For people who ask how fast tacit is: after this page you can compare its speed with other programs.
+
+`make bench` measures everything in one run and writes this page. Contestants take turns. Ratios are taken
+within a turn, and the spread is the middle half of the turns. A ratio above 1 means that tacit is faster,
+and a ratio below 1 that it is slower. A limit does only the work that cannot be avoided: against it, 1 is
+the best possible ratio. `benchmarks/` describes inputs and peers, one script per question.
 """
 
 
