@@ -1,12 +1,13 @@
-"""The protocol without its network: events in, records to save and messages to send out.
+"""The protocol without I/O: events go in, records to save and messages to send come out.
 
-- `session`: what all agree on, and its id. `canonical`: the bytes the id is a hash of. `roster`: who.
-- `messages`, `codec`: what is said, and the only way to read and write it.
+- `session`: what all agree on, and its id. `canonical`: the bytes that are hashed. `roster`: the members.
+- `messages`, `codec`: the kinds of message, and the only code that reads and writes them.
 - `effects`, `records`: what goes into a machine and what comes out.
-- `agent`, `coordinator`, `peer`: the machines. `machine`: what they share. `private_state`: the one rule.
-- `tables`, `table_agent`, …: their transitions as data. `diagrams`: what the docs show of them.
+- `agent`, `coordinator`, `peer`: the machines. `machine`: their base class. `private_state`: an agent's state
+  and its rule of one draw and one message per update.
+- `tables`, `table_agent`, …: their transitions as data. `diagrams`: the diagrams of the docs.
 
-Nothing here touches a clock, entropy, a disk or a network: all of it is brought by events.
+Nothing here uses a clock, a random source, a disk or a network: events bring all of it.
 """
 
 from typing import TYPE_CHECKING

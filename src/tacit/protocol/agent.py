@@ -1,9 +1,9 @@
 """An agent of the client-server mechanism (section 3 of the paper).
 
-It sends its message when the coordinator has opened its round, and moves by the feedback of every round
-in turn: its updates are the session's rounds. An agent that was away requests the feedback it missed and
-catches up without sending, which costs nothing. No matter what the coordinator does, the agent's loss is
-that of the messages it made, and stays within the cap.
+It sends its message when the coordinator has opened its round, and makes one update for the feedback of every
+round, in order. So its updates are the session's rounds. An agent that was disconnected requests the feedback
+it missed and catches up without sending, which costs nothing. No matter what the coordinator does, the
+agent's loss is that of the messages it made, and stays within the cap.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class AgentMachine(PrivateMachine):
         self._heard = NOTHING_HEARD  # the last of them
         self._claim: Message | None = None  # the newest feedback that names a message not made here
         self.disputed: int | None = None
-        """The round whose feedback names a message that this agent has not made, if there is one."""
+        """The round whose feedback names a message that this agent did not make, if there is one."""
 
     def _replay(self, record: Record) -> None:
         super()._replay(record)
@@ -112,7 +112,7 @@ class AgentMachine(PrivateMachine):
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, COORDINATOR)
 
     def _forked(self, message: Message) -> Evidence:
-        """Return evidence: feedback of the own round that does not follow the feedback applied before."""
+        """Return evidence: feedback of the own round that names another previous feedback."""
         return Evidence(COORDINATOR, self.private.update, self._heard, b"", message.frame)
 
     def _due(self) -> On | None:
@@ -131,10 +131,11 @@ class AgentMachine(PrivateMachine):
         return self._turn() if here is AgentPhase.WAITING else None
 
     def _is_misnamed(self) -> bool:
-        """Whether feedback that counts here names a message that this agent has not made.
+        """Whether relevant feedback names a message that this agent did not make.
 
-        Feedback of a later round counts when its turn comes: it may be of another history. But one-shot noise
-        is drawn before that, and must not be drawn if it may have been drawn before.
+        Feedback of a later round is checked when its round comes, because it may belong to another history.
+        One-shot noise is an exception. It is drawn before that, and must not be drawn if this key may already
+        have drawn it elsewhere.
         """
         if self.private.said is not None:
             return False
@@ -154,7 +155,7 @@ class AgentMachine(PrivateMachine):
             return On.CAPPED
         if private.said is not None:
             return On.SAID
-        # A shadow is needed to move at all: then it is drawn although the round is over.
+        # Without a shadow the agent cannot make an update. So it is drawn even if the round is over.
         if self._open == private.update or (private.lacks_shadow and self._open > private.update):
             return On.TURN if private.affords_next else On.CAPPED
         return None
@@ -186,7 +187,7 @@ class AgentMachine(PrivateMachine):
             self._learn(t)
 
     def _learn(self, t: int) -> None:
-        """Take note that round t is open; ask for what is missing on the way there."""
+        """Note that round t is open; request the feedback that is missing up to it."""
         if t <= self._open:
             return
         self._open = t
@@ -247,23 +248,24 @@ class AgentMachine(PrivateMachine):
         self._tell_missing(TELL_IN_ROUND)
 
     def _apply(self, heard: bytes, used: bytes, count: int) -> None:
-        """Take note of feedback that this agent has moved by: its digest, and whose messages are in it."""
+        """Store the digest of applied feedback, and whose messages are in it."""
         self._heard = heard
         self._applied.append(heard)
         self._influence.hear(used, count)
 
     def _remind(self, asked: int) -> None:
-        """The coordinator has forgotten rounds: show it what its own key has signed."""
+        """The coordinator lost rounds: send it the newest feedback that its own key signed."""
         self._refuse(Refused(Refusal.LATE, COORDINATOR))
         if self._newest is not None and self._may_answer(COORDINATOR):
             self._messages.append(Send(COORDINATOR, self._newest))
             self._notices.append(Forgotten(self.private.update, asked))
 
     def _dispute(self, _: Any) -> None:
-        """Keep feedback that names a message not made here, and say nothing more.
+        """Record feedback that names a message not made here, and send nothing more.
 
-        The coordinator may lie. Or another process uses the same key, or an old ledger was put back: then
-        noise drawn here would be drawn a second time. This agent cannot tell these apart, so it stops.
+        The coordinator may lie. Or another process uses the same key, or an old ledger was restored. Then
+        noise drawn here would be drawn a second time for the same update. This agent cannot distinguish these
+        cases, so it stops.
         """
         message = self._claim if self.private.lacks_shadow else self._kept[self.private.update]
         assert message is not None

@@ -1,6 +1,7 @@
-r"""The bytes a session is hashed from: one session, one encoding, on every machine.
+r"""The canonical bytes of a session, which are hashed: the same on every machine.
 
-MessagePack, all maps written as arrays in this order, no nil but where a thing is absent:
+The encoding is MessagePack. All maps are written as arrays in this order, with nil only where a field is
+absent:
 
     "tacit session", format 2,
     name, [[agent name, key (32 bytes)], …], coordinator's key or nil,
@@ -120,7 +121,7 @@ def session_id(encoded: bytes) -> bytes:
 
 
 def encode_session(session: Session) -> bytes:
-    """Write a session in its one encoding."""
+    """Write a session in its canonical encoding."""
     if session.series is not None:
         return _encode_series(session, session.series)
     lattice, deadlines = session.lattice, session.deadlines
@@ -254,5 +255,5 @@ def _session(w: _Written) -> Session:
 
 
 def _kind(data: bytes) -> type[_Written]:
-    """Return what the second field, after an array's head and "tacit session", says the format is."""
+    """Return the class for the format in the second field, after the array's head and the first."""
     return _FORMATS.get(data[17], _Written) if data[:1] == b"\xdc" and len(data) > 17 else _Written

@@ -1,7 +1,8 @@
-"""Frames: the only way in and out. Strict, bounded, one encoding for one message.
+"""Frames: strict and bounded, with exactly one encoding per message.
 
-A frame is refused by the cheapest reason first: size, form, version, session, sender, kind, then the
-signature, and only what is signed is read further. An accepted message encodes to the same bytes again.
+All messages are read and written here. The cheapest checks come first: size, form, version, session, sender,
+kind, then the signature. The body is read only if the signature is valid. An accepted message encodes to the
+same bytes again, so two frames of one message never differ.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from tacit.protocol.session import Session
 from tacit.protocol.signatures import SIGNATURE_BYTES, is_signed
 
 DOMAIN = b"tacit message v1\0"
-"""Signed before every head, so that no signature made for something else fits a message."""
+"""Prefix of all signed bytes, so that a signature made for something else never fits a message."""
 _REPORTS_DOMAIN = b"tacit reports v1\0"
 _SHORT, _RECENT = 4096, 2048  # size limit of cached frames in bytes, and number of cached frames
 MOST_REMEMBERED = _RECENT // 2
@@ -76,7 +77,7 @@ _FROM_SERIES_COORDINATOR = _FROM_COORDINATOR | {Kind.SERIES_CLOSING}
 
 
 def digest(frame: bytes) -> bytes:
-    """Return SHA-256 of all that is signed. Not of the signature: one signer can make several."""
+    """Return SHA-256 of the signed bytes, without the signature: a signer can make several."""
     return hashlib.sha256(frame[:-SIGNATURE_BYTES]).digest()
 
 
@@ -86,16 +87,16 @@ def combined(digests: Iterable[bytes]) -> bytes:
 
 
 def history(before: bytes, digests: Iterable[bytes]) -> bytes:
-    """Return what a peer's next report commits to, after a mean of messages with these digests.
+    """Return the digest to which a peer's next report commits, after a mean of these messages.
 
-    `before` is what its report for the round of the mean committed to, or would have: so one signature
-    stands for every mean so far, also for those after which the peer said nothing.
+    `before` is the digest to which its report for the round of the mean committed, or would have committed.
+    So one signature covers every mean so far, also those after which the peer sent nothing.
     """
     return combined((before, *digests))
 
 
 def as_array(numbers: Sequence[int] | WholeArray) -> Whole:
-    """Return numbers as the lattice computes with them: a plain one alone, for speed."""
+    """Return numbers in the form of the lattice: a single one as a plain number, for speed."""
     if len(numbers) == 1:
         return cast(int, numbers[0])
     array = np.empty(len(numbers), dtype=object)
@@ -116,7 +117,7 @@ class Codec:
     Parameters
     ----------
     session : Session
-        Says who may speak, how many numbers there are, and how large they can be.
+        Gives the possible senders, the number of components, and the size of numbers.
     """
 
     def __init__(self, session: Session) -> None:
@@ -129,7 +130,7 @@ class Codec:
         self._bitmap = -(-session.n // 8)
         self._hash = hash(session.id)
         self.most_bytes = self._most_bytes()
-        """No frame of this session is longer."""
+        """Maximum length of a frame of this session."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Codec):
@@ -185,10 +186,10 @@ class Codec:
         return head + sign(DOMAIN + head)
 
     def open(self, frame: bytes) -> Message | Refused:
-        """Check a frame in every way that needs no memory of others, and read it.
+        """Check a frame in every way that needs no other frames, and read it.
 
-        The result depends only on the session and the frame. So it is cached, and agents of one process that
-        receive the same frame check it once: the signature costs more than all the rest.
+        The result depends only on the session and the frame, so it is cached. Agents of one process that
+        receive the same frame check it once, because the signature costs more than everything else.
         """
         return _opened(self, frame) if len(frame) <= _SHORT else self.read(frame)
 
@@ -231,7 +232,7 @@ class Codec:
         return _FROM_MASKED_AGENTS if sender < self.session.n else _FROM_KEEPERS
 
     def _read_head(self, frame: bytes) -> _Head | Refusal:
-        """Read as little as is needed to know who must have signed."""
+        """Read only what is needed to know who must have signed."""
         if not SIGNATURE_BYTES + 2 <= len(frame) <= self.most_bytes or frame[0] >> 4 != 0b1001:
             return Refusal.TOO_LARGE if len(frame) > self.most_bytes else Refusal.MALFORMED
         if frame[1] != VERSION:  # other versions may have any form after their number

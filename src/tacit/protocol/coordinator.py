@@ -1,8 +1,8 @@
-"""The coordinator of the client-server mechanism: collects messages, averages them, and names those it used.
+"""The coordinator of the client-server mechanism: collects messages and averages them.
 
-It gets nothing private: agents check what they can, and keep what it signed. Each round's feedback, the names
-of the messages used and their reports are recorded before it is sent, so a restarted coordinator repeats the
-same bytes.
+It receives nothing private. Agents check what they can, and keep what it signed. Each round's feedback, which
+names the used messages, is recorded with their reports before it is sent. So a restarted coordinator repeats
+the same bytes. Otherwise agents could get two different feedbacks for one round.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ class CoordinatorMachine(EndingCoordinator):
     Attributes
     ----------
     round : int
-        The round that is open, or would be.
+        The round that is open, or is opened next.
     present : set of int
-        Who is waited for. An agent becomes present by a valid signature, and absent when it misses a
-        deadline, until it is heard again. A lost connection is not leaving, once round 0 has begun.
+        The agents that a round waits for. An agent becomes present by a valid signature. It becomes absent if
+        it misses a deadline, until its next message. After the start of round 0, a lost connection alone does
+        not make it absent.
     silent : set of int
-        Who has said that it will not speak any more.
+        The agents that announced that they send nothing more.
     """
 
     table: ClassVar[Table] = COORDINATOR_TABLE
@@ -84,7 +85,7 @@ class CoordinatorMachine(EndingCoordinator):
 
     @classmethod
     def resume(cls, session: Session, records: Iterable[Record], *, sign: Sign) -> Self:
-        """Rebuild a coordinator from its records; it repeats the feedback it had recorded."""
+        """Rebuild a coordinator from its records; it repeats recorded feedback."""
         coordinator = cls(session, sign=sign)
         for record in records:
             coordinator._replay(record)
@@ -118,12 +119,12 @@ class CoordinatorMachine(EndingCoordinator):
 
     @property
     def heard(self) -> int:
-        """How many messages of the open round have come."""
+        """How many messages of the open round have arrived."""
         return len(self._reports)
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Whose message of the open round is waited for."""
+        """The agents whose message of the open round is missing."""
         return tuple(sorted(self._awaited))
 
     # ---- what happened? -----------------------------------------------------------------------------
@@ -159,7 +160,7 @@ class CoordinatorMachine(EndingCoordinator):
         return kind, message
 
     def _place(self, body: Body) -> int:
-        """Return the round a member is at, or asks for. After the last message all are at the end."""
+        """Return the round that a member is at, or requests. After the last round all are at the end."""
         u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
         return min(u, self.session.exchanges)
 
@@ -180,7 +181,7 @@ class CoordinatorMachine(EndingCoordinator):
         return On.REPORT, message
 
     def _known(self, u: int, sender: int) -> bytes | None:
-        """Return the digest of the report an agent gave for a round, as far back as is remembered."""
+        """Return the digest of an agent's report for a round, if it is recent enough to be stored."""
         if u == self.round:
             return self._reports[sender].digest if sender in self._reports else None
         back = self.round - u
@@ -229,7 +230,7 @@ class CoordinatorMachine(EndingCoordinator):
         self._say(None, Ask(0))
 
     def _reopen(self, _: Any) -> None:
-        """Go on after a restart: say again what was said last."""
+        """Continue after a restart: repeat the last feedback."""
         self._open_round()
         if self._feedback:
             self._messages.append(Send(None, self._feedback[-1]))
@@ -267,18 +268,18 @@ class CoordinatorMachine(EndingCoordinator):
         self._awaited.discard(message.sender)
 
     def _early(self, message: Message) -> None:
-        """A report before round 0 was opened here: its sender is present, its message not asked for."""
+        """Handle a report before round 0 was opened: the sender is present, the report is not used."""
         self._see(message.sender)
         self._refuse(Refused(Refusal.OUT_OF_PLACE, message.sender))
 
     def _late(self, message: Message) -> None:
-        """A report for a closed round is not used, but answered with the feedback it waits for."""
+        """Handle a report for a closed round: not used, but answered with the feedback it lacks."""
         self._refuse(Refused(Refusal.LATE, message.sender))
         self._see(message.sender)
         self._bring_up(message)
 
     def _past_report(self, message: Message) -> None:
-        """A report that was used before: its sender may have missed the feedback. It may be a replay too."""
+        """Handle a report that was already used: a replay, or its sender missed the feedback."""
         self._refuse(Refused(Refusal.REPLAY, message.sender))
         self._bring_up(message)
 
@@ -287,7 +288,7 @@ class CoordinatorMachine(EndingCoordinator):
         self._bring_up(message)
 
     def _bring_up(self, message: Message) -> None:
-        """Send what an agent at its update needs to come to the open round."""
+        """Send the feedback that an agent needs to reach the open round."""
         who, u = message.sender, self._place(message.body)
         if self.phase is CoordinatorPhase.GATHERING or not self._may_answer(who):
             return
@@ -300,7 +301,7 @@ class CoordinatorMachine(EndingCoordinator):
             elif u < self.session.exchanges:
                 self._say(who, Ask(u))
             return
-        if u + BATCH < self.round:  # first how far it is: it need not speak on the way there
+        if u + BATCH < self.round:  # first tell it the open round: it need not send messages on the way
             self._messages.append(Send(who, self._feedback[-1]))
         for frame in self._feedback[u : u + BATCH]:
             self._messages.append(Send(who, frame))
@@ -340,7 +341,9 @@ class CoordinatorMachine(EndingCoordinator):
         self._refuse(Refused(Refusal.AHEAD, message.sender))
         self._notices.append(LostHistory(message.sender, self._place(message.body)))
         if self._may_answer(message.sender):
-            self._say(message.sender, Ask(self.round))  # it answers with what this key has signed, if it can
+            self._say(
+                message.sender, Ask(self.round)
+            )  # it answers with feedback that this key signed, if it can
 
     # ---- rounds -------------------------------------------------------------------------------------
 
@@ -375,7 +378,7 @@ class CoordinatorMachine(EndingCoordinator):
             self._serve(None)
 
     def _serve(self, _: Any) -> None:
-        """All rounds are finished: stay until everyone has the last feedback."""
+        """All rounds are finished: keep running until everyone has the last feedback."""
         self._reports, self._awaited = {}, set()
         self._expired = False
         self._timers.off("missing")
@@ -383,9 +386,9 @@ class CoordinatorMachine(EndingCoordinator):
         self._again(fresh=True)
 
     def _serve_again(self, _: Any) -> None:
-        """All rounds were made before a restart: stay for those who still need them, if there are any."""
+        """All rounds were finished before a restart: keep running for members that still need them."""
         self._serve(None)
-        if self._ended:  # all had heard
+        if self._ended:  # all agents had received the last feedback
             self.done = set(range(self.session.n))
         self._timers.set("deadline", self.return_time)
         self._hasty = True
@@ -405,7 +408,7 @@ class CoordinatorMachine(EndingCoordinator):
             self._tell_missing(TELL_IN_ROUND)
 
     def _waiting(self) -> Waiting | None:
-        """Return who is missing: those expected, or everyone else if there are too few of them."""
+        """Return who is missing: the agents expected, or all others if those are too few."""
         if self.phase is CoordinatorPhase.GATHERING:
             missing = [i for i in range(self.session.n) if i not in self.present]
             return Waiting(self.round, tuple(missing), max(0, self.session.least_start - len(self.present)))
@@ -416,7 +419,7 @@ class CoordinatorMachine(EndingCoordinator):
         return Waiting(self.round, tuple(absent) if needed else self.missing, needed)
 
     def _repeat_is_due(self) -> None:
-        """At the end: say the last feedback again to those who have not said that they are done."""
+        """At the end, repeat the last feedback to agents that have not confirmed it."""
         for who in sorted(self.present - self.done):
             self._messages.append(Send(who, self._feedback[-1]))
         self._again(fresh=False)

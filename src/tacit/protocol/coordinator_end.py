@@ -1,4 +1,4 @@
-"""How every coordinator ends a session early: recorded, then told to all, and to everyone who asks."""
+"""How a coordinator ends a session early: it records that, then tells all members."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EndingCoordinator(Machine):
         return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
 
     def _say_stopped(self, about: Any) -> None:
-        """Tell one who asks, or at a restart all, that the session was stopped."""
+        """Tell a member that asks (after a restart, all members) that the session was stopped."""
         assert self._stop is not None
         who = about.sender if isinstance(about, Message) else about
         if who is None or self._may_answer(who):

@@ -1,4 +1,4 @@
-"""Diagrams and lists made from the tables, so that the page cannot say anything else.
+"""Diagrams and lists generated from the tables, so that the docs always match the code.
 
 ``python -m tacit.protocol.diagrams < page.md > new.md`` renews what lies between the markers
 ``<!-- made from: agent -->`` and ``<!-- end -->`` of a page.

@@ -25,7 +25,7 @@ from tacit.protocol.records import Record
 @final
 @dataclass(frozen=True)
 class Start:
-    """Begin, or go on after `resume`. The first event of every machine."""
+    """Begin, or continue after `resume`. The first event of every machine."""
 
 
 @final
@@ -40,9 +40,9 @@ class Heard:
 @final
 @dataclass(frozen=True)
 class Tick:
-    """It is `now`, in seconds of any clock that only goes forward. `wake` says when one is due.
+    """The time is `now`, in seconds of a monotonic clock. `wake` says when the next tick is due.
 
-    `wall` is the time in seconds since 1970, by which the slots of a series begin. It may be set back.
+    `wall` is the time in seconds since 1970, which decides when slots of a series begin. It may be set back.
     """
 
     now: float
@@ -52,7 +52,7 @@ class Tick:
 @final
 @dataclass(frozen=True)
 class Joined:
-    """The network sees this agent (or the coordinator). A hint: only its signature makes it present."""
+    """An agent (or the coordinator) is connected. Only a valid signature makes it present."""
 
     who: int
 
@@ -60,7 +60,7 @@ class Joined:
 @final
 @dataclass(frozen=True)
 class Left:
-    """The connection to this agent (or the coordinator) is lost. That is not leaving: deadlines decide."""
+    """The connection to this agent (or the coordinator) is lost. Deadlines decide if it is absent."""
 
     who: int
 
@@ -168,7 +168,7 @@ class FellSilent:
 @final
 @dataclass(frozen=True)
 class Spoken:
-    """Message `update` is made, recorded and leaves now; the loss so far, earlier sessions included."""
+    """Message `update` is recorded and sent now; with the loss so far, including earlier sessions."""
 
     update: int
     spent: float
@@ -177,7 +177,7 @@ class Spoken:
 @final
 @dataclass(frozen=True)
 class Answered:
-    """A keeper opened the sum of update `update`, of `count` messages; recorded, and leaves now."""
+    """A keeper opened the sum of `count` messages of update `update`; recorded and sent now."""
 
     update: int
     count: int
@@ -186,7 +186,7 @@ class Answered:
 @final
 @dataclass(frozen=True)
 class Nonsense:
-    """The sum of round `round` is beyond what honest agents and keepers can say; the session stops."""
+    """The sum of round `round` is impossible with honest agents and keepers; the session stops."""
 
     round: int
 
@@ -217,7 +217,7 @@ class MeanPublished:
 @final
 @dataclass(frozen=True)
 class SlotMissed:
-    """An agent of a series has no message for this slot: it lacks a keeper's key. It goes on."""
+    """An agent of a series sends nothing for this slot, because it lacks a keeper's key."""
 
     slot: int
 
@@ -244,9 +244,10 @@ class RoundClosed:
 @final
 @dataclass(frozen=True)
 class Waiting:
-    """Round `round` waits for these; at least `needed` of them must come. Said again while it waits.
+    """Round `round` waits for these members, and needs at least `needed` of them.
 
-    With `needed` 0 the round goes on without them at its deadline.
+    The notice is repeated while the round waits. If `needed` is 0, the round continues without them at its
+    deadline.
     """
 
     round: int
@@ -257,7 +258,7 @@ class Waiting:
 @final
 @dataclass(frozen=True)
 class Behind:
-    """Others are at round `open`, this one at `round`: it is catching up."""
+    """The member is at round `round` and catches up; the others are at round `open`."""
 
     round: int
     open: int
@@ -266,7 +267,7 @@ class Behind:
 @final
 @dataclass(frozen=True)
 class LostHistory:
-    """`who` has made more updates than this coordinator knows of: this ledger is not the newest."""
+    """`who` made more updates than this coordinator has recorded: its ledger is not the newest."""
 
     who: int
     update: int
@@ -275,7 +276,7 @@ class LostHistory:
 @final
 @dataclass(frozen=True)
 class Forgotten:
-    """The coordinator asks for round `asked`, which is over: `round` rounds are made. Its ledger is lost."""
+    """The coordinator lost its ledger: it asks for round `asked`, but `round` rounds are over."""
 
     round: int
     asked: int
@@ -284,9 +285,9 @@ class Forgotten:
 @final
 @dataclass(frozen=True)
 class Weighed:
-    """All rounds are made: the weight of this agent's start in the last feedback, and its fair share.
+    """All rounds are over: the weight of this agent's value in the last feedback, and its fair share.
 
-    Both follow from what everyone can see: in how many rounds (`times`) a message of it was used, and when.
+    Both follow from public facts: in how many rounds (`times`) its message was used, and in which.
     """
 
     weight: float
@@ -298,7 +299,7 @@ class Weighed:
 @final
 @dataclass(frozen=True)
 class Equivocated:
-    """`sender` signed two different messages for one round; both are kept as evidence."""
+    """`sender` signed two different messages for one round; both are recorded as evidence."""
 
     sender: int
     round: int
@@ -307,7 +308,7 @@ class Equivocated:
 @final
 @dataclass(frozen=True)
 class DisputeFound:
-    """The feedback of round `round` names a message that this agent has not made. It says nothing more."""
+    """The feedback of round `round` names a message that this agent did not make; the agent stops."""
 
     round: int
 
@@ -315,7 +316,7 @@ class DisputeFound:
 @final
 @dataclass(frozen=True)
 class Quiet:
-    """An agent says it will not speak any more."""
+    """An agent announced that it sends nothing more."""
 
     who: int
     update: int
@@ -324,7 +325,7 @@ class Quiet:
 @final
 @dataclass(frozen=True)
 class Finished:
-    """All rounds are made."""
+    """All rounds are over."""
 
     rounds: int
 

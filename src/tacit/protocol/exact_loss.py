@@ -1,6 +1,7 @@
-"""Sums of floats, exactly and fast: whole multiples of 2^−1074, which every finite float is.
+"""Exact and fast sums of floats, as whole multiples of 2^−1074.
 
-Losses are added up for every message, and a sum that is compared with a cap must not be rounded.
+Every finite float is such a multiple. Losses are added up for every message, and a sum that is compared with
+a cap must not be rounded: rounding errors could add up and hide that the cap is exceeded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How much of one agent's start is in the feedback, from public facts: whose messages were used.
+"""The weight of one agent's value in the feedback, from public facts: the used messages.
 
-Every state is a linear function of all starts and noise (docs/proofs/influence.md). Here only the coefficient
-of one agent's start is followed, forward in time. `tacit.theory.influence` finds all coefficients at once.
+Every state is a linear function of all initial values and noise (docs/proofs/influence.md). This module
+computes the coefficient of one agent's value, forward in time. `tacit.theory.influence` finds all
+coefficients at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @final
 @dataclass
 class Influence:
-    """The weight of one agent's start in the feedback of a server. Make one with `of`.
+    """The weight of one agent's value in the feedback of a server. Make one with `of`.
 
     Attributes
     ----------
@@ -38,14 +39,14 @@ class Influence:
 
     @classmethod
     def of(cls, session: Session, number: int) -> Self:
-        """Return how an agent begins: its own state is its start, all others have nothing of it."""
+        """Return the weights at the start: 1 in the agent's own state, 0 in all others."""
         if isinstance(session.mixing, float):
-            # All mix alike, so all others have the same coefficient in every round: two are enough.
+            # With one mixing all others have the same coefficient in every round, so two numbers are enough.
             return cls(number, (session.mixing,), (1.0, 0.0))
         return cls(number, session.mixing, tuple(float(i == number) for i in range(session.n)))
 
     def hear(self, used: bytes, count: int) -> None:
-        """Take the next round's feedback: whose messages it is the mean of (a bit each), and how many."""
+        """Take the next round's feedback: a bit for each used agent, and their number."""
         mine = used[self.number // 8] >> self.number % 8 & 1
         self.used += mine
         if len(self.mixing) == 1:

@@ -1,4 +1,4 @@
-"""A keeper: holds masks, adds noise, and opens the sum of each update once. Ever.
+"""A keeper: holds masks, adds noise, and opens the sum of each update only once.
 
 It never gets the agents' messages. In a closing the coordinator names the agents whose messages it adds up.
 The keeper answers with the sum of its masks of these agents, plus noise: an opening. Together with the
@@ -54,9 +54,9 @@ class KeeperMachine(Machine):
     Parameters
     ----------
     session : Session
-        What all agreed on; it has keepers.
+        The session that all members agreed on; it has keepers.
     number : int
-        Which one this is: keepers are numbered after the agents.
+        The number of this keeper: keepers are numbered after the agents.
     sign : callable
         Signs with the keeper's own identity.
     private : bytes
@@ -91,7 +91,7 @@ class KeeperMachine(Machine):
     def resume(
         cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, private: bytes | None
     ) -> Self:
-        """Rebuild a keeper from its records; what it has answered it repeats."""
+        """Rebuild a keeper from its records; it repeats recorded answers."""
         keeper = cls.__new__(cls)
         keeper._set_up(session, number, sign)
         for record in records:
@@ -186,7 +186,8 @@ class KeeperMachine(Machine):
             first = self._answers[t].closing if t < self.update else self._pending_frame
             known = digest(first)
             if known != message.digest and t <= self.update:
-                # By the update alone: a second set of agents, or another history, would open a difference.
+                # Only the update counts here. Opening it for a second set of agents, or in another history,
+                # would reveal the difference of two sums.
                 return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
         if t > self.update:
             return On.LOST, message
@@ -244,7 +245,7 @@ class KeeperMachine(Machine):
         self._draw = numbers
 
     def _disclose(self, _: Any) -> None:
-        """T: the masks of the agents in the closing, plus the noise, which is forgotten here."""
+        """Make T, the masks of the agents in the closing plus the noise, which is not kept."""
         session, closing, draw = self.session, self._closing, self._draw
         assert closing is not None
         assert draw is not None
@@ -270,7 +271,7 @@ class KeeperMachine(Machine):
         self._tell_missing(TELL_IN_ROUND)
 
     def _salts(self, body: Closing) -> list[bytes]:
-        """Return what is in the mask of each agent of a closing besides the key and the update."""
+        """Return the third input of each agent's mask, besides the key and the update."""
         return [body.heard] * body.count
 
     def _answer_to(self, closing: Message, u: int, frame: bytes) -> Disclosed:
@@ -281,7 +282,7 @@ class KeeperMachine(Machine):
             self._messages.append(Send(COORDINATOR, self._answers[t].frame))
 
     def _accuse(self, evidence: Evidence) -> None:
-        """Keep the contradiction, and show the coordinator what its own key has signed first."""
+        """Record the contradiction, and send the coordinator what its own key signed first."""
         super()._accuse(evidence)
         if evidence.sender == COORDINATOR and self._may_answer(COORDINATOR):
             self._messages.append(Send(COORDINATOR, evidence.first))
@@ -316,7 +317,7 @@ class KeeperMachine(Machine):
             self._records.append(Erasing(self.update))
 
     def _serve(self, _: Any) -> None:
-        """All updates are opened: the key goes at once. Stay until the coordinator has the last answer."""
+        """All updates are opened: erase the key, and stay until the coordinator has the last answer."""
         self._erase()
 
     def _serve_again(self, _: Any) -> None:

@@ -15,7 +15,7 @@ from tacit.protocol.tables import On
 
 
 class KeyExchange(Machine):
-    """A coordinator that keeps the first key of every member, and tells it to those who need it."""
+    """A coordinator that stores the first key of every member, and sends it to those who need it."""
 
     keyring: Keyring
 
@@ -27,7 +27,7 @@ class KeyExchange(Machine):
         return On.KEY, message
 
     def _take_key(self, message: Message) -> None:
-        """Keep a member's first key and pass it on; to one who says it again, give what it may lack."""
+        """Store a member's first key and forward it; if it is repeated, send keys it may lack."""
         who, keepers = message.sender, self.session.keeper_numbers
         new = self.keyring.digest(who) is None
         if new:
@@ -49,7 +49,7 @@ class KeyExchange(Machine):
 
     @abstractmethod
     def _see(self, who: int) -> None:
-        """Take note that an agent is here."""
+        """Note that an agent is present."""
 
     @abstractmethod
     def _attend(self, who: int) -> None:

@@ -1,4 +1,4 @@
-"""The ephemeral keys of one session as one member knows them: the first of each, ever.
+"""The ephemeral keys of one session that one member knows: the first of each member.
 
 A second key of the same member is refused: its masks would not cancel, so the member would drop out of the
 sum. Privacy does not depend on this.
@@ -27,7 +27,7 @@ class Keyring:
     frames : dict of bytes
         The signed frame of each member's first key.
     erased : bool
-        Whether the own private key is not needed any more.
+        Whether the own private key is no longer needed.
     """
 
     def __init__(self, codec: Codec, number: int) -> None:
@@ -51,11 +51,11 @@ class Keyring:
         return self._digests.get(member)
 
     def named(self, members: Iterable[int]) -> bytes:
-        """Return what a frame says of the keys it was made with: one digest for them all, in this order."""
+        """Return one digest for the keys of these members, in this order, for use in frames."""
         return combined(self._digests[i] for i in members)
 
     def take(self, message: Message) -> Keyed:
-        """Keep a member's first key; return the record of it."""
+        """Store a member's first key; return its record."""
         member, body = message.sender, message.body
         if member in self._digests or not isinstance(body, Key):
             raise StateError("the first key of a member is the only one.")
@@ -64,7 +64,7 @@ class Keyring:
         return Keyed(member, message.frame)
 
     def sorted_key(self, message: Message) -> tuple[On, Message | Refused | Evidence]:
-        """Say what another member's key is here: the first, heard before, or a contradiction."""
+        """Classify another member's key: the first, a repetition, or a contradiction."""
         known = self.digest(message.sender)
         if known is None:
             return On.KEY, message
@@ -74,7 +74,7 @@ class Keyring:
         return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
 
     def replay(self, record: Keyed) -> None:
-        """Take over a key from a ledger."""
+        """Restore a key from a ledger."""
         message = self._codec.read(record.frame, own=True)
         if not isinstance(message, Message) or message.sender != record.member:
             raise StateError("the ledger's keys must be of this session, and one is not.")
@@ -129,6 +129,6 @@ class Keyring:
         return Party(member.name, member.key, self._public[i])
 
     def erase(self) -> None:
-        """Forget the own private key and all that follows from it."""
+        """Erase the own private key and all secrets computed from it."""
         self.erased, self._private = True, None
         self._agreed.clear()

@@ -1,4 +1,4 @@
-"""What all machines share: events in, a table that decides, one step out."""
+"""The base class of all machines: an event goes in, a table decides, a step comes out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Machine(ABC):
     Attributes
     ----------
     phase
-        Where it is in its table.
+        The current phase of its table.
     refused : Counter
         How often each `Refusal` occurred.
     """
@@ -89,7 +89,7 @@ class Machine(ABC):
 
     @property
     def ended(self) -> bool:
-        """Whether it has recorded that its session is over."""
+        """Whether it recorded that its session is over."""
         return self._ended
 
     @property
@@ -98,7 +98,10 @@ class Machine(ABC):
         return self._timers.wake
 
     def handle(self, event: Event) -> Step:
-        """Take one event. Save what comes back, then send it; on failure throw the machine away."""
+        """Handle one event. Save the records of the step, then send its messages.
+
+        If saving fails, discard the machine: its state is ahead of what is durable.
+        """
         self._records, self._messages, self._notices = [], [], []
         kind: On | None
         match event:
@@ -142,7 +145,7 @@ class Machine(ABC):
         return self._sorted_message(message)
 
     def _sorted_own(self, message: Message) -> tuple[On, Any]:
-        """Take what this machine's own key has signed, and someone else has sent."""
+        """Classify a message that this machine's own key signed and someone else sent."""
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
 
     @property
@@ -187,9 +190,9 @@ class Machine(ABC):
         raise TacitError(f"{self!r} came where its table says it cannot. This is a bug of tacit.")
 
     def _accuse(self, evidence: Evidence) -> None:
-        """Keep a contradiction, once for each sender and round; tell an agent what it said first.
+        """Record a contradiction, once per sender and round; send the agent its first message.
 
-        Another process may use its key: that one has to learn of it.
+        Another process may use the same key, and its owner has to learn of that.
         """
         self._refuse(Refused(Refusal.EQUIVOCATION, evidence.sender))
         place = evidence.sender, evidence.round
@@ -213,7 +216,7 @@ class Machine(ABC):
 
     @property
     def return_time(self) -> float:
-        """After a restart at the end: by then everyone who still needs something has said so again."""
+        """Seconds to wait after a restart at the end: members that need something ask again by then."""
         deadlines = self.session.deadlines
         return min(deadlines.start, (MOST_BACKOFF + 2) * deadlines.repeat)
 
@@ -233,14 +236,14 @@ class Machine(ABC):
 
     @abstractmethod
     def _waiting(self) -> Waiting | None:
-        """Return who is waited for, if anybody is."""
+        """Return the members that the machine waits for, if any."""
 
     def _rest(self) -> None:
-        """Forget all timers: nothing is waited for any more."""
+        """Switch off all timers: the machine waits for nothing more."""
         for name in ("deadline", "repeat", "missing"):
             self._timers.off(name)
 
     def _again(self, *, fresh: bool) -> None:
-        """Say it again after a while: soon at first, then ever more rarely."""
+        """Set the timer to repeat the last message, with exponential backoff."""
         self._patience = 1 if fresh else min(2 * self._patience, MOST_BACKOFF)
         self._timers.set("repeat", self._patience * self.session.deadlines.repeat)

@@ -1,10 +1,11 @@
 """An agent whose session has keepers: it adds masks where it would add noise.
 
-Its message is its rounded state plus one mask for each keeper. Whoever lacks one of these masks learns
-nothing from it. So all that is learned of the agent in an update is what the openings add to it, once: its
-state plus an honest keeper's noise. Losses, caps and updates are those of every agent.
+Its message is its rounded state plus one mask for each keeper. Anyone who lacks one of these masks learns
+nothing from it. So an update reveals only what the openings reveal, once: the agent's state plus the noise of
+an honest keeper. Losses, caps and updates are the same as for every agent.
 
-Where noise is drawn once there is one exchange. From then on the agent moves towards its feedback by itself.
+If noise is drawn once, there is only one exchange. From then on the agent moves towards its feedback without
+further messages.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class MaskedAgentMachine(AgentMachine):
 
     @property
     def _moves_alone(self) -> bool:
-        """Whether no feedback is left to come, though not all updates are made."""
+        """Whether all feedback has arrived, but not all updates are made."""
         made = self.private.update
         return self.phase in _LISTENING and self.session.exchanges <= made < self.session.rounds
 

@@ -1,9 +1,10 @@
-"""A coordinator whose session has keepers: it adds up what it cannot read, and asks them to open the sum.
+"""A coordinator with keepers: it adds up masked messages, and asks keepers to open the sum.
 
-A round has two halves. First it collects masked reports and shuts the round: the closing says whose messages
-are added up, and is recorded before it is sent, so that nobody can choose a message after seeing an opening.
-Then it waits for every keeper's opening, and only then computes the feedback. A keeper that is away stops the
-session, and nothing is lost: the closing stands, and the keeper answers it when it is back.
+A round has two halves. First the coordinator collects masked reports and shuts the round. The closing says
+whose messages are added up. It is recorded before it is sent, so that nobody can choose messages after seeing
+an opening. Then it waits for every keeper's opening, and only then computes the feedback. The session waits
+for a keeper that is disconnected, and nothing is lost: the closing stays valid, and the keeper answers it
+when it is back.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
     # ---- who is here ----------------------------------------------------------------------------------
 
     def _see(self, who: int) -> None:
-        # Who has not shown its key cannot be in a sum, so it is not waited for.
+        # An agent that has not sent its key cannot be in a sum, so the round does not wait for it.
         if self.keyring.knows((who,)):
             super()._see(who)
 
@@ -227,7 +228,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         self._reports = kept
 
     def _shut(self, _: Any) -> None:
-        """Decide whose messages are added up. Recorded, then told to the keepers."""
+        """Decide whose messages are added up; record that, then send it to the keepers."""
         used = tuple(sorted(self._reports))
         self._reports = {i: self._reports[i] for i in used}
         reports = self._reports.values()
@@ -254,7 +255,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         self._tell_missing(TELL_IN_ROUND)
 
     def _too_late(self, message: Message) -> None:
-        """A report that came after the round was shut: it is in no sum, and stays masked for ever."""
+        """Handle a report after the round was shut: it is in no sum, and stays masked for ever."""
         self._refuse(Refused(Refusal.LATE, message.sender))
         self._see(message.sender)
 
@@ -262,7 +263,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         self._openings[message.sender] = message
 
     def _unmask(self, _: Any) -> None:
-        """S and y: recorded, then sent to all."""
+        """Compute the sum S and the feedback y; record them, then send y to all."""
         assert self._sum is not None
         assert self._closing is not None
         used = tuple(self._reports)
@@ -293,7 +294,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Whose message of the open round is waited for: an agent's report, or a keeper's opening."""
+        """The members whose report or opening of the open round is missing."""
         if self.phase is not OpeningPhase.OPENING:
             return super().missing
         return tuple(j for j in self.session.keeper_numbers if j not in self._openings)

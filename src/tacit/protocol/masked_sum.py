@@ -1,9 +1,10 @@
-"""From masked reports and openings to feedback: whole numbers that anyone can compute again.
+"""Compute feedback from masked reports and openings, in whole numbers that anyone can recompute.
 
     S = Σ X_i − Σ T_j  modulo 2^(8·mask_bytes), nearest to zero;   y = S·g_u/|U|, cut to the reach
 
-Masked numbers cannot be cut one by one, so the mean is. A sum that no honest session can have is nonsense:
-`Session.mask_bytes` has 40 bits to spare, so that random numbers look like a sum once in 2^40.
+Masked numbers cannot be clamped one by one, so the mean is clamped. A sum that is impossible in an honest
+session is called nonsense. `Session.mask_bytes` has 40 spare bits, so a random number looks like a valid sum
+only once in 2^40.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def opened_sum(session: Session, reports: Iterable[bytes], openings: Iterable[by
 
 
 def is_nonsense(session: Session, u: int, found: Iterable[int]) -> bool:
-    """Whether a sum is beyond what honest agents and keepers can say."""
+    """Whether a sum is impossible with honest agents and keepers."""
     limit = session.sum_limits[0 if session.series is not None else u]
     return not all(-limit <= number <= limit for number in found)
 

@@ -47,7 +47,7 @@ _FEW = 4
 @final
 @dataclass(frozen=True)
 class Party:
-    """Who agrees on a mask: a name, an identity (Ed25519) and an ephemeral key (X25519), all public."""
+    """A member that shares a mask: name, identity (Ed25519) and ephemeral key (X25519), all public."""
 
     name: str
     identity: bytes
@@ -100,7 +100,7 @@ def _prefixed(data: bytes) -> bytes:
 
 
 def mask(key: bytes, update: int, heard: bytes, length: int) -> bytes:
-    """Return `length` bytes that only the two who hold the key can tell from random ones."""
+    """Return `length` bytes that look random to everyone except the two members with the key."""
     return hashlib.shake_256(_STREAM + key + UP + update.to_bytes(8, "big") + heard).digest(length)
 
 
@@ -119,7 +119,7 @@ def centred(data: bytes, width: int) -> tuple[int, ...]:
 
 
 def total(parts: Iterable[bytes], width: int, *, minus: Iterable[bytes] = ()) -> bytes:
-    """Add vectors of numbers, take others away, component by component, modulo 2^(8·width)."""
+    """Add vectors of numbers and subtract others, component by component, modulo 2^(8·width)."""
     parts, minus = list(parts), list(minus)
     length = len((parts or minus)[0])
     if length <= _FEW * width:

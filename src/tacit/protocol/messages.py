@@ -1,4 +1,4 @@
-"""What is said: eleven kinds of message, and a name for every way of being wrong.
+"""The kinds of message, and the reasons to refuse one.
 
 A frame on the wire is a head and a signature of 64 bytes over all of it. The head is the MessagePack
 array [version, session id, sender, kind, body]; the body is itself an array, of the fields below in
@@ -69,16 +69,16 @@ class Kind(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why someone stops."""
+    """Why a member stops."""
 
     OPERATOR = 0
     """Its owner stopped it."""
     CAP = 1
-    """The next message would pass the owner's cap on the loss; the agent goes on listening."""
+    """The next message would exceed the owner's cap; the agent still receives feedback."""
     EXPIRED = 2
     """The session has expired."""
     NONSENSE = 3
-    """A sum is beyond anything that honest agents and keepers can say: someone lied."""
+    """A sum is impossible with honest agents and keepers: someone lied."""
     KEEPER = 4
     """A keeper has left for good, and nobody can take its place."""
 
@@ -97,9 +97,9 @@ class Present(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 class Report(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Message u of an agent: x_u, in steps of 2^exponent.
 
-    `heard` commits to everything that updates 0 to u − 1 came from: with a server the digest of the
-    feedback of round u − 1, which names the one before; on a graph `codec.history`. Whoever tells different
-    agents different things is found out by it.
+    `heard` commits to everything that updates 0 to u − 1 were made from. With a server it is the digest of
+    the feedback of round u − 1, which names the previous one. On a graph it is `codec.history`. So a member
+    that sends different messages to different agents is detected.
     """
 
     update: Count
@@ -113,8 +113,8 @@ class Masked(Report, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Message u of an agent whose session has keepers: round(θ/g_u) plus a mask for each keeper.
 
     `keys` is the digest of the digests of the keys used: the agent's own, then each keeper's in order.
-    In a series `heard` is 32 random bytes, the salt of the message's masks: what an agent says does not
-    depend on what it has heard, so that could not tell two messages of a rolled-back agent apart.
+    In a series `heard` is 32 random bytes, the salt of the message's masks. There a message does not depend
+    on earlier feedback, so a digest of it could not give two messages of a rolled-back agent different masks.
     """
 
     keys: Digest
@@ -122,7 +122,7 @@ class Masked(Report, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The coordinator's y of one round, in state steps, and what it is the mean of.
+    """The coordinator's y of one round, in state steps, and the messages that it is the mean of.
 
     `used` has a bit for each agent (agent i: bit i % 8 of byte i // 8), `count` of them are set;
     `reports` is the digest of their reports' digests, in order. With keepers it is the digest of the
@@ -143,14 +143,14 @@ class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Ask(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """From the coordinator: round `round` is open, speak. From others: repeat it and what follows."""
+    """From the coordinator: round `round` is open, send. From others: repeat it and later rounds."""
 
     round: Count
 
 
 @final
 class Done(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """I have made all updates of the session, from what `heard` commits to: as in a report after the last."""
+    """The sender has made all updates; `heard` is what a report after the last would commit to."""
 
     update: Count
     heard: Digest
@@ -158,7 +158,7 @@ class Done(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Stop(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """From the coordinator: the session ends here. From an agent: I say nothing from here on."""
+    """From the coordinator: the session ends here. From an agent: it sends nothing from here on."""
 
     update: Count
     reason: Reason
@@ -166,16 +166,16 @@ class Stop(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Key(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An agent's or keeper's ephemeral X25519 public key for this session. The first one counts, ever."""
+    """An agent's or keeper's ephemeral X25519 public key for this session; only the first counts."""
 
     public: Digest
 
 
 class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The coordinator adds up the messages of these agents and no others; it asks keepers to open the sum.
+    """The coordinator asks keepers to open the sum of the messages of exactly these agents.
 
-    `used`, `count` and `reports` are as in feedback without keepers. `heard` is what those reports have
-    heard; it is in every mask. `keys` is the digest of the digests of those agents' keys, in order.
+    `used`, `count` and `reports` are as in feedback without keepers. `heard` is the field of that name in
+    those reports; it is in every mask. `keys` is the digest of the digests of those agents' keys, in order.
     """
 
     round: Count
@@ -241,9 +241,9 @@ class Message:
     numbers : tuple of int
         The numbers of a report or feedback; empty otherwise, and where they are masked.
     digest : bytes
-        SHA-256 of all that is signed. Two messages are the same if it is.
+        SHA-256 of the signed bytes. Messages with the same digest are the same message.
     frame : bytes
-        The bytes themselves, to be kept and passed on.
+        The bytes as received, to be stored and forwarded.
     """
 
     sender: int
@@ -254,7 +254,7 @@ class Message:
 
 
 class Refusal(Enum):
-    """Every reason to refuse. What is refused is counted and changes nothing."""
+    """Every reason to refuse a frame. A refused frame is counted and changes nothing."""
 
     TOO_LARGE = "the frame is longer than any of this session can be"
     MALFORMED = "the bytes are not a frame"

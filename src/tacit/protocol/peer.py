@@ -2,8 +2,8 @@
 
 It sends its message to its neighbours. When the messages of all live neighbours have arrived, or at the
 deadline with the quorum, it moves towards the mean of its own message and theirs. It requests missed messages
-from its neighbours. If all of them are past a round, nobody would use its own message there, so it sends none
-and moves towards the mean of theirs: that costs nothing.
+from its neighbours. If all of them are past a round, nobody would use its own message there. So it sends none
+and moves towards the mean of theirs, which costs nothing.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class PeerMachine(PrivateMachine):
     Attributes
     ----------
     live : set of int
-        The neighbours that are waited for. One becomes live by a valid signature, and is not when it misses
-        a deadline, until it is heard again. A lost connection is not leaving, once round 0 has begun.
+        The neighbours that a round waits for. A neighbour becomes live by a valid signature. It is no longer
+        live if it misses a deadline, until its next message. After the start of round 0, a lost connection
+        alone does not change this.
     done : set of int
         The neighbours that have made all their updates.
     """
@@ -90,7 +91,7 @@ class PeerMachine(PrivateMachine):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Whose message of the own round is waited for."""
+        """The neighbours whose message of the own round is missing."""
         return tuple(sorted(filter(self._lacks, self.live)))
 
     @property
@@ -143,7 +144,7 @@ class PeerMachine(PrivateMachine):
         return None
 
     def _enough(self) -> bool:
-        """Whether round 0 may begin: all are there, or enough at the deadline, or others have begun."""
+        """Whether round 0 may begin: all are present, or enough at the deadline, or others began."""
         if self.private.update or self.private.said is not None:
             return True
         here = len(self.live)
@@ -193,7 +194,7 @@ class PeerMachine(PrivateMachine):
         self.live.add(who)
         self._at[who] = max(self._at[who], update)
         if update > 0 and self.phase is PeerPhase.GATHERING and not self._greeted:
-            # Others have begun. Hear from all before speaking: where they are beyond it is not needed.
+            # Others have begun. Wait for all of them first: if all are past this round, send no message.
             self._greeted = True
             self._timers.set("grace", 2 * self.session.deadlines.repeat)
 
@@ -218,13 +219,13 @@ class PeerMachine(PrivateMachine):
         return max(self._at.values()) > self.private.update
 
     def _note_behind(self, before: bool) -> None:
-        """Ask at once for what is missing where neighbours turn out to be further."""
+        """Request missing messages at once if neighbours turn out to be further."""
         if not before and self._behind():
             self._notices.append(Behind(self.private.update, max(self._at.values())))
             self._ask_for_missed()
 
     def _ask_for_missed(self) -> None:
-        """Ask those who must have spoken, unless what they were asked for may still be on its way."""
+        """Ask neighbours that must have sent, unless an earlier request may still be answered."""
         u = self.private.update
         for j in sorted(self._neighbours):
             if self._lacks(j) and self._at[j] >= u >= self._asked[j] + BATCH:
@@ -242,12 +243,12 @@ class PeerMachine(PrivateMachine):
         if body.update == self.session.rounds:
             self.done.add(message.sender)
         elif new or self.phase is PeerPhase.FINISHED:
-            # A finished peer repeats nothing by itself: if its first answer was lost, this one is needed.
+            # A finished peer repeats nothing on its own. If its first answer was lost, this one is needed.
             self._greet(message.sender)
         self._note_behind(behind)
 
     def _greet(self, who: int) -> None:
-        """Tell one who has just come where this agent is."""
+        """Tell a neighbour that has just connected which update this agent is at."""
         if not self._may_answer(who):
             return
         if self.phase in (PeerPhase.SERVING, PeerPhase.FINISHED):
@@ -258,7 +259,7 @@ class PeerMachine(PrivateMachine):
             self._say(who, Present(self.private.update))
 
     def _answer(self, message: Message) -> None:
-        """Say again what was said from a round on, and last what was said last."""
+        """Repeat own messages from the requested round on, and then the newest one."""
         body, who, behind = message.body, message.sender, self._behind()
         assert isinstance(body, Ask)
         self._see(who, body.round)
@@ -329,7 +330,7 @@ class PeerMachine(PrivateMachine):
         self._follow(None)
 
     def _move(self, _: Any) -> None:
-        """Phases (ii) to (iv): the mean of the closed neighbourhood's messages, recorded with whose."""
+        """Phases (ii) to (iv): move to the mean of the neighbourhood's messages, and record both."""
         t, missing = self.private.update, self.missing
         without = tuple(sorted(filter(self._lacks, self._neighbours)))
         used = self._kept.pop(t, {})
@@ -358,7 +359,7 @@ class PeerMachine(PrivateMachine):
             self._tell_missing(TELL_IN_ROUND)
 
     def _waiting(self) -> Waiting | None:
-        """Return which neighbours are missing, and how many of them must come at least."""
+        """Return which neighbours are missing, and how many of them are needed."""
         if self.phase is PeerPhase.GATHERING:
             here, needed = set(self.live), self._least_start - len(self.live) - 1
         elif self.phase in (PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
@@ -383,7 +384,7 @@ class PeerMachine(PrivateMachine):
     # ---- the end ------------------------------------------------------------------------------------
 
     def _serve(self, _: Any) -> None:
-        """All updates are made: stay until the neighbours have theirs."""
+        """All updates are made: keep running until the neighbours have made theirs."""
         self._expired = False
         self._timers.off("missing")
         seconds = self.return_time if self._ended else self.session.deadlines.start
@@ -405,7 +406,7 @@ class PeerMachine(PrivateMachine):
         return self.private.update + (self.private.said is not None)
 
     def _say_stopped(self, about: Any) -> None:
-        """Tell one who speaks, or at a restart all, that this agent has left."""
+        """Tell a neighbour that sends (after a restart, all of them) that this agent has left."""
         who = about.sender if isinstance(about, Message) else None
         if who is None or self._may_answer(who):
             self._say(who, Stop(self._silent_from, Reason.OPERATOR))

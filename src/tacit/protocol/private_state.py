@@ -1,14 +1,15 @@
-"""An agent's own state and its one rule: one draw, one message, for each update. Ever.
+"""An agent's private state and its rule: only one draw and one message per update.
 
-Message u starts from a state that u updates have brought together: two adjacent states are then
-at most D_u steps apart (`tacit.noise.accounting`), and its noise is that of update u, whatever the
-round, the schedule or the feedback. So what message u costs is known beforehand. Updates made
-without speaking only save: what was not said costs nothing, and later messages cost the same.
+Message u is made from the state after u updates. Two adjacent states are then at most D_u steps apart
+(`tacit.noise.accounting`), and the noise is that of update u, whatever the round, the schedule or the
+feedback. So the loss of message u is known beforehand. An update without a message costs nothing, and later
+messages cost the same.
 
-What an update moves towards must be public: feedback, or messages that were sent. Never anything
-else of the agent's own, or two states would not come together as fast as the account says.
+An update must move towards something public: feedback, or messages that were sent. If it used anything else
+of the agent, two adjacent states would not approach each other as fast as the accounting assumes, and the
+loss would be larger than promised.
 
-A `PrivateMachine` is what agents and peers share: this state, a cap, and noise that is brought to it.
+`PrivateMachine` is the base class of agents and peers: this state, a cap, and noise from outside.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, On, PeerPhase
 
 Cover: TypeAlias = Callable[[Whole, Report], Report]
-"""Takes the numbers of a message, and the message without them; returns what is signed and sent."""
+"""Takes the numbers of a message, and the message without them; returns the message to sign."""
 
 DRAWS_AHEAD = 4
 """A draw is kept for at most this many updates ahead."""
@@ -46,11 +47,11 @@ class Budget:
     Parameters
     ----------
     cap : float
-        The most that may be lost on this value, all sessions together, for their adjacency.
+        The largest loss on this value, over all sessions together, for their adjacency.
     spent : float
-        What sessions before this one have lost on it.
+        The loss of earlier sessions on it.
     partial : bool
-        Whether to take part although the whole session would pass the cap, and fall silent in time.
+        Whether to take part even if the whole session would exceed the cap, and stop sending in time.
         Otherwise such a session is refused before anything is sent.
     """
 
@@ -67,14 +68,14 @@ class Budget:
 
 @final
 class PrivateState:
-    """The private half of an agent: its state, its messages, and what they have cost.
+    """The private part of an agent: its state, its messages, and their loss.
 
     Parameters
     ----------
     state : int or array of them
         In state steps, as `Lattice.start` gives it; a plain number if there is one component.
     clamped : bool
-        Whether the value was off the range; kept for the owner.
+        Whether the value was outside the range; kept for the owner.
     """
 
     def __init__(
@@ -97,16 +98,16 @@ class PrivateState:
         self.said: bytes | None = None
         """The bytes of message `update`, once it is made."""
         self.digests: dict[int, bytes] = {}
-        """Of every message made, by its update."""
+        """Digests of all messages made, by update."""
         self.silent = False
         self.feedback: tuple[int, ...] | None = None
-        """What it moved towards last; public."""
+        """The last feedback that it moved towards; public."""
         self.clamped = clamped
         self._state = state
         self._shadow: Whole | None = None
         self._shadowed = session.mechanism.shadowed and not session.keepers
         self.draws: dict[int, Whole] = {}
-        """For updates from this one on that `lacks_draw` was asked about; each goes into one message."""
+        """Draws for this update and later ones; each is used in one message."""
         self._losses = session.account(number).per_message
         self._planned = session.planned(number)
         self._before, self._spent = exact(float(budget.spent)), 0  # exactly: see `exact`
@@ -118,27 +119,27 @@ class PrivateState:
 
     @property
     def planned(self) -> float:
-        """What this session costs if every message is sent, rounded up."""
+        """The loss of this session if every message is sent, rounded up."""
         return up(self._planned)
 
     @property
     def spent(self) -> float:
-        """What was lost on this value so far, earlier sessions included, rounded up."""
+        """The loss on this value so far, including earlier sessions, rounded up."""
         return up(self._before + self._spent)
 
     @property
     def spent_here(self) -> float:
-        """What was lost in this session so far, rounded up."""
+        """The loss of this session so far, rounded up."""
         return up(self._spent)
 
     @property
     def over_cap(self) -> bool:
-        """Whether the whole session would pass the cap."""
+        """Whether the whole session would exceed the cap."""
         return not within(self._before + self._planned, self.budget.cap)
 
     @property
     def affords_next(self) -> bool:
-        """Whether message `update` can be sent without passing the cap."""
+        """Whether message `update` can be sent without exceeding the cap."""
         cost = self._before + self._spent + exact(float(self._losses[self.update]))
         return within(cost, self.budget.cap)
 
@@ -151,11 +152,11 @@ class PrivateState:
 
     def draws_own(self, u: int) -> bool:
         """Whether message u carries noise of its own."""
-        # Where there are keepers they draw, and the message is masked instead.
+        # With keepers, the keepers draw the noise, and the message is masked instead.
         return not self._codec.session.keepers and self._agent.speaks(u)
 
     def lacks_draw(self, u: int) -> bool:
-        """Whether a draw for update u may be kept. The first is the only one, ever."""
+        """Whether a draw for update u may be stored: only the first draw of an update is accepted."""
         near = self.update <= u < self.update + DRAWS_AHEAD and not self.silent
         taken = u in self.draws or (u == self.update and self.said is not None)
         return near and not taken and self.draws_own(u)
@@ -176,7 +177,7 @@ class PrivateState:
         x = self._agent.report(self._state if self._shadow is None else self._shadow, u, draw)
         exponent = self._codec.session.exponent(self.number, u)
         if cover is not None:
-            # Without noise of its own x is as private as the state, so it is in no message without masks.
+            # Without its own noise, x is as private as the state, so it must never be sent without masks.
             body = cover(x, Report(u, exponent, b"", heard))
         else:
             body = Report(u, exponent, self._codec.pack(x), heard)
@@ -204,7 +205,7 @@ class PrivateState:
         return moved
 
     def fall_silent(self, record: Silenced) -> Silenced:
-        """Say nothing from here on."""
+        """Send nothing from here on."""
         self.silent = True
         self.draws.clear()
         return record
@@ -216,7 +217,7 @@ class PrivateState:
     # ---- from a ledger and back ---------------------------------------------------------------------
 
     def replay(self, record: Record) -> None:
-        """Take over what a record says was done."""
+        """Apply a record from a ledger."""
         match record:
             case Spoke():
                 self._require(record.update == self.update and self.said is None)
@@ -264,7 +265,7 @@ def resumed_state(
 
 
 class PrivateMachine(Machine):
-    """A machine that speaks for an owner of a private value.
+    """A machine that acts for the owner of a private value.
 
     Parameters
     ----------
@@ -281,11 +282,11 @@ class PrivateMachine(Machine):
     """
 
     _audience: ClassVar[int | None] = None
-    """Whom it speaks to: all neighbours, or the coordinator."""
+    """The receiver of its messages: all neighbours, or the coordinator."""
     _first: Began | None
-    """The record that must come before everything else, until it is made."""
+    """The record that must be saved before all others; None once it is made."""
     _heard: bytes
-    """What everything that it has moved by commits to."""
+    """The digest that commits to everything its updates were made from."""
 
     def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
         lattice, numbers = session.lattice, np.asarray(value, dtype=object)
@@ -300,7 +301,7 @@ class PrivateMachine(Machine):
     def resume(
         cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, budget: Budget
     ) -> Self:
-        """Rebuild it from its records. `budget.spent` is what was spent before this session."""
+        """Rebuild it from its records. `budget.spent` is the loss before this session."""
         private, kept = resumed_state(Codec(session), number, sign, budget, records)
         machine = cls.__new__(cls)
         machine._set_up(session, number, sign, private)
@@ -323,7 +324,7 @@ class PrivateMachine(Machine):
 
     @property
     def _covers(self) -> tuple[Cover, ...]:
-        """What is put on a message before it is signed, if anything is."""
+        """Functions that mask a message before it is signed; empty without keepers."""
         return ()
 
     @property
@@ -348,7 +349,10 @@ class PrivateMachine(Machine):
         return On.OVER if over else On.START
 
     def _sorted_own(self, message: Message) -> tuple[On, Any]:
-        """Go no further where a message of this agent is about that its records do not have."""
+        """Stop if someone has a message of this agent that is not in its records.
+
+        Its ledger is old, or another process uses its key. Going on would draw noise a second time.
+        """
         body = message.body
         if isinstance(body, Report) and self.private.digests.get(body.update) != message.digest:
             raise self._spoken_elsewhere(body.update)
@@ -362,7 +366,7 @@ class PrivateMachine(Machine):
         )
 
     def _announce(self) -> None:
-        """Say that this agent is here; before its first word, record how it began."""
+        """Announce that this agent is present; before its first message, record its initial state."""
         private = self.private
         if self._first is not None:
             self._records.append(self._first)
@@ -395,7 +399,7 @@ class PrivateMachine(Machine):
         self._notices.append(Spoken(spoke.update, self.private.spent))
 
     def _silence(self) -> bool:
-        """Record that nothing more is said, once; returns whether that is new."""
+        """Record once that nothing more is sent; return whether that is new."""
         private = self.private
         if private.silent:
             return False
@@ -417,7 +421,7 @@ class PrivateMachine(Machine):
     def _expire(self, _: Any) -> None:
         """Send nothing more in this session, and notify nobody: messages not sent cost nothing.
 
-        One that has not begun has nothing to record: it never speaks, because it is over.
+        A session that has not begun has nothing to record: the machine is over and never sends.
         """
         if self._first is not None:
             self._notices.append(Stopped(self.private.update, Reason.EXPIRED))

@@ -1,4 +1,4 @@
-"""What must be durable before anything is sent. Each is bytes for a ledger, and back.
+"""Records, which must be durable before anything is sent, and their bytes in a ledger.
 
 An agent's ledger is private: `Began`, `Moved`, `Sampled` hold its state or readings. No repr shows them.
 The current position of a machine is what its records, read in order, say; `resume` needs nothing else.
@@ -32,8 +32,8 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 class Began(_Record, frozen=True, tag="began"):
     """An agent or peer entered a session with this state; before anything else of that session.
 
-    `planned` is what the whole session costs at most: a ledger may set it aside. `state` is private, and so
-    is `clamped`: whether the value was off the range.
+    `planned` is the largest loss of the whole session, which a ledger may reserve. `state` is private, and so
+    is `clamped`, which says whether the value was outside the range.
     """
 
     session: bytes
@@ -47,7 +47,7 @@ class Began(_Record, frozen=True, tag="began"):
 
 @final
 class Spoke(_Record, frozen=True, tag="spoke"):
-    """Message `update`, its very bytes, and what it costs. There is one per update and agent, ever."""
+    """Message `update`, its exact bytes, and its loss. There is only one per update and agent."""
 
     update: int
     frame: bytes
@@ -58,9 +58,8 @@ class Spoke(_Record, frozen=True, tag="spoke"):
 class Moved(_Record, frozen=True, tag="moved"):
     """Update `update` was made (there are now `update` + 1), from these frames, to this private state.
 
-    With a server `heard` is the feedback. On a graph it is the report of every agent whose message
-    was used, `used` says whose, and `y` is their mean. `basis` is the public shadow where noise is
-    drawn once.
+    With a server `heard` is the feedback. On a graph it is the reports of all agents whose messages were
+    used, `used` are these agents, and `y` is the mean. `basis` is the public shadow if noise is drawn once.
     """
 
     update: int
@@ -85,7 +84,7 @@ class Sampled(_Record, frozen=True, tag="sampled"):
 
 @final
 class Silenced(_Record, frozen=True, tag="silenced"):
-    """From this update on the agent says nothing: the cap. It may go on listening."""
+    """From this update on the agent sends nothing, because of the cap. It may still receive."""
 
     update: int
     reason: Reason
@@ -93,7 +92,7 @@ class Silenced(_Record, frozen=True, tag="silenced"):
 
 @final
 class Keyed(_Record, frozen=True, tag="keyed"):
-    """The first ephemeral key of a member, in its signed frame. There is one per member, ever."""
+    """The first ephemeral key of a member, in its signed frame. There is only one per member."""
 
     member: int
     frame: bytes
@@ -101,10 +100,10 @@ class Keyed(_Record, frozen=True, tag="keyed"):
 
 @final
 class Erasing(_Record, frozen=True, tag="erasing"):
-    """The own private ephemeral key is not needed any more, from update `update` on: its file must go.
+    """The own private ephemeral key is no longer needed from update `update` on.
 
-    Written first; the file is removed after it, and at every later start again. So a file that is missing
-    without this record was lost, and the session cannot go on.
+    This record is written first. Then the file of the key is removed, and again at every later start. So if
+    the file is missing without this record, the key was lost, and the session cannot continue.
     """
 
     update: int
@@ -112,7 +111,7 @@ class Erasing(_Record, frozen=True, tag="erasing"):
 
 @final
 class Disclosed(_Record, frozen=True, tag="disclosed"):
-    """A keeper's opening of one update, its very bytes, and the closing it answers. One per update, ever.
+    """A keeper's opening of one update, its exact bytes, and its closing; only one per update.
 
     The noise is stored nowhere else: anyone who learns it could subtract it.
     """
@@ -124,7 +123,7 @@ class Disclosed(_Record, frozen=True, tag="disclosed"):
 
 @final
 class Shut(_Record, frozen=True, tag="shut"):
-    """The coordinator has closed a round to further reports: its closing, its very bytes, and the reports."""
+    """The coordinator shut a round: the exact bytes of its closing, and the reports."""
 
     round: int
     frame: bytes
@@ -134,7 +133,7 @@ class Shut(_Record, frozen=True, tag="shut"):
 
 @final
 class Unopened(_Record, frozen=True, tag="unopened"):
-    """What the keepers opened in round `round` is nonsense: their openings, kept to show who said what."""
+    """The opened sum of round `round` is nonsense: the openings, as evidence of who sent what."""
 
     round: int
     openings: tuple[bytes, ...]
@@ -150,7 +149,7 @@ class Opened(_Record, frozen=True, tag="opened"):
 
 @final
 class Closed(_Record, frozen=True, tag="closed"):
-    """A round is over: the coordinator's feedback, its very bytes, and the reports it is the mean of.
+    """A round is over: the exact bytes of the feedback, and the reports that it is the mean of.
 
     With keepers the reports are in the round's `Shut`, and here are the keepers' `openings`.
     """
@@ -183,9 +182,9 @@ class Evidence(_Record, frozen=True, tag="evidence"):
 
 @final
 class Ended(_Record, frozen=True, tag="ended"):
-    """The session is over for this machine: all rounds made, or stopped (then `reason` says why).
+    """The session is over for this machine: finished, or stopped (then `reason` says why).
 
-    A coordinator says so when all agents have heard the last feedback.
+    A coordinator records this when all agents have received the last feedback.
     """
 
     round: int

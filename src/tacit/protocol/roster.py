@@ -1,4 +1,4 @@
-"""Who takes part: names that are safe everywhere, and keys that can belong to one owner only."""
+"""The members of a session: names that are safe everywhere, and valid keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMALL_ORDER = {0, 1, _P - 1, _P, _P + 1, _ORDER_8, _P - _ORDER_8}
 @final
 @dataclass(frozen=True)
 class Member:
-    """One agent of the roster: its name, and the Ed25519 public key that speaks for it.
+    """One agent of the roster: its name, and its Ed25519 public key.
 
     Names are 1 to 64 ASCII letters, digits, dots, underscores and dashes: they become file names,
     metric labels and parts of network keys.
@@ -59,7 +59,7 @@ def require_key(key: object, what: str) -> None:
 
 
 def require_distinct(members: Sequence[Member], coordinator: bytes | None) -> None:
-    """Refuse two members of one name (in any case) and one key for two. Keepers are members, too."""
+    """Refuse two members with the same name (ignoring case) or key. Keepers are members, too."""
     names: set[str] = set()
     owners: dict[bytes, str] = {} if coordinator is None else {coordinator: "the coordinator"}
     for member in members:

@@ -1,6 +1,6 @@
 """A session: what all agents agree on before the first message. Public, frozen, checked.
 
-Its hash is the session's id and is in every signed message: who has another roster, other parameters
+Its hash is the session's id and is in every signed message. So a member with another roster, other parameters
 or another lattice is in another session. `canonical` says which bytes are hashed.
 """
 
@@ -39,7 +39,7 @@ MOST_ROUNDS = 100_000
 MOST_KEEPERS = 16
 MOST_COMPONENTS = 1_000_000
 MOST_NUMBER_BYTES = 16 * 2**20
-"""All numbers of one message together."""
+"""Maximum size of all numbers of one message together."""
 MOST_SECONDS = 366 * 86_400.0
 LAST_EXPIRY = 253_402_300_799
 """The last second of the year 9999: no session expires later."""
@@ -59,11 +59,11 @@ class Deadlines:
     Parameters
     ----------
     round : float
-        A round that lasts longer closes without those who have not spoken, if the quorum has.
+        A round that lasts longer closes without missing messages, if the quorum has sent.
     start : float
-        The start waits this long for the whole roster; then the least number suffices.
+        The start waits this long for the whole roster; after that the minimum number is enough.
     repeat : float
-        What was said is said again after this long without an answer, then ever more rarely.
+        A message without an answer is sent again after this time, then with exponential backoff.
     """
 
     round: float = 30.0
@@ -107,25 +107,26 @@ class Session:
     rounds : int
         How many rounds there are.
     lattice : Lattice
-        Where the numbers live.
+        The grid of all numbers.
     adjacency : float
-        How far one agent's value may differ (L1 norm) between worlds that must look alike.
+        Two values of one agent that differ by at most this (L1 norm) must be hard to tell apart.
     components : int
         How many numbers a value has.
     quorum : int, optional
-        The least number of messages a round may close with; half the roster and one unless given. On a graph
-        of an agent's own and its neighbours' messages, as far as there are so many; 2 unless given.
+        The least number of messages with which a round may close; half the roster and one unless given. On a
+        graph it counts the messages of an agent and its neighbours, and is 2 unless given; an agent with
+        fewer neighbours needs all of them.
     keepers : sequence of Member, optional
-        Who holds masks and adds the noise; with a server only. Agents then send masked numbers without noise,
-        `noise` and `decay` are the keepers', and one keeper that keeps its secrets protects everyone.
+        The members that hold masks and add the noise; with a server only. Agents then send masked numbers
+        without noise, and `noise` and `decay` are those of the keepers. One honest keeper protects everyone.
     mask_bytes : int, optional
         How many bytes a masked number has; `least_mask_bytes` unless given.
     start : int, optional
         The least number of agents present before round 0, once the start deadline has passed; the quorum
         unless given. Before the deadline the start waits for all.
     expires : int
-        When the session ends for everyone, in seconds since 1970-01-01 00:00 UTC. Nobody joins or speaks
-        from then on, by the clock of its own machine.
+        When the session ends for everyone, in seconds since 1970-01-01 00:00 UTC. From then on no member
+        joins or sends, by the clock of its own machine.
     series : Series, optional
         Makes the session a series of means. The law, rounds, lattice and adjacency then follow from it: make
         it with `Session.of_series`.
@@ -293,10 +294,10 @@ class Session:
 
     @property
     def exchanges(self) -> int:
-        """How many rounds have messages: all, or the first alone where keepers add noise once.
+        """How many rounds have messages: all, or only the first if keepers add noise once.
 
-        Everyone then moves towards the feedback of round 0 without a further word. A series has one in every
-        slot.
+        In that case all agents move towards the feedback of round 0 without further messages. A series has
+        one exchange per slot.
         """
         if self.series is not None:
             return self.series.slots
@@ -309,9 +310,10 @@ class Session:
 
     @cached_property
     def sum_limits(self) -> tuple[int, ...]:
-        """The largest sum of each exchange, noise included, in its message steps: beyond it is nonsense.
+        """The largest honest sum of each exchange, noise included, in its message steps.
 
-        Honest noise passes it less than once in e^60 rounds. In a series it is the same in every slot.
+        A larger sum is nonsense. Honest noise exceeds the limit less than once in e^60 rounds. In a series it
+        is the same in every slot.
         """
         if self.series is not None:
             tail = len(self.keepers) * _NOISE_ROOM * math.ceil(self.series.steps)
@@ -325,7 +327,7 @@ class Session:
 
     @property
     def least_mask_bytes(self) -> int:
-        """How many bytes hold every honest sum, its sign, and 40 bits in which nonsense shows."""
+        """How many bytes hold every honest sum, its sign, and 40 spare bits to detect nonsense."""
         return -(-(max(self.sum_limits).bit_length() + 1 + _SPARE_BITS) // 8)
 
     @property
@@ -369,7 +371,7 @@ class Session:
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """What the paper calls it: client-server or distributed, with its parameters."""
+        """The mechanism of the paper, client-server or distributed, with its parameters."""
         if self.series is not None:
             raise ParameterError(
                 f"session {self.name} is a series of means and has none of the paper's mechanisms: this "
@@ -390,7 +392,7 @@ class Session:
         return tuple(self.lattice.agent(law, i) for i in range(law.agents or 1))
 
     def lattice_agent(self, i: int) -> LatticeAgent:
-        """Return what agent i computes; nothing private is in it."""
+        """Return the arithmetic of agent i; it holds nothing private."""
         self.require_agent(i)
         return self._agents[i if len(self._agents) > 1 else 0]
 
@@ -406,7 +408,7 @@ class Session:
         return -(-self.lattice.whole_bits // 8)
 
     def neighbours(self, i: int) -> tuple[int, ...]:
-        """Whom agent i exchanges messages with: N(i), or with a server the coordinator."""
+        """The members that agent i exchanges messages with: N(i), or with a server the coordinator."""
         if self.edges is None:
             if i == COORDINATOR:
                 return tuple(range(self.n + len(self.keepers)))
@@ -451,7 +453,7 @@ class Session:
         return self.roster[i] if i < self.n else self.keepers[i - self.n]
 
     def member_name(self, i: int) -> str:
-        """Return what agent or keeper i (or the coordinator) is called."""
+        """Return the name of agent or keeper i (or of the coordinator)."""
         return "coordinator" if i == COORDINATOR else self.member(i).name
 
     def index(self, name: str) -> int:
@@ -511,17 +513,17 @@ class Session:
         return decode_session(data)
 
     def account(self, i: int) -> Account:
-        """Return what the messages of agent i cost if it speaks in every round, never too little."""
+        """Return the losses of agent i if it sends in every round, rounded up."""
         return _account(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
 
     def planned(self, i: int) -> int:
-        """Return the sum of what all messages of agent i cost, as `exact` counts; for a series at its δ."""
+        """Return the loss of all messages of agent i in the units of `exact`; for a series at its δ."""
         if self.series is not None:
             return exact(self.series.loss)
         return _planned(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
 
     def promise(self, failure_probability: float = 0.05) -> SessionPromise:
-        """Return what the session promises, and what it costs each agent."""
+        """Return what the session promises, and the loss of each agent."""
         from tacit.theory.promise import analyze
 
         made = analyze(
@@ -543,10 +545,10 @@ class SessionPromise:
     Attributes
     ----------
     theory : Promise
-        Privacy, accuracy and agreement on real numbers, if everyone speaks in every round. Its radius is for
-        any one component.
+        Privacy, accuracy and agreement on real numbers, if everyone sends in every round. Its radius is for
+        a single component.
     losses : tuple of float
-        What the bytes each agent sends cost it at most, on the lattice, for the session's adjacency.
+        The largest loss of each agent's messages, on the lattice, for the session's adjacency.
     """
 
     theory: Promise
@@ -602,7 +604,7 @@ def _per_member(value: object, what: str, n: int) -> PerMember:
             raise ParameterError(
                 f"{what} must be one number, or one for each of {n} agents, got {len(each)}."
             )
-        # One way to write one session: equal numbers are one number.
+        # A session must have one encoding only, so equal numbers of all agents are written as one number.
         return each[0] if len(set(each)) == 1 else each
     return _number(value, what)
 

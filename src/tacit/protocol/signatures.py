@@ -1,8 +1,9 @@
-"""Ed25519 by libsodium, for signing and for checking, so that there is one rule about odd signatures.
+"""Ed25519 by libsodium, for signing and checking, so that all members accept the same.
 
-The rule is libsodium's, which is stricter than RFC 8032: S must be below the group's order (no second
-signature is made from a first), and neither the key nor R may be of small order or in a second encoding
-(nobody can make a signature that fits many messages). What one member accepts, every other accepts.
+libsodium is stricter than RFC 8032. S must be below the group's order, so nobody can make a second signature
+from a first. Neither the key nor R may be of small order or in a second encoding, so nobody can make a
+signature that fits many messages. If members had different rules, one could accept a frame that another
+refuses.
 
 Private keys are read and made by `cryptography`, which also signs certificates and does TLS.
 """
@@ -26,7 +27,7 @@ def signer(key: Ed25519PrivateKey) -> Callable[[bytes], bytes]:
 
 
 def is_signed(public_key: bytes, data: bytes, signature: bytes) -> bool:
-    """Whether the holder of this key has signed these bytes. Lets other threads run meanwhile."""
+    """Whether this key signed these bytes. Releases the interpreter lock meanwhile."""
     if len(public_key) != _KEY_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
     try:

@@ -1,4 +1,4 @@
-"""An agent of the client-server mechanism: what it does when, as data."""
+"""The transitions of an agent of the client-server mechanism, as data."""
 
 from __future__ import annotations
 

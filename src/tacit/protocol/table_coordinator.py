@@ -1,4 +1,4 @@
-"""The coordinator: what it does when, as data."""
+"""The transitions of the coordinator, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A keeper: what it does when, as data."""
+"""The transitions of a keeper, as data."""
 
 from __future__ import annotations
 

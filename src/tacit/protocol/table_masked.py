@@ -1,4 +1,4 @@
-"""What keepers add to the tables of agents and of the coordinator, as data."""
+"""The additional transitions of agents and of the coordinator with keepers, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent of the distributed mechanism: what it does when, as data."""
+"""The transitions of an agent of the distributed mechanism, as data."""
 
 from __future__ import annotations
 

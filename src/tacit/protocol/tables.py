@@ -1,7 +1,7 @@
 """The transitions of the machines, as data.
 
-A table says for every phase and everything that can happen in it what is done and which phase comes
-next. `machine` runs tables; docs/explanation/protocol.md draws them; a test holds them complete.
+For every phase and every event, a table gives the action and the next phase. `machine` runs tables,
+docs/explanation/protocol.md shows them as diagrams, and a test checks that they are complete.
 Two actions are special: "refuse" counts and changes nothing, "impossible" is a bug of ours.
 """
 
@@ -14,13 +14,13 @@ from typing import NamedTuple, TypeAlias, final
 
 
 class _Name(Enum):
-    """Members are looked up in tables all the time: by identity, which is fastest."""
+    """An enumeration that hashes by identity, because table lookups must be fast."""
 
     __hash__ = object.__hash__
 
 
 class On(_Name):
-    """What can happen. First what comes from outside, sorted by what it means here."""
+    """The events of the tables. First those from outside, by their meaning for the machine."""
 
     START = "start"
     OVER = "start above the cap"
@@ -69,7 +69,7 @@ class On(_Name):
 
 
 class AgentPhase(_Name):
-    """Where an agent of the client-server mechanism is."""
+    """The phases of an agent of the client-server mechanism."""
 
     IDLE = "idle"
     WAITING = "waiting"
@@ -82,7 +82,7 @@ class AgentPhase(_Name):
 
 
 class CoordinatorPhase(_Name):
-    """Where the coordinator is."""
+    """The phases of the coordinator."""
 
     IDLE = "idle"
     GATHERING = "gathering"
@@ -93,7 +93,7 @@ class CoordinatorPhase(_Name):
 
 
 class PeerPhase(_Name):
-    """Where an agent of the distributed mechanism is."""
+    """The phases of an agent of the distributed mechanism."""
 
     IDLE = "idle"
     GATHERING = "gathering"
@@ -108,13 +108,13 @@ class PeerPhase(_Name):
 
 
 class OpeningPhase(_Name):
-    """Where a coordinator with keepers is, besides: it waits for their openings."""
+    """The additional phase of a coordinator with keepers: waiting for openings."""
 
     OPENING = "opening"
 
 
 class KeeperPhase(_Name):
-    """Where a keeper is."""
+    """The phases of a keeper."""
 
     IDLE = "idle"
     WAITING = "waiting"
@@ -128,7 +128,7 @@ Phase: TypeAlias = AgentPhase | CoordinatorPhase | PeerPhase | OpeningPhase | Ke
 
 
 class Transition(NamedTuple):
-    """What is done, and the phase after it."""
+    """An action, and the phase after it."""
 
     action: str
     phase: Phase
@@ -153,7 +153,7 @@ Rows: TypeAlias = Mapping[tuple[On, ...], Transition]
 
 
 def table(name: str, events: Iterable[On], phases: Mapping[Phase, Rows]) -> Table:
-    """Spread groups of events out into rows; refuse what is written twice."""
+    """Expand groups of events into rows; refuse an event that is listed twice."""
     rows: dict[tuple[Phase, On], Transition] = {}
     for phase, groups in phases.items():
         for group, row in groups.items():

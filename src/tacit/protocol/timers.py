@@ -26,7 +26,7 @@ class Timers:
         self._due.pop(name, None)
 
     def off(self, name: str) -> None:
-        """Forget a timer."""
+        """Switch off a timer."""
         self._seconds.pop(name, None)
         self._due.pop(name, None)
 

@@ -86,7 +86,7 @@ class Checker:
         self._keep(Finding(name, said, file and file.name, file and file.line, where.get("round"), name_of))
 
     def _keep(self, made: Finding) -> None:
-        """Keep at most a thousand harmless and a thousand wrong findings.
+        """Keep the first thousand wrong findings, and the first thousand of all others.
 
         With one limit for both, harmless findings could displace wrong ones.
         """
