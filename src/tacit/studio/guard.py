@@ -1,8 +1,8 @@
-"""Who may talk to the studio: a browser on its own pages, under a name that nobody else controls.
+"""Protects the studio: only its own pages may send requests to it.
 
-A page from elsewhere could reach this machine in two ways: by pointing a name of its own at our address
-(DNS rebinding), or by calling us from its own origin. Both say so in a header, and are refused. And
-nothing that our pages load may come from elsewhere: the browser itself is told to refuse it.
+A web page from elsewhere could reach this machine in two ways: through a host name of its own that points to
+our address (DNS rebinding), or by a request from its own origin. The headers Host and Origin show both, and
+such requests are refused. A content security policy also tells the browser to load nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _HEADERS = {
 
 
 class Guard:
-    """An application that answers only requests which name it by its address, and from its own pages.
+    """Passes on only requests that name the studio by its address and come from its own pages.
 
     Parameters
     ----------
     app : ASGI application
     names : names of this machine
-        Besides addresses and localhost, which nobody can point elsewhere.
+        Accepted besides addresses and localhost, which an attacker cannot redirect.
     """
 
     def __init__(self, app: ASGIApp, names: Iterable[str] = ()) -> None:

@@ -32,7 +32,7 @@ class Scale:
         return f"{rounded:.15g}"
 
     def position(self, value: float) -> float:
-        """Return where a number is; what is beyond an end is at the end."""
+        """Return the position of a number; numbers outside the range are at the nearest end."""
         if self.log:
             along = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:
