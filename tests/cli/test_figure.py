@@ -207,9 +207,9 @@ def test_a_proved_loss_is_shown_rounded_down(run, answer):
 
 def test_widths_are_the_librarys():
     from tacit.cli import drawing
-    from tacit.plots import panels
+    from tacit.plots import sheets
 
-    assert drawing.COLUMNS == tuple(panels.COLUMNS)
+    assert drawing.COLUMNS == tuple(sheets.COLUMNS)
 
 
 def test_a_figure_has_the_width_asked_for(run, tmp_path):

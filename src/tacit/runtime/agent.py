@@ -260,7 +260,13 @@ class _Owned(PrivateMember):
     def _made(self, ledger: Ledger) -> Node:
         session, records = self.session, ledger.records(self.session.id)
         self._require_open(ledger, records)
-        self._require_value(records)
+        if not records:  # a value that the session cannot use is refused before any loss is reserved for it
+            if self._value is None:
+                raise InputError(
+                    f"{self.name} has not begun this session yet: it needs its value. Give it "
+                    "(--value-file, --value-stdin or --value-env)."
+                )
+            session.lattice.start(self._value)
         reservation = self._set_aside(ledger)
         budget, sign = reservation.budget, self.identity.sign
         self._over_before = any(isinstance(record, Ended) for record in records)
@@ -284,17 +290,6 @@ class _Owned(PrivateMember):
             watch=self._notice,
             pace=self._pace,
         )
-
-    def _require_value(self, records: Sequence[Record]) -> None:
-        """Refuse a value that the session cannot use, before any loss is reserved for it."""
-        if records:
-            return
-        if self._value is None:
-            raise InputError(
-                f"{self.name} has not begun this session yet: it needs its value. Give it "
-                "(--value-file, --value-stdin or --value-env)."
-            )
-        self.session.lattice.start(self._value)
 
     def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
         """Return the machine for a session with keepers, with the agent's private ephemeral key."""
