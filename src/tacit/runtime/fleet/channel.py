@@ -1,4 +1,4 @@
-"""One session over connections that carry many: what `tacit.runtime.node` takes for its network."""
+"""The transport of one session over connections that carry many sessions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WAITING_FRAMES = 256  # frames of one connection that wait here, before it is r
 
 
 class Trunk(Protocol):
-    """Who owns the connections: a hub's gateway, or a member's connection to its hub."""
+    """The owner of the connections: a hub's gateway, or a member's connection to its hub."""
 
     def channel_opened(self, channel: SessionChannel) -> None:
         """Carry frames of this session from now on."""
         ...
 
     def channel_closed(self, channel: SessionChannel) -> None:
-        """Carry frames of this session no longer."""
+        """Stop carrying frames of this session."""
         ...
 
     @property
@@ -43,7 +43,7 @@ class SessionChannel:
     Attributes
     ----------
     links : dict of int to Link
-        Who of the session can hear frames of it now, and over which connection.
+        The members of the session that can receive its frames now, and their connections.
     """
 
     def __init__(self, session: Session, who: int, trunk: Trunk) -> None:
@@ -55,7 +55,7 @@ class SessionChannel:
 
     @property
     def dropped(self) -> int:
-        """How many frames were too long or too many, or had no connection to go."""
+        """Number of frames that were too long, too many, or had no connection."""
         return self._lost + self._inbox.dropped
 
     @property
@@ -64,7 +64,7 @@ class SessionChannel:
         return Network(tuple(sorted(self.links)), self._heard or None, self._trunk.expires)
 
     async def open(self, arrived: Callable[[], None] = lambda: None) -> None:
-        """Begin to hear frames of this session."""
+        """Start to receive frames of this session."""
         session, near = self.session, frozenset(self.session.neighbours(self.who))
         numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
         most = numbers + session.n // 8 + _ROOM
@@ -72,20 +72,20 @@ class SessionChannel:
         self._trunk.channel_opened(self)
 
     def send(self, to: int | None, frame: bytes) -> None:
-        """Send once: what has no connection to go is counted, and said again by the machine."""
+        """Send once; a frame without a connection is counted as dropped, and the machine sends it again."""
         data = session_frame(self.session.id, frame)
         for link in tuple(self.links.values()) if to is None else (self.links.get(to),):
             if link is None or not link.send(data):
                 self._lost += 1
 
     def take(self) -> list[Arrival]:
-        """Return what has arrived, and read on where too much had."""
+        """Return what has arrived, and continue reading from connections that were held."""
         arrivals = self._inbox.take()
         self._release()
         return arrivals
 
     async def close(self) -> None:
-        """Hear no more of this session."""
+        """Stop receiving frames of this session."""
         self._trunk.channel_closed(self)
         self.links.clear()
         self._release()
@@ -105,13 +105,13 @@ class SessionChannel:
         self._inbox.seen(number, True)
 
     def detach(self, link: Link) -> None:
-        """Use a connection no longer."""
+        """Stop using a connection."""
         for number in [number for number, used in self.links.items() if used is link]:
             del self.links[number]
             self._inbox.seen(number, False)
 
     def put(self, link: Link, data: bytes) -> None:
-        """Take a frame of this session; read no more of one connection than can be handled."""
+        """Queue a frame of this session; stop reading from a connection with too many queued frames."""
         number = next((number for number, used in self.links.items() if used is link), None)
         if number is None:
             return

@@ -1,8 +1,8 @@
 """From an invitation to a certificate: what the hub grants, and how an agent asks.
 
 The agent makes its keys itself. It fetches the authority's certificate from the hub without trusting it, and
-goes on only if its key has the invitation's fingerprint. From then on it talks TLS that this authority alone
-vouches for, host name included; only there does it show the secret.
+continues only if the authority's key has the fingerprint in the invitation. From then on it accepts only TLS
+certificates of this authority, with the hub's host name. Only over such a connection does it send the secret.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Enrolment:
     def grant(self, asked: EnrolmentRequest, now: float) -> tuple[Certificate, bytes]:
         """Return the certificate that an invitation entitles to, or refuse in one sentence.
 
-        That the invitation is used is on the disk before this returns. Who has lost the answer may ask again
-        with the same keys; other keys are refused.
+        When this returns, it is on the disk that the invitation is used. An agent that lost the answer may
+        ask again with the same keys; other keys are refused.
         """
         known = self.store.invitation(asked.number)
         if known is None or not hmac.compare_digest(known["digest"], secret_digest(asked.secret)):
@@ -82,7 +82,7 @@ class Enrolment:
         return made, bundle(made, signer)
 
     def renew(self, certificate: Certificate, request: bytes) -> bytes:
-        """Sign the next certificate of one who has shown this one; for its own name only."""
+        """Sign the next certificate of the member with this one, only for its own name."""
         asked = Request.parse(request, "the request")
         if asked.subject.name != certificate.name:
             raise InputError(f"{certificate.name} may not ask for a certificate of {asked.subject.name}.")
@@ -98,9 +98,9 @@ class Enrolment:
 
 
 def enroll(invitation: Invitation, directory: Path, name: str | None = None) -> Identity:
-    """Make keys, show the invitation, and put the certificate in its place.
+    """Make keys, send the invitation, and install the certificate.
 
-    Called again after it was cut off it goes on with the keys that it made.
+    If it was interrupted, call it again: it continues with the keys that it made.
     """
     chosen = _chosen(invitation, name)
     if time.time() >= invitation.expires:
@@ -134,7 +134,7 @@ def _chosen(invitation: Invitation, name: str | None) -> str:
 
 
 def fetch_authority(address: str, fingerprint: bytes) -> Certificate:
-    """Return the hub's authority, which nobody vouches for yet but the fingerprint."""
+    """Return the hub's authority, checked only by its fingerprint."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -161,7 +161,7 @@ def fetch_authority(address: str, fingerprint: bytes) -> Certificate:
 
 
 def _asked(invitation: Invitation, authority: Certificate, request: bytes) -> EnrolmentAnswer:
-    """Show the invitation over TLS that this authority alone vouches for."""
+    """Send the invitation over TLS, trusting only this authority."""
     from websockets.exceptions import WebSocketException
     from websockets.sync.client import connect
 

@@ -1,4 +1,4 @@
-"""What hubs and followers show of themselves: counts, public means, and no private value."""
+"""Status pages of hubs and followers: counts and public means, no private value."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class HubPages:
         return json.dumps(self.facts(), indent=2).encode() + b"\n"
 
     def not_ready(self) -> str | None:
-        """Return why members cannot use the hub now. One that is paused or drains still serves them."""
+        """Return why members cannot use the hub now. A paused or draining hub still serves them."""
         return _expired(self._hub.gateway.expires)
 
     def metrics(self) -> bytes:

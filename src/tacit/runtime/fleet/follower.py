@@ -1,4 +1,4 @@
-"""An agent or keeper that follows a hub, for the command line and inside someone's own program.
+"""An agent or keeper that follows a hub, for the command line and for your own program.
 
 ::
 
@@ -63,12 +63,12 @@ _ENDING = ".session"
 @final
 @dataclass(frozen=True)
 class FleetMean:
-    """What a session led to: the mean, which is public, and what it cost this agent.
+    """The result of a session: the mean, which is public, and the loss of this agent.
 
     Attributes
     ----------
     value : float or list of float
-        The mean as everyone heard it, clamped to the range.
+        The mean that everyone received, clamped to the range.
     rounds, agents : int
         How many rounds were made, and how many agents are on the roster.
     loss, spent, cap : float
@@ -414,7 +414,7 @@ class FleetAgent:
         self._tell(state, f"{session.name} is over: {state}", member=self.name, session=session.name, **facts)
 
     async def _keep_ledger_small(self) -> None:
-        """Drop what the ledger has of sessions that are over and expired, and keep what they cost."""
+        """Drop finished, expired sessions from the ledger, and keep their losses."""
         while True:
             if self.ledger.worth_compacting:
                 busy, now = frozenset(self._sessions), self._clock.wall()

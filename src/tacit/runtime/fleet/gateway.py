@@ -1,8 +1,8 @@
-"""A hub's one port: who may enter, and frames of many sessions over one connection per member.
+"""A hub's port: admission, and frames of many sessions over one connection per member.
 
-Members show a certificate. One who has none can do two things: ask for the authority's certificate, which is
-public, and show an invitation. Such connections stay bounded in number, in length and in time as those of
-any stranger.
+Members show a certificate. A client without a certificate can do two things: request the authority's
+certificate, which is public, and send an invitation. The number, frame length and duration of such
+connections are limited.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class GatewayEvents(Protocol):
     """What a gateway tells its hub."""
 
     async def enrol(self, asked: EnrolmentRequest) -> EnrolmentAnswer:
-        """Answer one who shows an invitation."""
+        """Answer a client that sends an invitation."""
         ...
 
     def came(self, member: FleetMember) -> None:
@@ -76,7 +76,7 @@ class GatewayEvents(Protocol):
         ...
 
     def said(self, member: FleetMember, message: AnyMessage) -> None:
-        """A member has said something beside frames of sessions."""
+        """A member sent a message that is not a frame of a session."""
         ...
 
 
@@ -323,7 +323,7 @@ class Gateway:
                 self._attach(member, channel)
 
     def channel_closed(self, channel: SessionChannel) -> None:
-        """Carry frames of a session no longer."""
+        """Stop carrying frames of a session."""
         if self._channels.get(channel.session.id) is channel:
             del self._channels[channel.session.id]
             for link in tuple(channel.links.values()):

@@ -1,11 +1,11 @@
-"""The hub: a coordinator that stays. It enrols members, makes sessions, and brings them to their end.
+"""The hub: a permanent coordinator that enrols members and runs their sessions.
 
-What runs inside a session is the same `Coordinator` as everywhere. The hub only designs and signs sessions,
-records them, hands them to those who are connected, and starts a coordinator for each. It is stopped and
-started at any time: its ledger and its store have all it needs to go on.
+Each session is run by the same `Coordinator` as everywhere. The hub only designs and signs sessions, records
+them, offers them to connected members, and starts a coordinator for each. It can be stopped and started at
+any time: its ledger and its store have everything it needs to continue.
 
-It holds nothing private. It also holds its authority, so it decides who may connect; whom agents trust with
-their privacy is in their own policies.
+It holds nothing private. It also holds its authority, so it decides who may connect. Agents' own policies
+decide which keepers they trust with their privacy.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Hub:
         last = row["every"] is None or (row["times"] is not None and number >= row["times"])
         later = row["next"] + (row["every"] or 0.0)
         next_run = later if later > now else now + (row["every"] or 0.0)
-        # On the disk before anyone hears of it: a hub that is killed now goes on with it.
+        # It is on the disk before anyone is told of it, so that a hub that is killed now continues it.
         self.store.start_session(
             name, session.id, title, session.encode(), session.expires, next_run=next_run, last=last
         )
@@ -485,7 +485,7 @@ class Hub:
                     del known[key]
 
     async def _compact(self, ledger: Ledger) -> None:
-        """Drop what the ledger has of sessions that are over and expired."""
+        """Drop finished, expired sessions from the ledger."""
         busy, now = frozenset(self._running), self._clock()
         try:
             await in_worker(lambda: key_guard.compact(self.home / KEYS, ledger, now, busy))

@@ -1,4 +1,4 @@
-"""A member's one connection to its hub: reconnects by itself, and carries the frames of all sessions."""
+"""A member's connection to its hub: reconnects by itself, and carries all sessions."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class HubConnection:
         self.send(ChannelOpen(channel.session.id))
 
     def channel_closed(self, channel: SessionChannel) -> None:
-        """Carry frames of a session no longer."""
+        """Stop carrying frames of a session."""
         if self._channels.get(channel.session.id) is channel:
             del self._channels[channel.session.id]
             self.send(ChannelClosed(channel.session.id))

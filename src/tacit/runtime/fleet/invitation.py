@@ -1,8 +1,8 @@
 """Invitations: one line of text that lets one agent ask a hub for a certificate, once.
 
 The line holds the hub's address, the fingerprint of its authority's key, a name or a pattern of names, when
-it expires, and a secret. Whoever has the line can enrol under such a name, so it is sent over a private
-channel. The hub keeps only a hash of the secret.
+it expires, and a secret. Anyone with the line can enrol under such a name, so send it over a private channel.
+The hub stores only a hash of the secret.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     expires : int
         Nobody enrols with it from then on, in seconds since 1970 (UTC).
     number : str
-        By which the hub finds it; not secret.
+        Identifies the invitation at the hub; not secret.
     """
 
     address: str
@@ -73,7 +73,7 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
-        """Read the line; what is not whole is refused, and not repeated in the error."""
+        """Read the line; an incomplete one is refused, and never shown in the error."""
         line = text.strip()
         try:
             if not line.startswith(MARK):
@@ -102,12 +102,12 @@ def new_invitation(address: str, authority: str, pattern: str, expires: int) -> 
 
 
 def secret_digest(secret: bytes) -> bytes:
-    """Return what a hub keeps of a secret."""
+    """Return the hash of a secret that a hub stores."""
     return hashlib.sha256(b"tacit invitation 1\0" + secret).digest()
 
 
 def require_pattern(pattern: str) -> None:
-    """Refuse what can be nobody's name."""
+    """Refuse a pattern that no valid name matches."""
     if "*" not in pattern:
         Member(pattern, _ANY_KEY)
     elif not _PATTERN.fullmatch(pattern):

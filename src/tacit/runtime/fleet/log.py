@@ -1,4 +1,4 @@
-"""What hubs and followers tell: an event, a sentence, and facts; nothing private."""
+"""Log events of hubs and followers: an event, a sentence, and facts; nothing private."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ class FleetLog(Protocol):
 
 
 def say_nothing(event: str, text: str, **facts: Any) -> None:
-    """Tell nobody."""
+    """Ignore all events."""

@@ -1,4 +1,4 @@
-"""What a hub and a member say to each other beside the frames of sessions. MessagePack, one tag each.
+"""Messages between a hub and a member besides frames of sessions, in MessagePack with tags.
 
 A frame over their connection begins with one byte: CONTROL for these messages, SESSION for a frame of a
 session, whose id follows in 32 bytes.
@@ -33,7 +33,7 @@ class FleetMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
 
 class Greeting(FleetMessage, frozen=True, tag="hello"):
-    """A member's first word: which role it plays."""
+    """A member's first message: its role."""
 
     role: str
 
@@ -54,13 +54,13 @@ class OfferReply(FleetMessage, frozen=True, tag="reply"):
 
 
 class ChannelOpen(FleetMessage, frozen=True, tag="open"):
-    """Who says it can hear frames of this session now."""
+    """The sender can receive frames of this session from now on."""
 
     session: bytes
 
 
 class ChannelClosed(FleetMessage, frozen=True, tag="closed"):
-    """Who says it does not hear frames of this session any more, or never did."""
+    """The sender does not receive frames of this session."""
 
     session: bytes
 
@@ -85,7 +85,7 @@ class RevocationNews(FleetMessage, frozen=True, tag="revoked"):
 
 
 class EnrolmentRequest(FleetMessage, frozen=True, tag="enrol"):
-    """One who has no certificate yet shows an invitation and asks for one."""
+    """A client without a certificate sends an invitation and requests one."""
 
     number: str
     secret: bytes
@@ -133,7 +133,7 @@ def decode_control(frame: bytes) -> AnyMessage:
 
 
 def session_frame(session: bytes, frame: bytes) -> bytes:
-    """Return a frame of a session as it travels."""
+    """Return a frame of a session in the form that is sent."""
     return SESSION + session + frame
 
 

@@ -1,4 +1,4 @@
-"""What an operator asks a hub to run: a promise, for whoever is connected then."""
+"""Orders of an operator to a hub: what to promise, and which connected members take part."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question : dict
         Fields of `tacit.Question`: what is promised.
     agents : str
-        A pattern: of the agents that are connected, those with such a name take part.
+        A pattern: connected agents with a matching name take part.
     keepers : tuple of str
-        Who holds masks and adds the noise.
+        The members that hold masks and add the noise.
     least : int
         Least number of agents that a session begins with.
     wait : float
@@ -52,7 +52,7 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def designed(
     order: SessionOrder, members: Sequence[Member], keepers: Sequence[Member], hub: bytes
 ) -> Session:
-    """Return the best session for an order. Takes long: call it on a thread that may."""
+    """Return the best session for an order. It is slow: call it on a worker thread."""
     from tacit.runtime.identity.roster import Roster
     from tacit.runtime.session.design import draft
     from tacit.theory.question import Question
@@ -67,7 +67,7 @@ def designed(
 
 
 def depends_on_size(order: SessionOrder) -> bool:
-    """Whether the noise depends on how many take part: it does where an accuracy is asked for."""
+    """Whether the noise depends on the number of agents, as it does if the order asks for a radius."""
     return order.question.get("radius") is not None
 
 
@@ -89,7 +89,7 @@ def instance(
 
 
 def radius_for(session: Session, count: int, failure_probability: float = 0.05) -> float:
-    """Return the radius that is promised if so many agents take part in every round. May take long."""
+    """Return the promised radius if `count` agents take part in every round. It may be slow."""
     smaller = session
     if count < session.n:
         smaller = replace(session, roster=session.roster[:count], quorum=None, start=None, mask_bytes=None)

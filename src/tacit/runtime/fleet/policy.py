@@ -1,7 +1,7 @@
-"""What an owner allows: one TOML file that an agent judges every session by.
+"""An owner's policy: one TOML file that decides which sessions an agent joins.
 
-Nothing in a judgement depends on the value. What a session costs is not judged here: the ledger sets it
-aside, or refuses, before a byte leaves.
+The decision never depends on the value. The loss of a session is not checked here: the ledger reserves it, or
+refuses, before anything is sent.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 def seconds(text: str | float, what: str) -> float:
-    """Read a time: a number of seconds, or such as 30s, 5m, 2h, 1d."""
+    """Read a time: a number of seconds, or text like 30s, 5m, 2h, 1d."""
     found = _TIME.fullmatch(str(text).strip())
     number = math.nan if found is None else float(found[1]) * _UNITS[found[2]]
     if not math.isfinite(number):
@@ -69,14 +69,14 @@ class ValuePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WindowPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The most that sessions begun within some time may cost together."""
+    """A cap on the loss of all sessions begun within some time."""
 
     time: str | float
     cap: float
 
 
 class LimitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What sessions may cost, and how often and how long they may be."""
+    """Limits on the loss, the frequency and the duration of sessions."""
 
     cap: float
     adjacency: float | None = None
@@ -114,19 +114,20 @@ class Policy:
     Attributes
     ----------
     hub : str
-        Whom to follow, ``wss://host:port``.
+        The hub to follow, ``wss://host:port``.
     authority : str
         The fingerprint of the key of the authority that `keys` trusts.
     cap, adjacency : float
-        The most that may be lost on the value in all sessions, and for values how far apart (None: any two).
+        The largest loss on the value over all sessions, for values that differ by at most `adjacency` (None:
+        any two values).
     windows : tuple of Window
-        The most that sessions begun within some time may cost together.
+        Caps on the loss of all sessions begun within some time.
     pause : float
-        A session begins at least so many seconds after the one before.
+        Minimum seconds between the starts of two sessions.
     longest : float
-        A session that could last longer than so many seconds is refused.
+        A session that could last longer than this many seconds is refused.
     trust : dict
-        Keepers whom the owner trusts, with their keys.
+        Keepers that the owner trusts, with their keys.
     """
 
     hub: str

@@ -1,7 +1,7 @@
-"""Where an agent's private value comes from: read at the moment of a session, never logged.
+"""Sources of an agent's private value: read when a session begins, never logged.
 
-A source that fails is a failure that is said to the owner, without what was read. A value off the session's
-range is no failure: it is clamped, because whether an agent takes part must not depend on its value.
+If a source fails, the owner gets an error that does not contain what was read. A value outside the session's
+range is not an error: it is clamped, because whether an agent takes part must not depend on its value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 1 << 26
 
 
 class SourceFailed(InputError):
-    """The source of a value gave none; the message holds nothing of what it gave."""
+    """The source gave no valid value; the message never contains what it gave."""
 
 
 class ValueSource(Protocol):
@@ -69,7 +69,7 @@ def open_value_file(path: Path) -> IO[bytes]:
 
 @final
 class FileSource:
-    """A file of mode 600, read anew for each session."""
+    """A file of mode 600, read again for each session."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,8 +1,8 @@
-"""What a hub must not forget: invitations, whom it saw, what to run, and sessions with their results.
+"""The hub's durable data: invitations, members, tasks, and sessions with their results.
 
-One SQLite file in the hub's directory. The running hub and the operator's commands both open it: a command
-writes a row, and the hub sees it within a moment. So there is no second door to guard but the directory's
-mode. Nothing private is in it; of an invitation's secret there is only a hash.
+It is one SQLite file in the hub's directory. The running hub and the operator's commands both open it: a
+command writes a row, and the hub sees it at once. So access is controlled only by the directory's mode, and
+commands need no other interface. The file contains nothing private, and only hashes of invitation secrets.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class HubStore:
             raise FileError(f"{self.path} has version {version}, and this tacit knows {_VERSION}.")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._database.close()
 
@@ -217,7 +217,7 @@ class HubStore:
     def start_session(
         self, task: str, identity: bytes, name: str, data: bytes, expires: int, *, next_run: float, last: bool
     ) -> None:
-        """Record a session and that its task has started it, both or neither, before anyone hears of it."""
+        """Record a session and its start by a task, both or neither, before anyone is told of it."""
         with self._lock, _explained(self.path), self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.execute(
@@ -231,7 +231,7 @@ class HubStore:
             )
 
     def end_session(self, identity: bytes, state: str, result: dict[str, Any]) -> None:
-        """Record what came of a session."""
+        """Record the result of a session."""
         self._do(
             "UPDATE session SET state = ?, ended = ?, result = ? WHERE id = ? AND state = 'running'",
             state, time.time(), json.dumps(result), identity,
@@ -297,7 +297,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def as_facts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
-    """Return rows as JSON has them: ids in letters, results read."""
+    """Return rows ready for JSON: ids as text, results parsed."""
     found = []
     for row in rows:
         facts = {key: row[key] for key in row.keys() if key not in ("data", "digest")}  # noqa: SIM118
