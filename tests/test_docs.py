@@ -138,6 +138,7 @@ def elsewhere(text):
 REPEATED = {
     "docs/explanation/scale.md",
     "docs/how-to/embed.md",
+    "docs/how-to/extend.md",
     "docs/how-to/run-a-fleet.md",
     "docs/how-to/sweep-on-a-cluster.md",
 }

@@ -218,28 +218,28 @@ async def test_an_example_that_is_ready_is_shown_while_the_page_is_built(user, m
     await user.should_see("Privacy loss 0.2177")
 
 
-@pytest.mark.parametrize(
-    ("path", "says"),
-    [
-        ("/?agents=-1", "agents: -1 is not a whole number"),
-        ("/?find=gold", "find must be one of"),
-        ("/?gold=1", "no field 'gold'"),
-        ("/series?hides=all", "hides must be one of"),
-        ("/watch?seed=x", "seed: 'x' is not a whole number"),
-        ("/watch?adversary=me", "adversary must be one of"),
-        ("/compare?b-agents=none", "agents: 'none' is not a whole number"),
-        ("/status?ports=http://elsewhere", "is not a port of this machine"),
-    ],
-)
-async def test_an_address_that_cannot_be_used_is_said_above_the_example(user, caplog, path, says):
-    await user.open(path)
-    await see(user, "The address cannot be used, so the page shows its example")
-    await see(user, says)
-    page = path.partition("?")[0]
-    example = {"/": "1,000", "/series": "1,000", "/watch": "60", "/compare": "1,000", "/status": None}[page]
-    if example is not None:
-        (field,) = user.find(marker="agentsA" if page == "/compare" else "agents").elements
-        assert field.value == example
+EXAMPLES = {"/": "1,000", "/series": "1,000", "/watch": "60", "/compare": "1,000", "/status": None}
+BAD_ADDRESSES = {
+    "/?agents=-1": "agents: -1 is not a whole number",
+    "/?find=gold": "find must be one of",
+    "/?gold=1": "no field 'gold'",
+    "/series?hides=all": "hides must be one of",
+    "/watch?seed=x": "seed: 'x' is not a whole number",
+    "/watch?adversary=me": "adversary must be one of",
+    "/compare?b-agents=none": "agents: 'none' is not a whole number",
+    "/status?ports=http://elsewhere": "is not a port of this machine",
+}
+
+
+async def test_an_address_that_cannot_be_used_is_said_above_the_example(user, caplog):
+    for path, says in BAD_ADDRESSES.items():
+        await user.open(path)
+        await see(user, "The address cannot be used, so the page shows its example")
+        await see(user, says)
+        page = path.partition("?")[0]
+        if EXAMPLES[page] is not None:
+            (field,) = user.find(marker="agentsA" if page == "/compare" else "agents").elements
+            assert field.value == EXAMPLES[page]
     assert not [record for record in caplog.records if record.exc_info]
 
 
