@@ -159,7 +159,7 @@ class LineJournal:
     path : path
         Its name.
     descriptor : int
-        The file, open to read and write. Whoever opened it closes it.
+        The file, open to read and write. The caller that opened it must close it.
     durable : bool
         Whether every `append` waits for the disk.
     """

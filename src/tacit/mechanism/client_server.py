@@ -19,7 +19,7 @@ from tacit.mechanism.base import Mechanism
 
 MOST_AGENTS = 2**53
 MOST_KEEPERS = 100
-"""Upper limit. Each keeper adds noise, and so many keepers hardly add protection."""
+"""Upper limit. Each further keeper adds noise, and beyond this number hardly any protection."""
 
 
 @final

@@ -179,7 +179,7 @@ class Gateway:
     # ---- what connections tell (see `tacit.runtime.transport.link.Owner`) -----------------------------
 
     def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:  # noqa: ARG002
-        """Admit members, and whoever shows an invitation; give the authority's certificate to anyone."""
+        """Admit members and clients with an invitation; anyone may get the authority's certificate."""
         if path == AUTHORITY_PATH:
             raise ConnectionRefused(_FOUND, self._authority().decode("ascii"))
         if path == ENROL_PATH:

@@ -71,7 +71,7 @@ _LOOK = 0.1  # seconds between checks for new work
 _HOUSEKEEPING = 30.0
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
-_FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # results are kept so long, and so many of them
+_FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # maximum age in seconds and number of kept results
 _WORD = re.compile(r"[a-z-]{1,20}")
 
 

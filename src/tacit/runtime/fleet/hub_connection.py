@@ -180,7 +180,7 @@ class HubConnection:
             case _:
                 sentence = why_not_reached(self._endpoint, error)
                 if seconds < _PATIENCE:
-                    return  # whoever is started first waits for the others
+                    return  # members that start first wait for the hub
         self._tell(sentence)
 
     def _tell(self, sentence: str) -> None:

@@ -184,7 +184,7 @@ class HubStore:
     # ---- what to run ---------------------------------------------------------------------------------
 
     def add_task(self, name: str, asked: dict[str, Any], every: float | None, times: int | None) -> None:
-        """Ask the hub to run a session, once or every so many seconds."""
+        """Ask the hub to run a session, once or every `every` seconds."""
         try:
             self._do(
                 "INSERT INTO task (name, asked, every, times, next) VALUES (?, ?, ?, ?, ?)",
