@@ -88,9 +88,9 @@ class AgentMachine(PrivateMachine):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         if not isinstance(message.body, Feedback):
-            return self._sorted_word(message.body)
+            return self._classify_word(message.body)
         t, u, first = message.body.round, self.private.update, b""
         known = self._applied[t] if t < u else None
         if t in self._kept:
@@ -103,7 +103,7 @@ class AgentMachine(PrivateMachine):
             return On.CONTRADICTED, self._forked(message)
         return On.FEEDBACK, message
 
-    def _sorted_word(self, body: Body) -> tuple[On, Any]:
+    def _classify_word(self, body: Body) -> tuple[On, Any]:
         match body:
             case Ask():
                 return (On.FORGOTTEN if body.round < self.private.update else On.ASKED), body.round

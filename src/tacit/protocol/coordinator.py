@@ -129,19 +129,19 @@ class CoordinatorMachine(EndingCoordinator):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_start(self) -> On:
+    def _classify_start(self) -> On:
         return On.START if self._stop is None else On.ENDED
 
-    def _sorted_expiry(self) -> On:
+    def _classify_expiry(self) -> On:
         if self.phase is CoordinatorPhase.IDLE and self.round == self.session.exchanges:
             return On.COMPLETE
         return On.EXPIRED
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Stop if this key has signed feedback that the ledger does not have."""
         body = message.body
         if not isinstance(body, Feedback):
-            return super()._sorted_own(message)
+            return super()._classify_own(message)
         if body.round >= self.round or digest(self._feedback[body.round]) != message.digest:
             raise LedgerError(
                 f"the coordinator's key has signed feedback of round {body.round} of session "
@@ -150,10 +150,10 @@ class CoordinatorMachine(EndingCoordinator):
             )
         return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         body, t = message.body, self.round
         if isinstance(body, Report):
-            return self._sorted_report(message, body)
+            return self._classify_report(message, body)
         if self._place(body) > t:
             return On.LOST, message
         kind = {Present: On.PRESENT, Ask: On.ASKED, Done: On.DONE, Stop: On.QUIET}[type(body)]
@@ -164,7 +164,7 @@ class CoordinatorMachine(EndingCoordinator):
         u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
         return min(u, self.session.exchanges)
 
-    def _sorted_report(self, message: Message, body: Report) -> tuple[On, Any]:
+    def _classify_report(self, message: Message, body: Report) -> tuple[On, Any]:
         u, sender = body.update, message.sender
         if u > self.round:
             return On.LOST, message

@@ -136,7 +136,7 @@ class KeeperMachine(Machine):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_start(self) -> On:
+    def _classify_start(self) -> On:
         if self._stopped:
             return On.ENDED
         if self._ended:
@@ -145,14 +145,14 @@ class KeeperMachine(Machine):
             return On.COMPLETE
         return On.START
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Stop if this key has opened something that the ledger does not have."""
         body = message.body
         if isinstance(body, Opening) and not self._has_said(body.round, message.digest):
             raise self._opened_elsewhere(body.round)
         if isinstance(body, Key) and self.keyring.digest(self.number) != message.digest:
             raise self._opened_elsewhere(0)
-        return super()._sorted_own(message)
+        return super()._classify_own(message)
 
     def _has_said(self, t: int, said: bytes) -> bool:
         return t in self._answers and digest(self._answers[t].frame) == said
@@ -164,13 +164,13 @@ class KeeperMachine(Machine):
             "would undo the protection of every agent, so nothing more is said here."
         )
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         body = message.body
         match body:
             case Key():
                 return self.keyring.sorted_key(message)
             case Closing():
-                return self._sorted_closing(message, body)
+                return self._classify_closing(message, body)
             case Feedback():
                 last = body.round + 1 == self.session.exchanges == self.update
                 return (On.FEEDBACK if last else On.ASKED), message
@@ -180,7 +180,7 @@ class KeeperMachine(Machine):
                 return On.ASKED, message
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
 
-    def _sorted_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
+    def _classify_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
         t = body.round
         if t < self.update or self._closing is not None:
             first = self._answers[t].closing if t < self.update else self._pending_frame

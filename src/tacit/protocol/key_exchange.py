@@ -19,7 +19,7 @@ class KeyExchange(Machine):
 
     keyring: Keyring
 
-    def _sorted_key(self, message: Message) -> tuple[On, Any]:
+    def _classify_key(self, message: Message) -> tuple[On, Any]:
         known = self.keyring.digest(message.sender)
         if known is not None and known != message.digest:
             first = self.keyring.frames[message.sender]

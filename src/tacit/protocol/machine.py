@@ -106,13 +106,13 @@ class Machine(ABC):
         kind: On | None
         match event:
             case Heard():
-                kind, subject = self._sorted_frame(event.frame)
+                kind, subject = self._classify_frame(event.frame)
             case Joined() | Left():
-                kind, subject = self._sorted_presence(event)
+                kind, subject = self._classify_presence(event)
             case Start():
-                kind, subject = self._sorted_start(), None
+                kind, subject = self._classify_start(), None
             case Expired():
-                kind, subject = self._sorted_expiry(), event
+                kind, subject = self._classify_expiry(), event
             case NoiseReady() if On.NOISE not in self.table.events:
                 raise ParameterError("a coordinator adds no noise.")
             case ReadingReady() if On.READING not in self.table.events:
@@ -129,22 +129,22 @@ class Machine(ABC):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_presence(self, event: Joined | Left) -> tuple[On, Any]:
+    def _classify_presence(self, event: Joined | Left) -> tuple[On, Any]:
         if event.who not in self._others:
             return On.REFUSED, Refused(Refusal.NOT_FOR_ME)
         return (On.JOINED if isinstance(event, Joined) else On.LEFT), event.who
 
-    def _sorted_frame(self, frame: bytes) -> tuple[On, Any]:
+    def _classify_frame(self, frame: bytes) -> tuple[On, Any]:
         message = self.codec.open(frame)
         if isinstance(message, Refused):
             return On.REFUSED, message
         if message.sender == self.number:
-            return self._sorted_own(message)
+            return self._classify_own(message)
         if message.sender not in self._others:
             return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
-        return self._sorted_message(message)
+        return self._classify_message(message)
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Classify a message that this machine's own key signed and someone else sent."""
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
 
@@ -154,13 +154,13 @@ class Machine(ABC):
         """Whom this machine exchanges messages with."""
 
     @abstractmethod
-    def _sorted_start(self) -> On: ...
+    def _classify_start(self) -> On: ...
 
-    def _sorted_expiry(self) -> On:
+    def _classify_expiry(self) -> On:
         return On.EXPIRED
 
     @abstractmethod
-    def _sorted_message(self, message: Message) -> tuple[On, Any]: ...
+    def _classify_message(self, message: Message) -> tuple[On, Any]: ...
 
     @abstractmethod
     def _due(self) -> On | None:

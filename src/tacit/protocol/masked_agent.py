@@ -96,17 +96,17 @@ class MaskedAgentMachine(AgentMachine):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         if message.sender == COORDINATOR:
-            return super()._sorted_message(message)
+            return super()._classify_message(message)
         if not isinstance(message.body, Key):
             return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
         return self.keyring.sorted_key(message)
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         if isinstance(message.body, Key) and self.keyring.digest(self.number) != message.digest:
             raise self._spoken_elsewhere(0)
-        return super()._sorted_own(message)
+        return super()._classify_own(message)
 
     def _due(self) -> On | None:
         if self._moves_alone:

@@ -91,7 +91,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         body = message.body
         if isinstance(body, Closing) and not self._has_signed(body.round, message.digest):
             raise LedgerError(
@@ -99,24 +99,24 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
                 f"{self.session.name}, and this ledger does not have it: it is not the newest, or another "
                 "process uses the key. Go on with the right ledger; without it the session is lost."
             )
-        return super()._sorted_own(message)
+        return super()._classify_own(message)
 
     def _has_signed(self, t: int, said: bytes) -> bool:
         if t == self.round:
             return self._closing is not None and digest(self._closing) == said
         return t < self.round  # an older one: its feedback names it
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         body, keeper = message.body, message.sender >= self.session.n
         if isinstance(body, Key):
-            return self._sorted_key(message)
+            return self._classify_key(message)
         if isinstance(body, Opening):
-            return self._sorted_opening(message, body)
+            return self._classify_opening(message, body)
         if keeper and isinstance(body, Stop):
             return On.WITHOUT_KEEPER, message
-        return super()._sorted_message(message)
+        return super()._classify_message(message)
 
-    def _sorted_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
+    def _classify_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
         t, who = body.round, message.sender
         known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
         if known is not None and known.digest != message.digest:
@@ -135,8 +135,8 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             return Refusal.OTHER_KEY
         return None if self.phase is OpeningPhase.OPENING else Refusal.OUT_OF_PLACE
 
-    def _sorted_report(self, message: Message, body: Report) -> tuple[On, Any]:
-        kind, subject = super()._sorted_report(message, body)
+    def _classify_report(self, message: Message, body: Report) -> tuple[On, Any]:
+        kind, subject = super()._classify_report(message, body)
         if kind is not On.REPORT:
             return kind, subject
         assert isinstance(body, Masked)

@@ -103,14 +103,14 @@ class PeerMachine(PrivateMachine):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         body = message.body
         if isinstance(body, Report):
-            return self._sorted_report(message, body)
+            return self._classify_report(message, body)
         kind = {Present: On.PRESENT, Ask: On.ASKED, Done: On.DONE, Stop: On.QUIET}[type(body)]
         return kind, message
 
-    def _sorted_report(self, message: Message, body: Report) -> tuple[On, Any]:
+    def _classify_report(self, message: Message, body: Report) -> tuple[On, Any]:
         known = self._known(body.update, message.sender)
         if known == message.digest:
             return On.PAST, Refused(Refusal.REPLAY, message.sender)

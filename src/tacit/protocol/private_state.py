@@ -342,13 +342,13 @@ class PrivateMachine(Machine):
         """Return the agent's own state as the nearest floats: one, or one per component. Private."""
         return self.private.value()
 
-    def _sorted_start(self) -> On:
+    def _classify_start(self) -> On:
         if self._stopped:
             return On.ENDED
         over = self._first is not None and self.private.over_cap and not self.private.budget.partial
         return On.OVER if over else On.START
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Stop if someone has a message of this agent that is not in its records.
 
         Its ledger is old, or another process uses its key. Going on would draw noise a second time.
@@ -356,7 +356,7 @@ class PrivateMachine(Machine):
         body = message.body
         if isinstance(body, Report) and self.private.digests.get(body.update) != message.digest:
             raise self._spoken_elsewhere(body.update)
-        return super()._sorted_own(message)
+        return super()._classify_own(message)
 
     def _spoken_elsewhere(self, update: int) -> LedgerError:
         return LedgerError(

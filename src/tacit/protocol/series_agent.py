@@ -199,23 +199,23 @@ class SeriesAgentMachine(SlotClock):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_start(self) -> On:
+    def _classify_start(self) -> On:
         return On.ENDED if self._stopped else On.START
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         if isinstance(message.body, Key):
             return self.keyring.sorted_key(message)
         if message.sender == COORDINATOR:
             match message.body:
                 case Feedback():
-                    return self._sorted_feedback(message, message.body)
+                    return self._classify_feedback(message, message.body)
                 case Ask():
                     return On.ASKED, message.body.round
                 case Stop():
                     return On.STOP, message.body
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
 
-    def _sorted_feedback(self, message: Message, body: Feedback) -> tuple[On, Any]:
+    def _classify_feedback(self, message: Message, body: Feedback) -> tuple[On, Any]:
         t, first = body.round, b""
         known = self._applied[t] if t < len(self._applied) else None
         if t in self._kept:
@@ -226,7 +226,7 @@ class SeriesAgentMachine(SlotClock):
             return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
         return On.FEEDBACK, message
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Go no further where a message of this agent is about that its records do not have."""
         body = message.body
         spoken = isinstance(body, Masked) and self._digests.get(body.update) != message.digest
@@ -236,7 +236,7 @@ class SeriesAgentMachine(SlotClock):
                 "ledger: another process uses the same key, or an old ledger was put back. A filter that has "
                 "lost its state must not go on, so nothing more is said here."
             )
-        return super()._sorted_own(message)
+        return super()._classify_own(message)
 
     def _due(self) -> On | None:
         if self.phase is not AgentPhase.WAITING:

@@ -161,10 +161,10 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
 
     # ---- what happened? -----------------------------------------------------------------------------
 
-    def _sorted_start(self) -> On:
+    def _classify_start(self) -> On:
         return On.START if self._stop is None else On.ENDED
 
-    def _sorted_own(self, message: Message) -> tuple[On, Any]:
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Stop if this key has signed something that the ledger does not have."""
         body, known = message.body, None
         if isinstance(body, Feedback):
@@ -180,19 +180,19 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             )
         return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         body, keeper = message.body, message.sender >= self.session.n
         match body:
             case Key():
-                return self._sorted_key(message)
+                return self._classify_key(message)
             case Opening():
-                return self._sorted_opening(message, body)
+                return self._classify_opening(message, body)
             case Masked():
-                return self._sorted_report(message, body)
+                return self._classify_report(message, body)
         kinds = {Ask: On.ASKED, Done: On.DONE, Stop: On.WITHOUT_KEEPER if keeper else On.QUIET}
         return kinds[type(body)], message  # the codec lets nobody say anything else
 
-    def _sorted_report(self, message: Message, body: Masked) -> tuple[On, Any]:
+    def _classify_report(self, message: Message, body: Masked) -> tuple[On, Any]:
         u, who = body.update, message.sender
         known = self._known(u, who)
         if known is not None and known != message.digest:
@@ -220,7 +220,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         back = self.round - u
         return self._past[-back].get(who) if back <= len(self._past) else None
 
-    def _sorted_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
+    def _classify_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
         t, who = body.round, message.sender
         known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
         if known is not None and known.digest != message.digest:

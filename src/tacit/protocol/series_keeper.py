@@ -47,14 +47,14 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
     def _may_open(self, update: int) -> bool:
         return update >= self.update
 
-    def _sorted_message(self, message: Message) -> tuple[On, Any]:
+    def _classify_message(self, message: Message) -> tuple[On, Any]:
         body = message.body
         if isinstance(body, Feedback):
             # The last slot may be lost: then there is nothing to open, and the series is over all the same.
             return (On.FEEDBACK if body.round + 1 == self.session.rounds else On.ASKED), message
-        return super()._sorted_message(message)
+        return super()._classify_message(message)
 
-    def _sorted_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
+    def _classify_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
         t, known = body.round, self._answered_closing(body.round)
         if known is not None and known != message.digest:
             # By the slot alone: a second set of agents would open a difference.
