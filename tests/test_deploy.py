@@ -144,7 +144,7 @@ def commands():
 
 @pytest.mark.parametrize(("where", "words"), [pytest.param(*one, id=" ".join(one[1])) for one in commands()])
 def test_every_command_and_option_exists(where, words):
-    command = main
+    command, words = main, list(words)
     while isinstance(command, click.Group):
         command = command.get_command(click.Context(command), words.pop(0))
         assert command is not None, where

@@ -204,9 +204,8 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         if not self._may_answer(who):
             return
         if self._place(message.body) < self.round and who in self._past_openings:
-            self._messages.append(
-                Send(who, self._past_openings[who].frame)
-            )  # its own: whoever does not know it has lost it
+            # The keeper's own opening. If its ledger lacks it, the ledger was rolled back, and the keeper stops.
+            self._messages.append(Send(who, self._past_openings[who].frame))
         elif self._closing is not None:
             for i in self._reports:
                 self._messages.append(Send(who, self.keyring.frames[i]))
