@@ -204,7 +204,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         if not self._may_answer(who):
             return
         if self._place(message.body) < self.round and who in self._past_openings:
-            # The keeper's own opening. If its ledger lacks it, the ledger was rolled back, and the keeper stops.
+            # The keeper's own opening: a keeper whose ledger lacks it was rolled back, and stops.
             self._messages.append(Send(who, self._past_openings[who].frame))
         elif self._closing is not None:
             for i in self._reports:
