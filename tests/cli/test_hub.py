@@ -189,3 +189,54 @@ def test_status_of_something_else(run, shown, data):
     said = run("status", "9464", code=2).output
     assert "did not answer with a status of tacit" in said
     assert said.count("\n") == 1
+
+
+SERIES = ("--series", 96, "--every", "15m", "--hides", "step:2", "--low", 0, "--high", 10)
+
+
+def test_a_series_is_ordered_with_what_it_hides(run, answer, hub):
+    words = (*SERIES, "--keepers", "north,south", "--loss", 2, "--name", "day", "--detach")
+    assert answer("hub", "run", hub, *words) == {"name": "day", "every": None}
+    [task] = answer("hub", "show", hub)["tasks"]
+    asked = task["asked"]
+    assert asked["question"] == {"loss": 2.0, "low": 0.0, "high": 10.0}
+    assert asked["series"] == {
+        "slots": 96, "interval": 900.0, "hides": "step:2", "delta": 1e-6, "begins": None, "at_once": False,
+    }  # fmt: skip
+    assert "no series called day" in run("hub", "show", hub, "--means", "day", code=2).output
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([*SERIES], "--keepers"),
+        ([*SERIES[:4], *SERIES[6:], "--keepers", "north"], "--hides"),
+        ([*SERIES[:2], *SERIES[4:], "--keepers", "north"], "--every"),
+        ([*SERIES, "--keepers", "north", "--times", 2], "--times"),
+        ([*SERIES, "--keepers", "north", "--rounds", 2], "rounds"),
+        ([*SERIES, "--keepers", "north", "--begins", "2020-01-01T00:00:00Z"], "future"),
+        ([*SERIES, "--keepers", "north", "--begins", "soon"], "--begins"),
+        ([*SERIES, "--keepers", "north", "--hides", "all"], "step:2"),
+        ([*SERIES, "--keepers", "north"], "no hub serves"),
+        (["--loss", 1, "--low", 0, "--high", 10, "--hides", "step:2"], "--series"),
+    ],
+)
+def test_what_cannot_be_a_series_is_refused(run, answer, hub, words, why):
+    assert why in run("hub", "run", hub, *words, code=2).output
+    assert answer("hub", "show", hub)["tasks"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--hides", "step:2"], "together"),
+        (["--hides", "all", "--delta", "1e-6"], "step:2"),
+        (["--keeper", "--hides", "step:2", "--delta", "1e-6"], "keeper"),
+        (["--longest", "ever"], "1d"),
+    ],
+)
+def test_a_policy_that_could_not_be_read_is_not_written(run, hub, tmp_path, words, why):
+    (tmp_path / "line").write_text(run("invite", "alice", "--hub", hub).stdout)
+    assert why in run("enroll", "line", *words, code=2).output
+    assert not (tmp_path / "alice.toml").exists()
+    assert not (tmp_path / "alice").exists()

@@ -32,15 +32,58 @@ class Told(list):
         return [one for one in self if one[0] in names]
 
 
+class HandClock:
+    """Time that a test moves; whoever sleeps wakes when it has passed."""
+
+    def __init__(self, now):
+        self.time, self._sleeping = now, []
+
+    def now(self):
+        return self.time
+
+    def wall(self):
+        return self.time
+
+    async def sleep(self, seconds):
+        waking = asyncio.get_running_loop().create_future()
+        self._sleeping.append((self.time + seconds, waking))
+        self.move_to(self.time)
+        await waking
+
+    def move_to(self, when):
+        """Move forward; do nothing if that is past."""
+        self.time = max(self.time, when)
+        for due, waking in self._sleeping:
+            if due <= self.time and not waking.done():
+                waking.set_result(None)
+        self._sleeping = [one for one in self._sleeping if not one[1].done()]
+
+    @asynccontextmanager
+    async def creeping(self):
+        """Let time pass slowly while the block lasts: much less than a slot of a series."""
+
+        async def creep():
+            while True:
+                await asyncio.sleep(0.002)
+                self.move_to(self.time + 0.02)
+
+        creeping = asyncio.ensure_future(creep())
+        try:
+            yield
+        finally:
+            creeping.cancel()
+
+
 class Fleet:
     """A hub's directory with members beside it; what runs and what was told."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, clock=None, transcripts=None):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.folder, self.home, self.address = folder, folder / "hub", f"wss://localhost:{port}"
         self.fingerprint = new_hub(folder / "hub", self.address, listen=f"wss://127.0.0.1:{port}")
         self.told, self.keys, self.hub = Told(), {}, None
+        self.clock, self.transcripts = clock, transcripts
 
     def invite(self, pattern, *, expires=None, days=30.0, **changes):
         made = new_invitation(self.address, self.fingerprint, pattern, expires or int(time.time() + 600))
@@ -52,7 +95,7 @@ class Fleet:
     @asynccontextmanager
     async def serving(self):
         """Run the hub while the block lasts."""
-        self.hub = Hub(self.home, tell=self.told)
+        self.hub = Hub(self.home, tell=self.told, clock=self.clock, transcripts=self.transcripts)
         running = asyncio.ensure_future(self.hub.run())
         await self.until(lambda: self.told.events("listening") or running.done())
         try:
@@ -95,7 +138,7 @@ class Fleet:
         return path
 
     def follow(self, name, **given):
-        return FleetAgent(self.folder / f"{name}.toml", tell=self.told, **given)
+        return FleetAgent(self.folder / f"{name}.toml", tell=self.told, **{"clock": self.clock, **given})
 
     async def run(self, name="run", *, every=None, times=None, question=ONE_SHOT, **order):
         """Ask for sessions, and return them when all are over."""

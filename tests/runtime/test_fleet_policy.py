@@ -19,10 +19,12 @@ from tacit.runtime.fleet.sources import (
     LinesSource,
     SourceFailed,
 )
-from tacit.runtime.ledger.budget import Purse, Window
+from tacit.runtime.ledger.budget import Hidden, Purse, Window
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.ledger.schema import Capped, Reserved
-from tacit.testing.sessions import known_session
+from tacit.runtime.transport.base import longest_frame
+from tacit.testing.sessions import known_series, known_session
+from tacit.theory.series import Hides
 
 SECRET = "31.415926"
 DAY = 86_400.0
@@ -319,3 +321,55 @@ def test_an_unknown_field_of_the_value_is_answered_with_those_that_there_are(tmp
     )
     with pytest.raises(FileError, match=r"`lines`.*file, command, env, stdin"):
         read_policy(path)
+
+
+# ---- series ----------------------------------------------------------------------------------------
+
+
+def accepting(hides, delta=1e-6):
+    accepts = None if hides is None else Hidden(Hides.parse(hides), delta)
+    return Policy("", "", None, None, "agent", 0.0, 10.0, accepts=accepts, longest=math.inf, cap=1.0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        (accepting(None), "series"),
+        (accepting("step:3"), "hides"),
+        (accepting("reading"), "hides"),
+        (accepting("step:2", 1e-7), "delta"),
+        (accepting("step:2"), "keepers"),  # all but whom to trust
+    ],
+)
+def test_a_series_must_hide_what_its_owner_wants_hidden(path, policy, why):
+    session = known_series(3, 8)
+    assert (session.lattice.low, session.lattice.high) == (0.0, 10.0)
+    me = (session.roster[0].name, session.roster[0].key)
+    with Ledger(path) as ledger:
+        refusal = policy.judge(session, me, ledger, 0.0)
+    assert refusal.why == why
+    if why == "series":
+        assert 'hides = "step:2.0" and delta = 1e-06 into [limits]' in refusal.sentence
+
+
+@pytest.mark.parametrize("limits", ['hides = "step:2"', "delta = 1e-6", 'hides = "all"\ndelta = 1e-6', ""])
+def test_what_an_owner_accepts_of_series_is_read_whole(tmp_path, limits):
+    about = f'format = 1\nhub = "wss://h:1"\nauthority = "{"ab" * 32}"\nkeys = "a"\nledger = "l"\n'
+    value = '[value]\nlow = 0.0\nhigh = 1.0\nenv = "X"\n'
+    (tmp_path / "p.toml").write_text(f"{about}{value}[limits]\ncap = 1.0\n{limits}\n")
+    if not limits:
+        assert read_policy(tmp_path / "p.toml").accepts is None
+        return
+    with pytest.raises(FileError, match=r"go together|step:2"):
+        read_policy(tmp_path / "p.toml")
+
+
+def test_a_keeper_says_only_how_long(tmp_path):
+    about = f'format = 1\nhub = "wss://h:1"\nauthority = "{"ab" * 32}"\nkeys = "a"\nledger = "l"\n'
+    (tmp_path / "p.toml").write_text(f'{about}role = "keeper"\n[limits]\nlongest = "400d"\n')
+    assert read_policy(tmp_path / "p.toml").longest == 400 * DAY
+
+
+def test_the_closing_of_a_slot_fits_into_a_frame():
+    """It has a salt of 32 bytes for each agent."""
+    assert longest_frame(known_series(1000, 8)) > 32 * 1000 + longest_frame(known_session(1000, 2)) - 4096

@@ -20,7 +20,6 @@ from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.fleet.messages import SessionOffer, offered_session
 from tacit.runtime.fleet.sources import CallableSource, SourceFailed
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.roster import Roster
@@ -361,13 +360,6 @@ def test_a_series_is_for_its_own_kind_of_member(keys, tmp_path):
         Agent(about, 1.0, cap=1.0, trust=trust, **common)
     with pytest.raises(InputError, match="not a series"):
         SeriesMember(replace(known_session(2, 2)), CallableSource(lambda: 1.0), cap=1.0, **common)
-
-
-def test_hubs_do_not_run_a_series(keys):
-    about = series_of(keys)
-    offer = SessionOffer(about.encode(), keys["coordinator"].sign(b"tacit session offer 1\0" + about.id))
-    with pytest.raises(InputError, match="hubs do not run"):
-        offered_session(offer, about.coordinator)
 
 
 def test_keepers_draw_discrete_gaussian_noise_of_the_series():

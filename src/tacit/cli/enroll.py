@@ -14,6 +14,8 @@ EPILOG = """\b
 Examples:
   tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
   tacit agent alice.toml                            the second command: follows the hub from now on
+  tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
+    --hides step:2 --delta 1e-6 --longest 400d      takes part in series of up to 400 days
   tacit enroll - --keeper < invitation.txt
   tacit enroll invitation.txt --name meter-17 --trust north=KEY
 """
@@ -37,6 +39,19 @@ Examples:
 @click.option(
     "--cap-per-day", type=options.NUMBER, help="For the policy: the most that may be lost in a day."
 )
+@click.option(
+    "--hides",
+    metavar="reading|window:K|step:D",
+    help="For the policy: which change series must hide. With --delta; without it series are refused.",
+)
+@click.option(
+    "--delta",
+    type=options.NUMBER,
+    help="For the policy: the failure probability of all series together.",
+)
+@click.option(
+    "--longest", metavar="TIME", help="For the policy: how long a session may last, like 400d.  [default: 1d]"
+)
 @click.option("--trust", metavar="NAME=KEY", multiple=True, help="For the policy: a keeper whom you trust.")
 @options.json_option
 def command(
@@ -54,6 +69,7 @@ def command(
     from tacit.runtime.fleet.invitation import Invitation
 
     found = Invitation.parse(_text(invitation))
+    _require_readable(keeper, given)
     chosen = name or found.pattern
     keys = out or Path(chosen)
     policy = keys.with_name(f"{keys.name}.toml")
@@ -102,6 +118,18 @@ def _text(given: str) -> str:
         raise InputError(f"{given} does not hold an invitation.") from None
 
 
+def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
+    """Refuse what the policy could not be read with, before anything is sent."""
+    from tacit.cli.join_series import accepted
+    from tacit.runtime.fleet.policy import seconds
+
+    accepts = accepted(given["hides"], given["delta"])
+    if keeper and accepts is not None:
+        raise click.UsageError("--hides and --delta are for agents: a keeper has no value.")
+    if given["longest"] is not None:
+        seconds(given["longest"], "--longest")
+
+
 def _missing(keeper: bool, given: dict[str, Any]) -> list[str]:
     absent = [word for word in ("value_file", "low", "high", "cap") if given[word] is None]
     if keeper or not absent:
@@ -116,7 +144,8 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
     from tacit.runtime.session.trust import parse_trust
 
     parse_trust(given["trust"])
-    more: dict[str, Any] = {}
+    longest = given["longest"]
+    more: dict[str, Any] = {} if longest is None else {"limits": {"longest": longest}}
     if not keeper:
         day = given["cap_per_day"]
         file = given["value_file"]
@@ -128,6 +157,9 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
             },
             "limits": {
                 "cap": given["cap"],
+                "hides": given["hides"],
+                "delta": given["delta"],
+                "longest": longest,
                 "windows": None if day is None else [{"time": "1d", "cap": day}],
             },
             "trust": dict(pair.split("=", 1) for pair in given["trust"]),

@@ -11,6 +11,7 @@ import click
 
 from tacit.cli import options, output, running
 from tacit.cli.fleet_log import LineLog, line_log
+from tacit.cli.series_design import delta_option, hides_option, series_option
 from tacit.cli.status_place import StatusPlace, status_options
 from tacit.report import near, up
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from tacit.runtime.fleet.store import HubStore
+    from tacit.theory.question import Question
 
 EPILOG = """\b
 Examples:
@@ -179,8 +181,11 @@ Examples:
   tacit hub run hub --loss 0.1 --low 0 --high 50
   tacit hub run hub --loss 0.1 --low 0 --high 50 --one-shot --keepers north,south
   tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --name load
+  tacit hub run hub --series 35040 --every 15m --hides step:2 --loss 1 --low 0 --high 10
+    --keepers north,south --name year
 \b
-Exit codes: 0 finished, or scheduled; 2 the input cannot be used; 5 the session was not begun or ended early.
+Exit codes: 0 finished, scheduled, or a series that has begun; 2 the input cannot be used; 5 the session
+was not begun or ended early.
 """
 
 
@@ -197,7 +202,18 @@ Exit codes: 0 finished, or scheduled; 2 the input cannot be used; 5 the session 
     "--name", help="What it is called; sessions of a schedule are NAME-1, NAME-2, …  [default: made up]"
 )
 @click.option(
-    "--every", metavar="TIME", help="Run one each 60s, 5m, 2h, 1d: until --times or `tacit hub cancel`."
+    "--every",
+    metavar="TIME",
+    help="Run one each 60s, 5m, 2h, 1d: until --times or `tacit hub cancel`. Of a series: from slot to slot.",
+)
+@series_option
+@hides_option
+@delta_option
+@click.option(
+    "--begins",
+    metavar="TIME|now",
+    help="When slot 0 of a series begins: 2030-01-31T12:00:00Z, +10m from now, or now.  [default: the second "
+    "next whole interval]",
 )
 @click.option("--times", type=options.Whole(), help="How many sessions a schedule runs.  [default: no end]")
 @click.option("--agents", default="*", show_default=True, help="Pattern of the names that take part.")
@@ -229,6 +245,10 @@ def run_session(
     home: Path,
     name: str | None,
     every: str | None,
+    series: int | None,
+    hides: str | None,
+    delta: float,
+    begins: str | None,
     times: int | None,
     agents: str,
     keepers: str | None,
@@ -245,12 +265,16 @@ def run_session(
     The hub designs it for the promise that is asked for, signs it, and offers it to the agents. Each owner's
     policy decides. Without --every it waits for the mean and prints it. An agent that refused is left
     out of a schedule's next sessions, for longer each time.
+
+    With --series it is one session with a mean in every slot: the agents that are connected when it is made
+    take part, and read their value again in each slot. --loss and --delta are for all means together. The
+    command ends when the series has begun, and prints what is promised.
     """
     import msgspec
 
+    from tacit.cli import hub_series
     from tacit.errors import InputError
     from tacit.protocol.roster import require_name
-    from tacit.protocol.session import Deadlines
     from tacit.runtime.fleet.hub_directory import is_served
     from tacit.runtime.fleet.orders import SessionOrder
     from tacit.runtime.fleet.policy import seconds
@@ -264,23 +288,42 @@ def run_session(
         raise click.UsageError("--times goes with --every.")
     title = name or f"run-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{time.time_ns() % 1000:03d}"
     require_name(title, "the name")
-    Deadlines(round_deadline, start_deadline, 0.5)
-    fields = {word: getattr(question, word) for word in _ASKED}
-    fields = {word: value for word, value in fields.items() if value is not None}
-    if not isinstance(fields.get("mixing", 0.0), float):
-        raise InputError("--mixing must be one number for all: agents come and go.")
-    if not any(word in fields for word in ("loss", "epsilon", "radius")):
-        raise click.UsageError("Give --loss or --epsilon, or --radius.")
     kept = () if keepers is None else tuple(one.strip() for one in keepers.split(","))
-    order = SessionOrder(fields, agents, kept, least, wait, round_deadline, start_deadline)
+    rules = SessionOrder({}, agents, kept, least, wait, round_deadline, start_deadline)
+    rules.deadlines  # noqa: B018 - refuses what cannot be one
+    if series is None and (hides is not None or begins is not None):
+        raise click.UsageError("--hides and --begins are for a series: give --series SLOTS.")
+    if series is None:
+        order = msgspec.structs.replace(rules, question=_asked_fields(question))
+    else:
+        fields, made = hub_series.series_order(
+            question, slots=series, hides=hides, every=period, begins=begins, delta=delta, times=times,
+            keepers=kept,
+        )  # fmt: skip
+        order, period = msgspec.structs.replace(rules, question=fields, series=made), None
     store = HubStore(home)
     if period is None and not detach and not is_served(home):
         raise InputError(f"no hub serves {home}: start it (`tacit hub serve {home}`), or use --detach.")
     store.add_task(title, msgspec.to_builtins(order), period, times)
     if period is not None or detach:
         _say_asked(title, period, as_json)
-        return
-    _tell_result(title, _awaited(store, title), as_json)
+    elif series is not None:
+        hub_series.tell_begun(store, title, as_json)
+    else:
+        _tell_result(title, _awaited(store, title), as_json)
+
+
+def _asked_fields(question: Question) -> dict[str, Any]:
+    """Return what of a question was given; refuse what cannot be run with whoever comes."""
+    from tacit.errors import InputError
+
+    fields = {word: getattr(question, word) for word in _ASKED}
+    fields = {word: value for word, value in fields.items() if value is not None}
+    if not isinstance(fields.get("mixing", 0.0), float):
+        raise InputError("--mixing must be one number for all: agents come and go.")
+    if not any(word in fields for word in ("loss", "epsilon", "radius")):
+        raise click.UsageError("Give --loss or --epsilon, or --radius.")
+    return fields
 
 
 def _say_asked(title: str, period: float | None, as_json: bool) -> None:
@@ -329,20 +372,25 @@ def _tell_result(title: str, facts: dict[str, Any], as_json: bool) -> None:
         running.leave(f"{title} {facts['state']}: {result.get('why', early)}", running.UNFINISHED)
 
 
-@command.command(epilog="\b\nExample:\n  tacit hub show hub --json\n")
+@command.command(epilog="\b\nExamples:\n  tacit hub show hub --json\n  tacit hub show hub --means year\n")
 @click.argument("home", type=HUB)
 @click.option(
     "--last", type=options.Whole(), default=10, show_default=True, help="How many sessions to show."
 )
+@click.option("--means", metavar="NAME", help="Show the mean of every slot of this series instead.")
 @options.json_option
-def show(*, home: Path, last: int, as_json: bool) -> None:
+def show(*, home: Path, last: int, means: str | None, as_json: bool) -> None:
     """Show members, what is scheduled, and the last sessions with their means."""
+    from tacit.cli import hub_series
     from tacit.runtime.fleet.hub import SERVING
     from tacit.runtime.fleet.hub_directory import AUTHORITY, is_served
     from tacit.runtime.fleet.store import HubStore, as_facts
     from tacit.runtime.identity.identity import load_authority
 
     store, fingerprint = HubStore(home), load_authority(home / AUTHORITY).certificate.key_fingerprint
+    if means is not None:
+        hub_series.print_means(home, store, means, as_json)
+        return
     about = {
         "address": store.setting("address"),
         "authority": fingerprint,
@@ -368,9 +416,16 @@ def show(*, home: Path, last: int, as_json: bool) -> None:
             [row["name"], _period(row), str(row["started"]), row["state"], row["note"] or ""] for row in tasks
         ]
         output.print_table(["task", "every", "sessions", "state", ""], waiting[-last:])
-    if sessions:
+    series = [facts for facts in as_facts(sessions) if (facts["result"] or {}).get("series")]
+    others = [facts for facts in as_facts(sessions) if facts not in series]
+    if others:
         output.print_table(
-            ["session", "begun", "state", "mean", "radius", "agents"], list(map(_line, as_facts(sessions)))
+            ["session", "begun", "state", "mean", "radius", "agents"], list(map(_line, others))
+        )
+    if series:
+        output.print_table(
+            ["series", "state", "slots", "lost", "last mean", "deviation", "messages", "ends"],
+            list(map(hub_series.series_line, series)),
         )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,6 +77,25 @@ def require_only(question: Question) -> None:
     for name in question.given():
         if name not in _TAKEN:
             raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)
+
+
+def begin_time(text: str | None) -> int | None:
+    """Read when a series begins, in whole seconds since 1970."""
+    from tacit.runtime.fleet.policy import seconds
+
+    if text is None:
+        return None
+    if text.startswith("+"):
+        return math.ceil(time.time() + seconds(text[1:], "--begins"))
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        when = None
+    if when is None or when.tzinfo is None:
+        raise click.UsageError(
+            f"--begins must be a time with its zone, like 2030-01-31T12:00:00Z, or +10m, got {text!r}."
+        )
+    return math.ceil(when.timestamp())
 
 
 def print_series(made: SeriesDesign) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import failures, options, output
-from tacit.cli.series_design import delta_option, hides_option, require_only, series_option
+from tacit.cli.series_design import begin_time, delta_option, hides_option, require_only, series_option
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -190,7 +190,7 @@ def new(
             raise click.UsageError("--series needs --hides (like step:2) and --every (like 15m).")
         timing: dict[str, Any] = {
             "interval": seconds(every, "--every"),
-            "begins": _begin(begins),
+            "begins": begin_time(begins),
             "delta": delta,
         }
         waits = Deadlines(round_deadline, start_deadline, repeat)
@@ -239,27 +239,6 @@ def _series(
     return draft_series(
         name, roster, hides=Hides.parse(hides), low=low, high=high, loss=loss, expires=expires, **given
     )
-
-
-def _begin(text: str | None) -> int | None:
-    """Read when a series begins, in whole seconds since 1970."""
-    from datetime import datetime
-
-    from tacit.runtime.fleet.policy import seconds
-
-    if text is None:
-        return None
-    if text.startswith("+"):
-        return math.ceil(time.time() + seconds(text[1:], "--begins"))
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        when = None
-    if when is None or when.tzinfo is None:
-        raise click.UsageError(
-            f"--begins must be a time with its zone, like 2030-01-31T12:00:00Z, or +10m, got {text!r}."
-        )
-    return math.ceil(when.timestamp())
 
 
 def _expiry(days: float) -> int:

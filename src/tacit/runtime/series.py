@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -88,9 +89,17 @@ class SeriesResult(Shown):
         return Summary(f"{self.agent}: result", {"Series": rows})
 
 
+def series_meaning(session: Session, accepts: Hidden | None) -> dict[str, Any]:
+    """Return how a ledger counts a series: once, if its owner accepts what it hides."""
+    series = session.series
+    assert series is not None
+    hidden = Hidden(series.hides, series.delta)
+    return {"diameter": session.adjacency, "hidden": hidden, "accepts": accepts}
+
+
 @final
 class SeriesMember(PrivateMember):
-    """One agent of a series. Parameters as for `Agent`, but for these two.
+    """One agent of a series. Parameters as for `Agent`, but for these.
 
     Parameters
     ----------
@@ -99,16 +108,24 @@ class SeriesMember(PrivateMember):
     accepts : Hidden, optional
         Which change the owner wants hidden, and the failure probability that the owner accepts, for all
         series on this value. None if the ledger knows.
+    unread : callable, optional
+        Told how often the source gave no reading, and why this time, without anything of what it gave.
     """
 
     machine: SeriesAgentMachine
     _topology = "server"
 
     def __init__(
-        self, session: Session, value: Readable, *, accepts: Hidden | None = None, **rest: Any
+        self,
+        session: Session,
+        value: Readable,
+        *,
+        accepts: Hidden | None = None,
+        unread: Callable[[int, str], None] = lambda *_: None,
+        **rest: Any,
     ) -> None:
         super().__init__(session, value, **rest)
-        self._accepts = accepts
+        self._accepts, self._unread = accepts, unread
         self.failures = 0
         """How often the source gave no reading; the last one was held then."""
 
@@ -121,11 +138,7 @@ class SeriesMember(PrivateMember):
         return self.machine.disputed
 
     def _meaning(self) -> dict[str, Any]:
-        """A series counts once, if its owner accepts what it hides."""
-        series = self.session.series
-        assert series is not None
-        hidden = Hidden(series.hides, series.delta)
-        return {"diameter": self.session.adjacency, "hidden": hidden, "accepts": self._accepts}
+        return series_meaning(self.session, self._accepts)
 
     def _made(self, ledger: Ledger) -> Node:
         session, records = self.session, ledger.records(self.session.id)
@@ -157,12 +170,17 @@ class SeriesMember(PrivateMember):
     async def _read(self) -> float | None:
         """Read the source; whatever goes wrong, nothing of what it gave is shown."""
         assert self.session.series is not None
+        patience = min(_LONGEST, self.session.series.interval / 2)
         try:
-            async with asyncio.timeout(min(_LONGEST, self.session.series.interval / 2)):
+            async with asyncio.timeout(patience):
                 return float(await self._value.read(1))
-        except (InputError, TimeoutError):
-            self.failures += 1
-            return None
+        except InputError as error:
+            why = str(error)
+        except TimeoutError:
+            why = f"the source gave no value within {patience:g} s."
+        self.failures += 1
+        self._unread(self.failures, why)
+        return None
 
     async def result(self) -> SeriesResult:
         """Wait for the end and return the result; raises the error that stopped it."""

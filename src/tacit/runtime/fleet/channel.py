@@ -9,13 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, final
 
 from tacit.runtime.fleet.messages import session_frame
-from tacit.runtime.transport.base import Arrival, Inbox, Network
+from tacit.runtime.transport.base import Arrival, Inbox, Network, longest_frame
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
     from tacit.runtime.transport.link import Link
 
-_ROOM = 4096  # bytes of a frame beside its numbers and the bits of who was used
 _WAITING_FRAMES = 256  # frames of one connection that wait here, before it is read again
 
 
@@ -66,9 +65,7 @@ class SessionChannel:
     async def open(self, arrived: Callable[[], None] = lambda: None) -> None:
         """Start to receive frames of this session."""
         session, near = self.session, frozenset(self.session.neighbours(self.who))
-        numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
-        most = numbers + session.n // 8 + _ROOM
-        self._inbox = Inbox(most, members=near.__contains__, arrived=arrived)
+        self._inbox = Inbox(longest_frame(session), members=near.__contains__, arrived=arrived)
         self._trunk.channel_opened(self)
 
     def send(self, to: int | None, frame: bytes) -> None:

@@ -45,6 +45,7 @@ class HubPages:
             "open_invitations": hub.store.open_invitations(time.time()),
             "certificate_expires": None if expires is None else expires.timestamp(),
             "sessions": as_facts(hub.store.sessions(most=_LAST)),
+            "series": hub.series(),
         }
 
     def json(self) -> bytes:
@@ -75,6 +76,7 @@ class HubPages:
                 None,
             ),
         }
+        gauges |= _of_series(facts["series"])
         counters: _Gauges = {
             "hub_refusals": ("Sessions that agents did not join, by reason.", facts["refusals"], "reason"),
             "hub_rounds": ("Rounds of sessions that ended since the start.", {"": facts["rounds"]}, None),
@@ -107,6 +109,8 @@ class AgentPages:
             "stopped": tally.stopped,
             "rounds": tally.rounds,
             "refused": dict(tally.refused),
+            "slots": {what: tally.slots[what] for what in ("sent", "unsent", "published", "lost")},
+            "readings_failed": tally.unread,
             "certificate_expires": None if expires is None else expires.timestamp(),
         }
         if policy.role == AGENT and policy.label in agent.ledger.values():
@@ -162,8 +166,27 @@ class AgentPages:
             "agent_sessions": ("Sessions since the start.", outcomes, "state"),
             "agent_rounds": ("Rounds of sessions that ended since the start.", {"": facts["rounds"]}, None),
             "agent_refusals": ("Sessions not joined, by reason.", facts["refused"], "reason"),
+            "agent_slots": ("Slots of series since the start.", facts["slots"], "what"),
+            "agent_readings_failed": (
+                "Readings that the source of the value did not give; the last one was held.",
+                {"": facts["readings_failed"]},
+                None,
+            ),
         }
         return _written(gauges, counters)
+
+
+def _of_series(series: dict[str, dict[str, Any]]) -> _Gauges:
+    """Return the gauges of series under way, by their names."""
+
+    def by_name(fact: str) -> dict[str, float]:
+        return {name: facts[fact] for name, facts in series.items() if facts[fact] is not None}
+
+    return {
+        "hub_series_slots_over": ("Slots of a series that are over.", by_name("over"), "series"),
+        "hub_series_slots_lost": ("Slots of a series that have no mean.", by_name("lost"), "series"),
+        "hub_series_mean": ("Last published mean of a series, public.", by_name("mean"), "series"),
+    }
 
 
 def _expired(expires: datetime | None) -> str | None:

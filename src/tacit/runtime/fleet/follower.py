@@ -7,15 +7,16 @@
             ...
 
 Each session that the hub offers is judged by the owner's policy. What it may cost is set aside in the ledger
-first. Then the value is read, and the same `Agent` (or `Keeper`) takes part as everywhere. Sessions that are
-not over are kept beside the ledger, so a member that was stopped goes on with them.
+first. Then the value is read, and the same `Agent` (or `Keeper`) takes part as everywhere; in a series a
+`SeriesMember`, which reads the value in every slot. Sessions that are not over are kept beside the ledger, so
+a member that was stopped goes on with them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ import msgspec
 
 from tacit.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.files import private_directory, read_private, write_whole
+from tacit.protocol.effects import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.protocol.exact_loss import up
 from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, AgentResult
@@ -44,7 +46,7 @@ from tacit.runtime.fleet.messages import (
     SessionOffer,
     offered_session,
 )
-from tacit.runtime.fleet.policy import Policy, read_policy
+from tacit.runtime.fleet.policy import Policy, PolicyRefusal, read_policy
 from tacit.runtime.fleet.sources import LinesSource, SourceFailed
 from tacit.runtime.identity.identity import install, install_revocations, renew_agent
 from tacit.runtime.keeper import Keeper, keeper_number
@@ -52,7 +54,9 @@ from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.participant import loaded, number_of
+from tacit.runtime.series import SeriesMember, series_meaning
 from tacit.runtime.workers import in_worker
+from tacit.theory.series import written
 
 _MEANS = 1000
 """Maximum number of means kept for an iterator; the oldest are dropped first."""
@@ -63,16 +67,19 @@ _ENDING = ".session"
 @final
 @dataclass(frozen=True)
 class FleetMean:
-    """The result of a session: the mean, which is public, and the loss of this agent.
+    """The result of a session, or of one slot of a series: the public mean, and the loss of this agent.
 
     Attributes
     ----------
     value : float or list of float
         The mean that everyone received, clamped to the range.
     rounds, agents : int
-        How many rounds were made, and how many agents are on the roster.
+        How many rounds or slots are over, and how many agents are on the roster.
     loss, spent, cap : float
-        What this session cost, what all have cost, and the owner's cap.
+        What this session cost, what all have cost, and the owner's cap. A series costs the same for one slot
+        as for all of them.
+    slot : int or None
+        Of a series: whose mean it is, counted from 0. Slots that are lost have none.
     """
 
     session: str
@@ -82,6 +89,7 @@ class FleetMean:
     loss: float
     spent: float
     cap: float
+    slot: int | None = None
 
 
 @final
@@ -94,6 +102,8 @@ class Tally:
     stopped: int = 0
     rounds: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    slots: Counter[str] = field(default_factory=Counter)
+    unread: int = 0
 
 
 @final
@@ -105,8 +115,8 @@ class FleetAgent:
     policy : Policy or path
         What the owner allows.
     value : callable, optional
-        Returns the value when a session begins, in place of a source in the policy's file. It may be a
-        coroutine function; one that is not runs on a thread of its own.
+        Returns the value when a session or a slot of a series begins, in place of a source in the policy's
+        file. It may be a coroutine function; one that is not runs on a thread of its own.
     tell : callable, optional
         Told what happens: an event, a sentence, and facts. Nothing private is among them.
     """
@@ -218,10 +228,21 @@ class FleetAgent:
     def _require_cap(self, ledger: Ledger) -> None:
         """Refuse a cap at the start that the ledger would refuse in every session."""
         policy = self.policy
-        if policy.label in ledger.values() and policy.cap > (known := ledger.balance(policy.label).cap):
+        if policy.label not in ledger.values():
+            return
+        known = ledger.balance(policy.label)
+        if policy.cap > known.cap:
             raise InputError(
-                f"the cap of {policy.label!r} in {policy.ledger} is {known:g}, and cannot become "
+                f"the cap of {policy.label!r} in {policy.ledger} is {known.cap:g}, and cannot become "
                 f"{policy.cap:g} in passing: raise it on purpose first (`tacit ledger cap`)."
+            )
+        if (accepts := policy.accepts) is None or not known.hides:
+            return
+        if (hides := written(accepts.hides)) != known.hides or accepts.delta > known.delta_cap:
+            raise InputError(
+                f"series on {policy.label!r} must hide {known.hides} with a failure probability of at most "
+                f"{known.delta_cap:g} in all, by {policy.ledger}, and that cannot become {hides} and "
+                f"{accepts.delta:g} in passing: change it on purpose first (`tacit ledger cap`)."
             )
 
     def _ended(self, task: asyncio.Future[None]) -> None:
@@ -268,7 +289,7 @@ class FleetAgent:
             if self.policy.role == KEEPER and ledger.size(session.id) and now < session.expires:
                 self._begin(session, fresh=False)
             return
-        refusal = self.policy.judge(session, (self.name, self.identity.public_key), ledger, now)
+        refusal = self._judge(session, now)
         if refusal is not None:
             self._refuse(session, refusal.why, refusal.sentence)
             return
@@ -285,19 +306,32 @@ class FleetAgent:
         else:
             self._begin(session, fresh=True)
 
+    def _judge(self, session: Session, now: float) -> PolicyRefusal | None:
+        try:
+            if session.keepers:
+                self.ledger.require_keepers()
+            if session.series is not None:
+                self.ledger.require_series()
+        except LedgerError as error:  # an older ledger still does for other sessions
+            return PolicyRefusal("ledger", str(error))
+        return self.policy.judge(session, (self.name, self.identity.public_key), self.ledger, now)
+
     def _set_aside(self, session: Session, now: float) -> None:
         policy = self.policy
+        counted: dict[str, Any] = {"diameter": session.diameter}
+        if session.series is not None:
+            counted = series_meaning(session, policy.accepts)
         self.ledger.reserve(
             session.id,
             policy.label,
             planned=up(session.planned(number_of(session, self.identity))),
             adjacency=session.adjacency,
-            diameter=session.diameter,
             expires=session.expires,
             now=now,
             cap=policy.cap,
             cap_adjacency=policy.adjacency,
             windows=policy.windows,
+            **counted,
         )
 
     def _reply(self, session: Session, why: str) -> None:
@@ -333,8 +367,7 @@ class FleetAgent:
     async def _take_part(self, session: Session, fresh: bool) -> None:
         over = False
         try:
-            keeps = self.policy.role == KEEPER
-            over = await (self._keep(session, fresh) if keeps else self._join(session, fresh))
+            over = await self._kind(session)(session, fresh)
         except SessionOver:
             over = True
         except SourceFailed as error:
@@ -352,38 +385,76 @@ class FleetAgent:
             if over:
                 self._file(session).unlink(missing_ok=True)
 
+    def _kind(self, session: Session) -> Callable[[Session, bool], Awaitable[bool]]:
+        """Return how this member takes part; called with the session and whether it is new to this member."""
+        if self.policy.role == KEEPER:
+            return self._keep
+        return self._join if session.series is None else self._read_along
+
+    def _never_begun(self, session: Session) -> bool:
+        """Whether a session has expired before this agent said a word in it; nothing is lost then."""
+        now = self._clock.wall()
+        if self.ledger.size(session.id) or now < session.expires:
+            return False
+        self.ledger.settle_expired(now)
+        return True
+
+    def _accept(self, session: Session) -> None:
+        self.tally.joined += 1
+        self._reply(session, "")
+
+    def _mine(self, session: Session) -> dict[str, Any]:
+        """Return what this agent takes part in any session with."""
+        return {
+            "ledger": self.ledger,
+            "identity": self.identity,
+            "cap": None,
+            "label": self.policy.label,
+            "trust": self.policy.trust,
+            "transport": SessionChannel(session, number_of(session, self.identity), self.connection),
+            "clock": self._clock,
+        }
+
     async def _join(self, session: Session, fresh: bool) -> bool:
-        policy, value = self.policy, None
+        if self._never_begun(session):
+            return True
+        value = None
         if not self.ledger.size(session.id):
-            if self._clock.wall() >= session.expires:
-                self.ledger.settle_expired(self._clock.wall())
-                return True
-            assert policy.source is not None
-            value = await policy.source.read(session.components)
+            assert self.policy.source is not None
+            value = await self.policy.source.read(session.components)
         if fresh:
-            self.tally.joined += 1
-            self._reply(session, "")
-        async with Agent(
-            session,
-            value,
-            ledger=self.ledger,
-            identity=self.identity,
-            cap=None,
-            label=policy.label,
-            trust=policy.trust,
-            transport=SessionChannel(session, number_of(session, self.identity), self.connection),
-            clock=self._clock,
-        ) as member:
+            self._accept(session)
+        async with Agent(session, value, **self._mine(session)) as member:
             del value
             self._tell("joined", f"{session.name} is joined", member=self.name, session=session.name)
             result = await member.result()
         self._note(session, result)
         return True
 
+    async def _read_along(self, session: Session, fresh: bool) -> bool:
+        """Take part in a series: the value is read in every slot."""
+        if self._never_begun(session):
+            return True
+        if fresh:
+            self._accept(session)
+        assert self.policy.source is not None
+        member: SeriesMember = SeriesMember(
+            session,
+            self.policy.source,
+            watch=lambda notice: self._note_slot(member, notice),
+            unread=lambda count, why: self._note_unread(session, count, why),
+            **self._mine(session),
+        )
+        async with member:
+            self._tell("joined", f"{session.name} is joined", member=self.name, session=session.name)
+            result = await member.result()
+        costs = {"loss": result.loss, "spent": result.spent, "cap": result.cap}
+        self._over(session, result.finished, result.slots, **costs)
+        return True
+
     async def _keep(self, session: Session, fresh: bool) -> bool:
         if fresh:
-            self.tally.joined += 1
-            self._reply(session, "")
+            self._accept(session)
         told = self.ledger.is_over(session.id)  # then it only repeats what it has answered
         channel = SessionChannel(session, keeper_number(session, self.identity), self.connection)
         async with Keeper(
@@ -406,6 +477,35 @@ class FleetAgent:
             self._news.set()
         costs = {"loss": result.loss, "spent": result.spent, "cap": result.cap}
         self._over(session, result.finished, result.rounds, **costs)
+
+    def _note_slot(self, member: SeriesMember, notice: Notice) -> None:
+        """Count the slots of a series, keep their means for whoever iterates, and tell of trouble."""
+        session, slots = member.session, self.tally.slots
+        match notice:
+            case Spoken():
+                slots["sent"] += 1
+            case SlotMissed(slot=slot):
+                slots["unsent"] += 1
+                why = f"no message for slot {slot}: a keeper's key is missing"
+                self._tell_sometimes(slots["unsent"], session, why)
+            case MeanPublished(mean=None):
+                slots["lost"] += 1
+            case MeanPublished(slot=slot, mean=float(mean)):
+                slots["published"] += 1
+                balance, loss = self.ledger.balance(self.policy.label), member.machine.spent_here
+                facts = (session.n, loss, balance.spent, balance.cap, slot)
+                self._means.append(FleetMean(session.name, session.clamp(mean), slot + 1, *facts))
+                self._news.set()
+
+    def _note_unread(self, session: Session, count: int, why: str) -> None:
+        self.tally.unread += 1
+        self._tell_sometimes(count, session, f"no reading, so the last one is held: {why}")
+
+    def _tell_sometimes(self, count: int, session: Session, why: str) -> None:
+        """Tell of what may happen in every slot the first time, and then only at powers of two."""
+        if count & (count - 1) == 0:
+            facts = {"member": self.name, "session": session.name, "times": count}
+            self._tell("trouble", f"{session.name}: {why} (times: {count})", **facts)
 
     def _over(self, session: Session, finished: bool, rounds: int, **facts: Any) -> None:
         state = "finished" if finished else "stopped"

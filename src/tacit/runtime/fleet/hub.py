@@ -14,9 +14,7 @@ import asyncio
 import fcntl
 import os
 import re
-import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
@@ -25,8 +23,10 @@ import msgspec
 
 from tacit.errors import InputError, TacitError
 from tacit.files import PRIVATE, read_public
+from tacit.protocol.effects import MeanPublished, Notice
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Session
+from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.coordinator import Coordinator, CoordinatorResult
 from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.enrolment import Enrolment
@@ -48,6 +48,7 @@ from tacit.runtime.fleet.messages import (
     signed_offer,
 )
 from tacit.runtime.fleet.orders import SessionOrder, depends_on_size, designed, instance, radius_for
+from tacit.runtime.fleet.series_progress import SeriesProgress
 from tacit.runtime.fleet.store import HubStore
 from tacit.runtime.identity.identity import (
     TRUSTED,
@@ -85,6 +86,7 @@ class _Running:
         self.coordinator: Coordinator | None = None
         self.unwilling: dict[str, str] = {}
         """Who refused, and the word that says why."""
+        self.progress: SeriesProgress | None = None
         self.work: asyncio.Future[None] | None = None
 
 
@@ -111,9 +113,10 @@ class Hub:
         tell: FleetLog = say_nothing,
         transcripts: Path | None = None,
         listen: str | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Clock | None = None,
     ) -> None:
-        self.home, self._tell, self._transcripts, self._clock = home, tell, transcripts, clock
+        self.home, self._tell, self._transcripts = home, tell, transcripts
+        self._clock = clock or SystemClock()
         self.store = HubStore(home)
         self._identity = Identity.load(home / KEYS)
         self._identity.require_current()
@@ -148,6 +151,11 @@ class Hub:
         """Return the sessions under way."""
         return [one.session for one in self._running.values() if not one.revived]
 
+    def series(self) -> dict[str, dict[str, Any]]:
+        """Return how each series under way stands, by its name."""
+        found = self._running.values()
+        return {one.session.name: one.progress.facts() for one in found if one.progress is not None}
+
     async def run(self) -> None:
         """Serve until drained."""
         if self.state == DRAINING:
@@ -167,9 +175,9 @@ class Hub:
             await self._stop()
 
     async def _serve(self) -> None:
-        house = self._clock() + _HOUSEKEEPING
+        house = self._clock.wall() + _HOUSEKEEPING
         while not (self.state == DRAINING and not self.running()):
-            now = self._clock()
+            now = self._clock.wall()
             if now >= house:
                 house = now + _HOUSEKEEPING
                 self._keep_house()
@@ -208,6 +216,9 @@ class Hub:
         if missing is not None:
             self._put_off(row, order, missing, now)
             return
+        if order.series is not None and order.series.beginning(now) <= now:
+            self._give_up(name, "waited for its members until after the time of its first slot")
+            return
         size = len(agents) if depends_on_size(order) else None
         design = self._designs.get((name, size))
         if design is None:
@@ -217,7 +228,7 @@ class Hub:
         self._count_skips(name)
         number = row["started"] + 1
         title = name if row["every"] is None else f"{name}-{number}"
-        session = instance(design, title, agents, keepers, now)
+        session = instance(order, design, title, agents, keepers, now=now)
         last = row["every"] is None or (row["times"] is not None and number >= row["times"])
         later = row["next"] + (row["every"] or 0.0)
         next_run = later if later > now else now + (row["every"] or 0.0)
@@ -252,8 +263,11 @@ class Hub:
         if row["every"] is not None:
             self.store.set_task(row["name"], next=now + row["every"], note=why)
         elif now - row["next"] >= order.wait:
-            self.store.set_task(row["name"], state="failed", note=why)
-            self._tell("failed", f"{row['name']} was not begun: it {why}", task=row["name"])
+            self._give_up(row["name"], why)
+
+    def _give_up(self, task: str, why: str) -> None:
+        self.store.set_task(task, state="failed", note=why)
+        self._tell("failed", f"{task} was not begun: it {why}", task=task)
 
     async def _design(
         self, task: str, size: int | None, order: SessionOrder, agents: list[Member], keepers: list[Member]
@@ -285,6 +299,8 @@ class Hub:
         skip[1] = min(2 * skip[1], _MOST_SKIPPED)
         self.refusals[why] += 1
         running.unwilling[name] = why
+        if running.progress is not None:
+            running.progress.answered(name, why)
         session = running.session
         left = sum(member.name not in running.unwilling for member in session.roster)
         kept = all(keeper.name not in running.unwilling for keeper in session.keepers)
@@ -321,6 +337,9 @@ class Hub:
         writer = None if running.revived else self._transcript(session)
         if writer is not None:
             takers.append(writer)
+        if session.series is not None and not running.revived:
+            running.progress = SeriesProgress(session, self.store)
+            takers.append(running.progress)
         try:
             async with Coordinator(
                 session,
@@ -328,6 +347,8 @@ class Hub:
                 identity=self._identity,
                 transport=SessionChannel(session, COORDINATOR, self.gateway),
                 takers=takers,
+                clock=self._clock,
+                watch=lambda notice: self._watch(session, notice),
             ) as made:
                 running.coordinator = made
                 if not running.revived:
@@ -340,6 +361,14 @@ class Hub:
             if writer is not None:
                 writer.close()
 
+    def _watch(self, session: Session, notice: Notice) -> None:
+        """Tell of the slots of a series as they come."""
+        if isinstance(notice, MeanPublished):
+            mean = None if notice.mean is None else session.clamp(notice.mean)
+            facts = {"session": session.name, "slot": notice.slot, "mean": mean, "messages": notice.count}
+            lost = "is lost" if mean is None else "is over"
+            self._tell("slot", f"{session.name}: slot {notice.slot} {lost}", **facts)
+
     def _transcript(self, session: Session) -> Any:
         if self._transcripts is None:
             return None
@@ -351,6 +380,10 @@ class Hub:
     async def _record(self, running: _Running, result: CoordinatorResult) -> None:
         """Store the result of a session; all of it is public."""
         session = running.session
+        self.rounds += result.rounds
+        if running.progress is not None:
+            self._end(session, result.finished, running.progress.facts())
+            return
         used = [len(names) for names in result.used]
         mean = None if result.feedback is None else session.clamp(result.feedback)
         facts: dict[str, Any] = {
@@ -364,8 +397,10 @@ class Hub:
             facts["refused"] = dict(running.unwilling)
         if used:
             facts["radius"] = await self._radius(running, min(used))
-        self.rounds += result.rounds
-        state = "finished" if result.finished else "stopped"
+        self._end(session, result.finished, facts)
+
+    def _end(self, session: Session, finished: bool, facts: dict[str, Any]) -> None:
+        state = "finished" if finished else "stopped"
         self.store.end_session(session.id, state, facts)
         self._tell(state, f"{session.name} is over: {state}", session=session.name, **facts)
 
@@ -385,7 +420,7 @@ class Hub:
     async def enrol(self, asked: EnrolmentRequest) -> EnrolmentAnswer:
         """Answer one who shows an invitation."""
         try:
-            made, data = await in_worker(lambda: self._enrolment.grant(asked, self._clock()))
+            made, data = await in_worker(lambda: self._enrolment.grant(asked, self._clock.wall()))
         except InputError as error:
             self._tell(
                 "enrolment-refused", f"an invitation was refused: {error}", invitation=asked.number[:12]
@@ -399,7 +434,7 @@ class Hub:
     def came(self, member: FleetMember) -> None:
         """Send a new connection the revocation list and the sessions under way."""
         assert member.certificate.subject is not None
-        self.store.seen(member.name, member.certificate.subject.key, member.role, self._clock())
+        self.store.seen(member.name, member.certificate.subject.key, member.role, self._clock.wall())
         self._tell("connected", f"{member.name} has connected", member=member.name, role=member.role)
         if (known := self._identity.revocations) is not None:
             member.send(RevocationNews(known.pem()))
@@ -427,6 +462,8 @@ class Hub:
         if running is None or member_number(running.session, member.name, member.public_key) is None:
             return
         if reply.joins:
+            if running.progress is not None:
+                running.progress.answered(member.name, "")
             if self._skips.pop((running.task, member.name), None) is not None:
                 self.store.refused(member.name, None)
         else:
@@ -437,7 +474,7 @@ class Hub:
         row = self.store.session(session)
         revived = sum(one.revived for one in self._running.values())
         # Once it has expired its records may be dropped, and it would begin anew; members have ended it too.
-        if row is not None and row["expires"] > self._clock() and revived < _MOST_REVIVED:
+        if row is not None and row["expires"] > self._clock.wall() and revived < _MOST_REVIVED:
             found = Session.decode(row["data"])
             if member_number(found, member.name, member.public_key) is not None:
                 self._start(found, row["task"], revived=True)
@@ -470,7 +507,7 @@ class Hub:
             certify(self.home, authority, renew_agent(self.home / KEYS))
             self._identity = self.gateway.identity = Identity.load(self.home / KEYS)
             self._tell("renewed", "the hub has a new certificate")
-        self.store.forget(self._clock(), _FORGET, _MOST_SESSIONS)
+        self.store.forget(self._clock.wall(), _FORGET, _MOST_SESSIONS)
         for name in {name for name, _ in self._designs} - {row["name"] for row in self.store.due_tasks()}:
             self._forget_task(name)
         if self._ledger is not None and self._ledger.worth_compacting and not self._compacting:
@@ -486,7 +523,7 @@ class Hub:
 
     async def _compact(self, ledger: Ledger) -> None:
         """Drop finished, expired sessions from the ledger."""
-        busy, now = frozenset(self._running), self._clock()
+        busy, now = frozenset(self._running), self._clock.wall()
         try:
             await in_worker(lambda: key_guard.compact(self.home / KEYS, ledger, now, busy))
         finally:

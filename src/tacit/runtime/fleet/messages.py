@@ -147,8 +147,4 @@ def offered_session(offer: SessionOffer, hub_key: bytes) -> Session:
     session = Session.decode(offer.session)
     if session.coordinator != hub_key or not is_signed(hub_key, _OFFERS + session.id, offer.signature):
         raise InputError(f"session {session.name} is not signed by the hub: it is not joined.")
-    if session.series is not None:
-        raise InputError(
-            f"session {session.name} is a series, which hubs do not run: join it with `tacit join`."
-        )
     return session

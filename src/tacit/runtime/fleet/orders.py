@@ -13,8 +13,42 @@ import msgspec
 from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 
+_LEAD = 2.0
+"""Seconds before the first slot of a series that begins at once: members exchange their keys within them."""
 _LEAST_LIFE = 600.0
 """Least lifetime of a hub's session in seconds, so that members that were away can come back."""
+
+
+@final
+class SeriesOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an order for a series has besides.
+
+    Attributes
+    ----------
+    slots, interval : int, float
+        How many means there are, and the seconds from one slot to the next.
+    hides, delta : str, float
+        Which change of an agent's readings is hidden, and the failure probability of the whole series.
+    begins : int, optional
+        When slot 0 begins, in seconds since 1970.
+    at_once : bool
+        Begin as soon as the members are there. Without this and `begins`: at the second next whole interval.
+    """
+
+    slots: int
+    interval: float
+    hides: str
+    delta: float = 1e-6
+    begins: int | None = None
+    at_once: bool = False
+
+    def beginning(self, now: float) -> int:
+        """Return when slot 0 of a series begins that is made now."""
+        from tacit.runtime.session.series import usual_begin
+
+        if self.begins is not None:
+            return self.begins
+        return math.ceil(now + _LEAD) if self.at_once else usual_begin(self.interval, now)
 
 
 @final
@@ -24,7 +58,7 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     question : dict
-        Fields of `tacit.Question`: what is promised.
+        Fields of `tacit.Question`: what is promised. For a series `loss`, `low` and `high`.
     agents : str
         A pattern: connected agents with a matching name take part.
     keepers : tuple of str
@@ -33,6 +67,8 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Least number of agents that a session begins with.
     wait : float
         How many seconds a session that runs once waits for agents and keepers.
+    series : SeriesOrder, optional
+        Makes it an order for a series.
     """
 
     question: dict[str, Any]
@@ -43,6 +79,12 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     round_deadline: float = 10.0
     start_deadline: float = 5.0
     repeat: float = 0.5
+    series: SeriesOrder | None = None
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """The deadlines of its sessions."""
+        return Deadlines(self.round_deadline, self.start_deadline, self.repeat)
 
     def wants(self, name: str) -> bool:
         """Whether an agent of this name is asked to take part."""
@@ -55,36 +97,63 @@ def designed(
     """Return the best session for an order. It is slow: call it on a worker thread."""
     from tacit.runtime.identity.roster import Roster
     from tacit.runtime.session.design import draft
+    from tacit.runtime.session.series import draft_series
     from tacit.theory.question import Question
+    from tacit.theory.series import Hides
 
-    return draft(
+    roster, kept = Roster((*members, *keepers), hub), [keeper.name for keeper in keepers]
+    if order.series is None:
+        question = Question(**order.question)
+        return draft("design", roster, question, deadlines=order.deadlines, keepers=kept)
+    asked = order.series
+    return draft_series(
         "design",
-        Roster((*members, *keepers), hub),
-        Question(**order.question),
-        deadlines=Deadlines(order.round_deadline, order.start_deadline, order.repeat),
-        keepers=[keeper.name for keeper in keepers],
+        roster,
+        slots=asked.slots,
+        hides=Hides.parse(asked.hides),
+        interval=asked.interval,
+        delta=asked.delta,
+        keepers=kept,
+        deadlines=order.deadlines,
+        **order.question,
     )
 
 
 def depends_on_size(order: SessionOrder) -> bool:
-    """Whether the noise depends on the number of agents, as it does if the order asks for a radius."""
-    return order.question.get("radius") is not None
+    """Whether a design is for one number of agents only.
+
+    It is if the order asks for a radius. A series is refused if it has too few agents.
+    """
+    return order.series is not None or order.question.get("radius") is not None
 
 
 def instance(
-    design: Session, name: str, members: Sequence[Member], keepers: Sequence[Member], now: float
+    order: SessionOrder,
+    design: Session,
+    name: str,
+    members: Sequence[Member],
+    keepers: Sequence[Member],
+    *,
+    now: float,
 ) -> Session:
     """Return a session of this design for these members, that begins now."""
-    longest = design.deadlines.start + design.rounds * design.deadlines.round
+    series = design.series
+    if series is None or order.series is None:
+        longest = design.deadlines.start + design.rounds * design.deadlines.round
+        ends = now + max(_LEAST_LIFE, 2 * longest)
+    else:
+        series = replace(series, begins=order.series.beginning(now))
+        ends = series.ends + max(_LEAST_LIFE, 2 * series.interval)
     return replace(
         design,
+        series=series,
         name=name,
         roster=tuple(members),
         keepers=tuple(keepers),
         quorum=None,
         start=None,
         mask_bytes=None,
-        expires=min(math.ceil(now + max(_LEAST_LIFE, 2 * longest)), LAST_EXPIRY),
+        expires=min(math.ceil(ends), LAST_EXPIRY),
     )
 
 

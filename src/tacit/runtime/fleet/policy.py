@@ -28,14 +28,16 @@ from tacit.runtime.fleet.sources import (
     ValueSource,
 )
 from tacit.runtime.identity.keys import key_bytes
-from tacit.runtime.ledger.budget import Window, require_amount, require_label
+from tacit.runtime.ledger.budget import Hidden, Window, require_amount, require_label, require_probability
 from tacit.runtime.session.trust import require_trusted_keeper
 from tacit.runtime.transport.connection_diagnosis import require_endpoint
 from tacit.theory.privacy import require_adjacency
+from tacit.theory.series import Hides, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tacit.protocol.series import Series
     from tacit.protocol.session import Session
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -76,10 +78,12 @@ class WindowPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LimitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits on the loss, the frequency and the duration of sessions."""
+    """Limits on the loss, the frequency and the duration of sessions, and what series must hide."""
 
-    cap: float
+    cap: float | None = None
     adjacency: float | None = None
+    hides: str | None = None
+    delta: float | None = None
     windows: tuple[WindowPolicy, ...] = ()
     pause: str | float = 0.0
     longest: str | float = "1d"
@@ -120,6 +124,9 @@ class Policy:
     cap, adjacency : float
         The largest loss on the value over all sessions, for values that differ by at most `adjacency` (None:
         any two values).
+    accepts : Hidden, optional
+        Which change series must hide, and the failure probability of all of them together. Without it series
+        are refused.
     windows : tuple of Window
         Caps on the loss of all sessions begun within some time.
     pause : float
@@ -141,6 +148,7 @@ class Policy:
     label: str = "value"
     cap: float = 0.0
     adjacency: float | None = None
+    accepts: Hidden | None = None
     windows: tuple[Window, ...] = ()
     pause: float = 0.0
     longest: float = 86_400.0
@@ -161,7 +169,8 @@ class Policy:
             return PolicyRefusal("expired", f"{where} expired on {session.expiry}")
         if session.expires - now > self.longest:
             return PolicyRefusal(
-                "long", f"{where} lasts until {session.expiry}, longer than the policy allows"
+                "long",
+                f"{where} lasts until {session.expiry}, longer than limits.longest in the policy allows",
             )
         if self.role == KEEPER:
             return None
@@ -172,12 +181,35 @@ class Policy:
                 f"{where} is about {_numbers(session.components, lattice.low, lattice.high)}, and the policy "
                 f"about {_numbers(self.components, self.low, self.high)}",
             )
+        if session.series is not None and (refusal := self._judge_series(where, session.series)) is not None:
+            return refusal
         try:
             require_trusted_keeper(session, self.trust or {})
         except InputError as error:
             return PolicyRefusal("keepers", str(error))
         if now - ledger.last_begun(self.label) < self.pause:
             return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
+        return None
+
+    def _judge_series(self, where: str, series: Series) -> PolicyRefusal | None:
+        """Return why a series is refused whatever it costs; the ledger adds up all series."""
+        hides, delta = written(series.hides), f"{series.delta:g}"
+        if self.accepts is None:
+            return PolicyRefusal(
+                "series",
+                f"{where} is a series. It hides {hides} and no other change of the readings, and fails to "
+                f"with a probability of {delta}. If that is what you want hidden, write "
+                f'hides = "{hides}" and delta = {delta} into [limits] of the policy',
+            )
+        if not series.hides.covers(self.accepts.hides):
+            wanted = written(self.accepts.hides)
+            return PolicyRefusal("hides", f"{where} hides {hides}, and the policy wants {wanted} hidden")
+        if series.delta > self.accepts.delta:
+            return PolicyRefusal(
+                "delta",
+                f"{where} fails with a probability of {delta}, and the policy accepts "
+                f"{self.accepts.delta:g} for all series together",
+            )
         return None
 
 
@@ -225,9 +257,9 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
             raise InputError("a keeper has no value and trusts nobody: remove [value] and [trust].")
         longest = "1d" if found.limits is None else found.limits.longest
         return Policy(**common, longest=seconds(longest, "longest"))
-    if found.value is None or found.limits is None:
-        raise InputError("an agent needs [value] and [limits].")
     value, limits = found.value, found.limits
+    if value is None or limits is None or (cap := limits.cap) is None:
+        raise InputError("an agent needs [value], and [limits] with a cap.")
     if not (math.isfinite(value.low) and math.isfinite(value.high) and value.low < value.high):
         raise InputError("value.low must be below value.high.")
     return Policy(
@@ -236,14 +268,23 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
         high=value.high,
         components=value.components,
         label=require_label(value.label),
-        cap=require_amount(limits.cap, "limits.cap", endless=True),
+        cap=require_amount(cap, "limits.cap", endless=True),
         adjacency=None if limits.adjacency is None else require_adjacency(limits.adjacency),
+        accepts=_accepted(limits),
         windows=tuple(Window(seconds(one.time, "a window's time"), one.cap) for one in limits.windows),
         pause=seconds(limits.pause, "limits.pause"),
         longest=seconds(limits.longest, "limits.longest"),
         trust={name: key_bytes(key, f"the key of {name}") for name, key in found.trust.items()},
         source=_source(value, beside, function),
     )
+
+
+def _accepted(limits: LimitPolicy) -> Hidden | None:
+    if (limits.hides is None) != (limits.delta is None):
+        raise InputError("limits.hides and limits.delta go together: both say what you accept of series.")
+    if limits.hides is None or limits.delta is None:
+        return None
+    return Hidden(Hides.parse(limits.hides), require_probability(limits.delta))
 
 
 def _source(value: ValuePolicy, beside: Path, function: Callable[[], Any] | None) -> ValueSource:

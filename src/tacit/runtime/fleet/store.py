@@ -67,6 +67,17 @@ CREATE TABLE session (
 CREATE INDEX session_state ON session (state);
 CREATE INDEX session_task ON session (task);
 """
+_MEANS = """
+CREATE TABLE IF NOT EXISTS mean (
+    session BLOB NOT NULL,
+    slot INTEGER NOT NULL,
+    mean REAL,
+    used INTEGER NOT NULL,
+    members INTEGER NOT NULL,
+    PRIMARY KEY (session, slot)
+) STRICT, WITHOUT ROWID;
+"""
+"""The means of series; stores of hubs from before there were series get it when they are opened."""
 
 
 @final
@@ -96,6 +107,7 @@ class HubStore:
             raise FileError(f"{self.path} is not a hub's store of tacit.")
         if (version := self._database.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
             raise FileError(f"{self.path} has version {version}, and this tacit knows {_VERSION}.")
+        self._do(_MEANS)
 
     def close(self) -> None:
         """Close the file."""
@@ -230,6 +242,36 @@ class HubStore:
                 (next_run, last, task),
             )
 
+    def set_progress(self, identity: bytes, facts: dict[str, Any]) -> None:
+        """Record how a session under way stands."""
+        self._do(
+            "UPDATE session SET result = ? WHERE id = ? AND state = 'running'", json.dumps(facts), identity
+        )
+
+    def publish_mean(
+        self, identity: bytes, row: tuple[int, float | None, int, int], facts: dict[str, Any]
+    ) -> None:
+        """Record the slot, mean, messages and members of a slot, and how its series stands: both or none."""
+        with self._lock, _explained(self.path), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute("INSERT INTO mean VALUES (?, ?, ?, ?, ?)", (identity, *row))
+            self.set_progress(identity, facts)
+
+    def slots_written(self, identity: bytes) -> int:
+        """Return how many slots of a series are recorded."""
+        found = self._one("SELECT count(*) AS n FROM mean WHERE session = ?", identity)
+        return 0 if found is None else int(found["n"])
+
+    def last_mean(self, identity: bytes) -> sqlite3.Row | None:
+        """Return the slot, mean and messages of the last slot of a series that is not lost."""
+        asked = "SELECT slot, mean, used FROM mean WHERE session = ? AND mean IS NOT NULL"
+        return self._one(f"{asked} ORDER BY slot DESC LIMIT 1", identity)
+
+    def means(self, identity: bytes) -> list[sqlite3.Row]:
+        """Return what is recorded of all slots of a series, the first slot first."""
+        asked = "SELECT slot, mean, used, members FROM mean WHERE session = ? ORDER BY slot"
+        return self._all(asked, identity)
+
     def end_session(self, identity: bytes, state: str, result: dict[str, Any]) -> None:
         """Record the result of a session."""
         self._do(
@@ -270,6 +312,7 @@ class HubStore:
         self._do(f"DELETE FROM session WHERE {over} ?", now - seconds)
         oldest = "SELECT made FROM session ORDER BY made DESC LIMIT 1 OFFSET ?"
         self._do(f"DELETE FROM session WHERE {over} ? AND made <= ({oldest})", now, most)
+        self._do("DELETE FROM mean WHERE session NOT IN (SELECT id FROM session)")
 
 
 def _make(path: Path) -> None:

@@ -81,7 +81,7 @@ def draft_series(
             f"is never off by more than {(high - low) / 2:g}. Hide less, allow a larger loss, or add agents."
         )
     wait = deadlines or Deadlines()
-    start = _usual_begin(interval) if begins is None else begins
+    start = usual_begin(interval, time.time()) if begins is None else begins
     series = Series(slots, interval, start, hides, kind, made.steps, made.grid.exponent, low, high, delta)
     series = _within(series, loss)
     last = min(math.ceil(series.ends + max(_DAY, 2 * interval)), LAST_EXPIRY)
@@ -97,8 +97,9 @@ def draft_series(
     )
 
 
-def _usual_begin(interval: float) -> int:
-    return math.ceil(math.ceil(time.time() / interval + 1) * interval)
+def usual_begin(interval: float, now: float) -> int:
+    """Return the second next whole interval, in seconds since 1970."""
+    return math.ceil(math.ceil(now / interval + 1) * interval)
 
 
 def _within(series: Series, loss: float) -> Series:

@@ -11,14 +11,20 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 from tacit.errors import TacitError
+from tacit.protocol.messages import DIGEST_BYTES
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
 
 INBOX_FRAMES = 65_536
 """Maximum number of queued frames; further ones are dropped and sent again by their senders."""
 INBOX_BYTES = 1 << 28
 """Maximum size of all queued frames together in bytes; a frame of a long vector has megabytes."""
+
+_ROOM = 4096  # bytes of a frame besides its numbers and the bitmap of used agents
 
 
 class NetworkError(TacitError):
@@ -100,6 +106,13 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Close. Frames that were queued before are still sent if possible."""
         ...
+
+
+def longest_frame(session: Session) -> int:
+    """Return the length in bytes of the longest frame of a session."""
+    numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
+    salts = 0 if session.series is None else session.n * DIGEST_BYTES  # in the closing of a slot
+    return numbers + session.n // 8 + salts + _ROOM
 
 
 @final

@@ -20,11 +20,10 @@ from websockets.frames import CloseCode
 
 from tacit.errors import TacitError
 from tacit.protocol.machine import BATCH
-from tacit.protocol.messages import DIGEST_BYTES
 from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.limits import LEDGER_FILES, SPARE_FILES, raise_files, require_files
 from tacit.runtime.transport.admission import CONNECTED, FORBIDDEN, OTHER_CONTENTS, Admission
-from tacit.runtime.transport.base import Arrival, Inbox, Network, NetworkError
+from tacit.runtime.transport.base import Arrival, Inbox, Network, NetworkError, longest_frame
 from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached, why_turned_away
 from tacit.runtime.transport.link import ConnectionRefused, Link
 from tacit.runtime.transport.listener import Listener
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 3.0
 """Seconds without a connection before the owner is told that nobody is listening (yet)."""
-_ROOM = 4096  # bytes of a frame besides its numbers and the bitmap of used agents
 _TICK = 1.0  # seconds between two checks of the connections
 _FIRST_WAIT, _SETTLED = 0.1, 5.0  # seconds before the first retry; after a connection of this length again
 _WAITING_FRAMES = 64  # frames of one member that wait here, before its connection is read again
@@ -84,9 +82,7 @@ class WebsocketTransport:
         self._listen, self._connect = tuple(listen), tuple(connect)
         self._trouble, self._admission = trouble, Admission(session, who, revoked)
         self._near = frozenset(session.neighbours(who))
-        numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
-        salts = 0 if session.series is None else session.n * DIGEST_BYTES  # in the closing of a slot
-        self._frame_bytes = numbers + session.n // 8 + salts + _ROOM
+        self._frame_bytes = longest_frame(session)
         deadline = session.deadlines.round
         # A silent connection is given up well before the round's deadline, so that a new one can be made.
         quiet = min(max(deadline / 3, 2.0), 20.0) + session.n / 200

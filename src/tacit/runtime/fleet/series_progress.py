@@ -1,0 +1,90 @@
+"""What a hub keeps of a series under way: who takes part, its means so far, and the slots that are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, final
+
+from tacit.protocol.codec import Codec
+from tacit.protocol.records import Closed, Record
+from tacit.runtime.session.series import explain_series
+from tacit.runtime.transcript import own_frame
+from tacit.theory.series import written
+
+if TYPE_CHECKING:
+    from tacit.protocol.session import Session
+    from tacit.runtime.fleet.store import HubStore
+
+
+@final
+class SeriesProgress:
+    """Takes the coordinator's records once they are saved, and writes each mean into the hub's store.
+
+    Records that were saved before a restart come first. So a mean that a killed hub had not written is
+    written then. All of it is public.
+    """
+
+    def __init__(self, session: Session, store: HubStore) -> None:
+        assert session.series is not None
+        self._session, self._store, self._series = session, store, session.series
+        self._codec, self._decoder = Codec(session), session.series.decoder()
+        self._members = 0
+        self._written = store.slots_written(session.id)
+        self._answers: dict[str, str] = {}
+        last = store.last_mean(session.id)
+        self._last = {"slot": None, "mean": None, "used": 0} if last is None else dict(last)
+        self._lost = 0
+        self._deviation = explain_series(session).deviation
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Write the means of slots that are over."""
+        for record in records:
+            if isinstance(record, Closed):
+                self._end_slot(record)
+
+    def _end_slot(self, record: Closed) -> None:
+        slot, used = record.round, record.used
+        (total,) = own_frame(self._codec, record.frame).numbers
+        self._members |= sum(1 << who for who in used)
+        self._decoder.add(total, len(used), self._members.bit_count())
+        self._lost += not used
+        if slot < self._written:
+            return  # to add a sum is cheap, to compute its mean again is not
+        found = self._decoder.mean()
+        mean = None if found is None else self._session.clamp(found)
+        if mean is not None:
+            self._last = {"slot": slot, "mean": mean, "used": len(used)}
+        row = (slot, mean, len(used), self._members.bit_count())
+        self._store.publish_mean(self._session.id, row, self.facts())
+        self._written = slot + 1
+
+    def answered(self, name: str, why: str) -> None:
+        """Note that a member takes part, or why not in one word."""
+        self._answers[name] = why
+        self._store.set_progress(self._session.id, self.facts())
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is promised and what came of it so far, ready for JSON."""
+        session, series = self._session, self._series
+        return {
+            "mean": self._last["mean"],
+            "slot": self._last["slot"],
+            "used": [self._last["used"]],
+            "over": self._decoder.slot,
+            "lost": self._lost,
+            "agents": session.n,
+            "keepers": len(session.keepers),
+            "members": self._members.bit_count(),
+            "joined": sorted(name for name, why in self._answers.items() if not why),
+            "refused": {name: why for name, why in sorted(self._answers.items()) if why},
+            "series": {
+                "slots": series.slots,
+                "interval": series.interval,
+                "begins": series.begins,
+                "ends": series.ends,
+                "hides": written(series.hides),
+                "loss": series.loss,
+                "delta": series.delta,
+                "deviation": self._deviation,
+            },
+        }

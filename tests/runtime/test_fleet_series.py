@@ -1,0 +1,283 @@
+"""A hub's series: restarts of everyone, owners who refuse, caps shared with other sessions, its means."""
+
+import asyncio
+import json
+import time
+
+import msgspec
+import numpy as np
+import pytest
+from tests.runtime.fleets import Fleet, HandClock
+
+from tacit.protocol.records import Closed, Keyed, Sampled, Spoke
+from tacit.protocol.session import Session
+from tacit.runtime import keeper as keeper_module
+from tacit.runtime.fleet import hub as hub_module
+from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
+from tacit.runtime.fleet.hub_directory import LEDGER
+from tacit.runtime.fleet.orders import SeriesOrder, SessionOrder
+from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.noise import noise_of_series
+from tacit.runtime.verification.verdict import verify
+
+SLOTS, EVERY = 24, 900.0
+AGENTS, KEEPERS = ("alice", "bob", "carol", "dave"), ("north", "south")
+ACCEPTS = {"hides": "step:2", "delta": 1e-6, "longest": "2d", "cap": 31.5}
+
+
+class Steady:
+    """Noise that is the same in every slot: means can be computed again from the readings."""
+
+    @staticmethod
+    def draw(scale, size=None):
+        drawn = int(scale) // 8
+        return drawn if size is None else np.full(size, drawn)
+
+
+@pytest.fixture(autouse=True)
+def known_noise(monkeypatch):
+    monkeypatch.setattr(keeper_module, "noise_of_series", lambda session: noise_of_series(session, Steady()))
+    monkeypatch.setattr(hub_module, "radius_for", lambda *_: 1.0)
+
+
+def reading(name, slot):
+    return 1.234567 + 1.345678 * AGENTS.index(name) + 0.1234567 * (slot % 7)
+
+
+class Running:
+    """A fleet that runs one series, slot by slot, by a clock that is moved."""
+
+    def __init__(self, fleet):
+        self.fleet, self.clock, self.there, self.slot = fleet, fleet.clock, {}, -1
+        self._session = None
+
+    @property
+    def session(self):
+        if self._session is None:
+            self._session = Session.decode(self.fleet.hub.store.sessions("load")[0]["data"])
+        return self._session
+
+    def value(self, name):
+        """What the meter of an agent shows now; bob's does not answer in slot 3."""
+        slot = self.session.series.slot_at(self.clock.wall())
+        if (name, slot) == ("bob", 3):
+            raise ValueError(f"cannot read {reading(name, 3)}")
+        return reading(name, slot)
+
+    async def come(self, *names):
+        for name in names:
+            given = {"value": lambda name=name: self.value(name)} if name in AGENTS else {}
+            self.there[name] = self.fleet.follow(name, **given)
+            await self.there[name].__aenter__()
+        hub = self.fleet.hub
+        await self.fleet.until(lambda: set(names) <= {m.name for m in hub.gateway.members.values() if m.role})
+
+    async def go(self, *names):
+        for name in names:
+            await self.there.pop(name).__aexit__(None, None, None)
+
+    def ask(self, **series):
+        self._session = None
+        begins = int(self.clock.wall()) + 1000
+        asked = SeriesOrder(
+            **{"slots": SLOTS, "interval": EVERY, "hides": "step:2", "begins": begins, **series}
+        )
+        question = {"loss": 30.0, "low": 0.0, "high": 10.0}
+        rules = {"keepers": KEEPERS, "least": 4, "wait": 1e9, "round_deadline": EVERY / 2}
+        order = SessionOrder(question, series=asked, **rules)
+        self.fleet.hub.store.add_task("load", msgspec.to_builtins(order), None, None)
+
+    async def answered(self, count):
+        def all_have():
+            facts = self.fleet.hub.series().get("load", {"joined": (), "refused": ()})
+            return len(facts["joined"]) + len(facts["refused"]) == count
+
+        await self.fleet.until(all_have)
+        await self.fleet.until(lambda: all(self.has_keys(name) for name in set(AGENTS) & set(self.there)))
+
+    def has_keys(self, name):
+        """Whether an agent knows the keys of all keepers: it cannot speak before."""
+        session, ledger = self.session, self.there[name].ledger
+        known = {r.member for r in ledger.records(session.id) if isinstance(r, Keyed)}
+        return set(session.keeper_numbers) <= known
+
+    def spoken(self):
+        """How many agents have read for this slot and spoken; None while one has not read."""
+        count = 0
+        for name in set(AGENTS) & set(self.there):
+            records = self.there[name].ledger.records(self.session.id)
+            if not any(isinstance(record, Sampled) and record.slot == self.slot for record in records):
+                return None
+            count += any(isinstance(record, Spoke) and record.update == self.slot for record in records)
+        return count
+
+    def machine(self):
+        found = self.fleet.hub._running.get(self.session.id)
+        return None if found is None or found.coordinator is None else found.coordinator.machine
+
+    async def all_heard(self):
+        def heard():
+            count, machine = self.spoken(), self.machine()
+            return count is not None and machine is not None and machine.heard == count
+
+        await self.fleet.until(heard)
+
+    async def begin_slot(self):
+        self.slot += 1
+        self.clock.move_to(self.session.series.begin_of(self.slot))
+        await self.all_heard()
+
+    async def end_slot(self):
+        session, store = self.session, self.fleet.hub.store
+        self.clock.move_to(session.series.begin_of(self.slot) + session.deadlines.round)
+        await self.fleet.until(lambda: store.slots_written(session.id) == self.slot + 1)
+
+    async def slots(self, until):
+        while self.slot < until:
+            await self.begin_slot()
+            await self.end_slot()
+
+
+async def made(folder, *more, **limits):
+    (folder / "transcripts").mkdir()
+    fleet = Fleet(folder, HandClock(time.time() + 60), folder / "transcripts")
+    async with fleet.serving():
+        for name in (*KEEPERS, *AGENTS, *more):
+            await fleet.enrol(name)
+    for name in KEEPERS:
+        fleet.policy(name, role="keeper")
+    for name in AGENTS:
+        fleet.policy(name, value_table={}, trust=["south"], **{**ACCEPTS, **limits})
+    for name in more:
+        fleet.policy(name, trust=["south"], cap=100.0)
+    return fleet
+
+
+def expected(session, used, read):
+    """The means of pure functions, from who was used in each slot and which slots each agent has read."""
+    filters = {name: session.series.agent() for name in AGENTS}
+    decoder, members, means = session.series.decoder(), set(), []
+    noise = len(KEEPERS) * (int(session.series.steps) // 8)
+    for slot, names in enumerate(used):
+        said = {}
+        for name in AGENTS:
+            if slot in read[name]:
+                filters[name].hold_until(slot)  # bob's meter did not answer in slot 3: the one before is held
+                (said[name],) = filters[name].read(
+                    None if (name, slot) == ("bob", 3) else reading(name, slot)
+                )
+        members |= names
+        # Whoever sums subtracts what keepers answer: masks and noise.
+        decoder.add(sum(said[name] for name in names) - noise, len(names), len(members))
+        means.append(session.clamp(decoder.mean()))
+    return means
+
+
+def test_a_series_with_everyone_restarted_and_a_session_beside_it(tmp_path):
+    async def main():
+        fleet = await made(tmp_path, "eve")
+        run, heard = Running(fleet), []
+
+        async def listen(agent):
+            async for mean in agent:
+                heard.append(mean)  # noqa: PERF401 - it is looked at before the end
+
+        async with fleet.clock.creeping():
+            async with fleet.serving() as hub:
+                await run.come(*KEEPERS, *AGENTS, "eve")
+                listening = asyncio.ensure_future(listen(run.there["carol"]))
+                run.ask()
+                await run.answered(7)
+                assert hub.series()["load"]["refused"] == {
+                    "eve": "series"
+                }  # her policy says nothing of series
+                await run.slots(5)
+                await run.go("alice")
+                await run.slots(7)
+                await run.come("alice")
+                # Beside the series, from the same caps: one more session, and no second.
+                order = {"agents": "[a-d]*", "least": 4, "round_deadline": 300.0, "start_deadline": 300.0}
+                assert [state for state, _ in await fleet.run("beside", **order)] == ["finished"]
+                assert [state for state, _ in await fleet.run("refused", **order)] == ["stopped"]
+                assert hub.refusals["cap"] >= 3
+                await run.slots(10)
+                await run.go("north")
+                await run.begin_slot()
+                session = run.session
+                fleet.clock.move_to(session.series.begin_of(run.slot) + session.deadlines.round)
+                await fleet.until(lambda: run.machine()._closing is not None)  # only the keeper is missing
+                await run.come("north")
+                await run.end_slot()
+                await run.slots(14)
+                await run.begin_slot()
+            async with fleet.serving() as hub:  # restarted in the middle of slot 15
+                await run.all_heard()
+                await run.end_slot()
+                page, own = json.loads(HubPages(hub).json())["series"], AgentPages(run.there["carol"])
+                assert (page["load"]["over"], page["load"]["agents"]) == (run.slot + 1, 5)
+                assert 'tacit_hub_series_slots_over{series="load"} 16.0' in HubPages(hub).metrics().decode()
+                assert 'tacit_agent_slots_total{what="sent"}' in own.metrics().decode()
+                await run.slots(SLOTS - 1)
+                [(state, result)] = await fleet.over("load")
+                await fleet.until(lambda: not any(agent.sessions for agent in run.there.values()))
+                means = [row["mean"] for row in hub.store.means(session.id)]
+                listening.cancel()
+                await run.go(*run.there)
+        return fleet, session, state, result, means, heard
+
+    fleet, session, state, result, means, heard = asyncio.run(main())
+    assert (state, result["over"]) == ("finished", SLOTS)
+    read = {}
+    for name in AGENTS:
+        with Ledger(tmp_path / f"{name}.ledger") as ledger:
+            records = ledger.records(session.id)
+            read[name] = [record.slot for record in records if isinstance(record, Sampled)]
+            spoke = [record.update for record in records if isinstance(record, Spoke)]
+            assert spoke == sorted(set(spoke))
+            assert ledger.spent("value") == session.series.loss + 1.0
+    assert read["alice"] == [
+        slot for slot in range(SLOTS) if slot != 6
+    ]  # too late for slot 7, but it was read
+    assert all(read[name] == list(range(SLOTS)) for name in AGENTS[1:])
+    with Ledger(tmp_path / "hub" / LEDGER) as ledger:
+        closed = [record.used for record in ledger.records(session.id) if isinstance(record, Closed)]
+    used = [{session.member_name(i) for i in who} for who in closed]
+    assert used == [set(AGENTS) - ({"alice"} if slot in (6, 7) else set()) for slot in range(SLOTS)]
+    assert means == expected(session, used, read)
+    assert {mean.slot: mean.value for mean in heard if mean.session == "load"} == dict(enumerate(means))
+    verdict = verify(tmp_path / "transcripts" / "load.jsonl", session=session)
+    assert verdict.sound, verdict.findings
+    assert verdict.series.used == tuple(map(len, used))
+    assert [session.clamp(mean) for mean in verdict.series.means] == means
+    words = repr(fleet.told)
+    assert "no reading, so the last one is held" in words
+    assert not any(f"{reading(name, slot):.5f}" in words for name in AGENTS for slot in range(7))
+
+
+def test_a_series_that_too_many_refuse_ends(tmp_path):
+    async def main():
+        fleet = await made(tmp_path, cap=20.0)
+        run = Running(fleet)
+        async with fleet.clock.creeping(), fleet.serving():
+            await run.come(*KEEPERS, *AGENTS)
+            run.ask()
+            [(state, result)] = await fleet.over("load")
+            assert (state, result["over"], set(result["refused"].values())) == ("stopped", 0, {"cap"})
+            assert not any(run.there[name].ledger.values() for name in AGENTS)  # nothing was set aside
+            await run.go(*run.there)
+
+    asyncio.run(main())
+
+
+def test_a_series_whose_time_has_passed_is_not_begun(tmp_path):
+    async def main():
+        fleet = await made(tmp_path)
+        run = Running(fleet)
+        async with fleet.serving() as hub:
+            run.ask(begins=int(fleet.clock.wall()) - 1)
+            await run.come(*KEEPERS, *AGENTS)
+            await fleet.until(lambda: hub.store.task("load")["state"] == "failed")
+            assert "first slot" in hub.store.task("load")["note"]
+            await run.go(*run.there)
+
+    asyncio.run(main())
