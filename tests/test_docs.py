@@ -136,6 +136,7 @@ def elsewhere(text):
 
 
 REPEATED = {
+    "docs/explanation/audit.md",
     "docs/explanation/scale.md",
     "docs/how-to/embed.md",
     "docs/how-to/extend.md",
