@@ -1,4 +1,4 @@
-"""Sources of noise; they are passed as arguments, and nothing uses a global one.
+"""Sources of noise, always passed as arguments: none is global.
 
 `SafeNoise` protects: it is exact, cryptographic and not seedable. `SimulatedNoise` is seedable and does NOT
 protect.

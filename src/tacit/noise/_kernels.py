@@ -41,21 +41,25 @@ intrinsic = cast(Callable[[Callable[..., Any]], Callable[..., Any]], _intrinsic)
 
 
 def compiled(function: F) -> F:
-    """Compile on first use, keep on disk, release the interpreter while running."""
+    """Compile on first use and keep the result on disk.
+
+    Compiled functions release the interpreter lock while they run.
+    """
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def inlined(function: F) -> F:
-    """Compile as a part of its callers, so that their loops can run on vector units."""
+    """Compile as a part of the callers, so that their loops vectorise."""
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
 
 @intrinsic
 def prefer_wide(_: Any) -> Any:
-    """Let the calling kernel use the widest vectors; the default on x86 is half as wide.
+    """Let the calling kernel use the widest vectors of the processor.
 
-    This hint changes no result and saves a quarter of the time of a draw. llvmlite does not know the
-    attribute, so its check of names is bypassed. If that ever fails, kernels are slower but still correct.
+    The default on x86 is half as wide. This hint changes no result and saves a quarter of the time of a draw.
+    llvmlite does not know the attribute, so its check of names is bypassed. If that ever fails, kernels are
+    slower but still correct.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
@@ -76,7 +80,10 @@ _ONE = np.uint64(1)
 
 @inlined
 def mix64(z: Any) -> Any:
-    """Stafford's variant 13: a bijection in which every bit depends on every bit."""
+    """Mix a word: a bijection in which every bit depends on every bit.
+
+    These are the shifts and factors of Stafford's variant 13.
+    """
     z = (z ^ (z >> _A30)) * _M13A
     z = (z ^ (z >> _A27)) * _M13B
     return z ^ (z >> _A31)
@@ -105,7 +112,10 @@ def _ones(z: Any) -> Any:
 
 @inlined
 def stream(key: Any, round_: Any) -> Any:
-    """(start, gamma) of one round: agent i's word is mix64(start + (i + 1)·gamma)."""
+    """Return (start, gamma) of one round.
+
+    Agent i's word is mix64(start + (i + 1)·gamma).
+    """
     state = absorb(key, round_)
     start = mix64(state + GOLDEN)
     # gamma needs a mixer other than mix64. Otherwise start and gamma would be related.
@@ -135,28 +145,39 @@ def _laplace(word: Lanes, *, directly: bool) -> Lanes:
     is exact, up to the last bits of a double. The resolution is 2^−53 near 0. The tail ends at
     63·log 2 ≈ 43.7, which true noise exceeds once in 2^63 draws.
     """
+    # The lowest bit is set, so the number m is at least 1: log 0 cannot happen, and the exponent below is
+    # never negative. Subtracting the bits of √½ makes the exponent change at √½·2^k instead of at 2^k.
     bits = ((word & _REST) | 1).to_doubles(directly=directly).as_words() - _ROOT_HALF
     exponent = ((bits >> _FRACTION_BITS) | _UNIT_2_52).as_doubles()  # the exponent plus 2^52
     # m = f·2^exponent with f in [√½, √2): near U = 1 the logarithm keeps its leading digits
     f = ((bits & _FRACTION) + _ROOT_HALF).as_doubles() - 1.0
+    # log(1 + f) = 2·artanh(s). Its series has only even powers of s times s, and |s| is small everywhere, so
+    # a short polynomial gives full precision without a table (a table would need a gather).
     s = f / (f + 2.0)
     z = s * s
     p = z.times_plus(_TERMS[9], _TERMS[8])
     for term in _TERMS[7::-1]:
         p = p.times_plus(z, term)
+    # Both constants contain 2^52, so their difference 63 − exponent is exact. The result is never negative,
+    # so the sign can be set as a bit.
     magnitude = (_SIXTY_THREE - exponent).times_plus(_LN2, -s * p)
     return (magnitude.as_words() | (word & _SIGN)).as_doubles()
 
 
 @intrinsic
 def next_draws(_: Any, counters: Any, steps: Any, at: Any, out: Any, to: Any) -> Any:
-    """out[to + l] = draw of counters[at + l], for 0 ≤ l < LANES; the counter moves by steps[at + l]."""
+    """Make the next LANES draws: out[to + l] from counters[at + l].
+
+    Here 0 ≤ l < LANES. Each counter then moves by steps[at + l].
+    """
     whole = types.int64
     signature = types.void(counters, steps, whole, out, whole)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         def place(array: int, first: Any, kind: Any) -> Any:
             data = context.make_array(signature.args[array])(context, builder, args[array]).data
+            # The pointer type alone would promise the alignment of a whole vector. NumPy promises 8 bytes,
+            # and an aligned load from elsewhere crashes. So every load and store says 8.
             return builder.bitcast(builder.gep(data, [first]), ir.VectorType(kind, LANES).as_pointer())
 
         def load(pointer: Any) -> Lanes:
@@ -166,7 +187,10 @@ def next_draws(_: Any, counters: Any, steps: Any, at: Any, out: Any, to: Any) ->
 
         here = place(0, args[2], WORD)
         counter = load(here)
+        # Features of the machine that this is compiled for; numba keys its cache by them.
         directly = "+avx512dq" in context.codegen().magic_tuple()[2]
+        # The same Python code serves scalars (compiled by numba) and vectors (run here, on operators that
+        # emit instructions), so the two cannot drift apart.
         drawn = _laplace(mix64.py_func(counter), directly=directly)  # type: ignore[attr-defined]
         builder.store(drawn.value, place(3, args[4], DOUBLE)).align = 8
         builder.store((counter + load(place(1, args[2], WORD))).value, here).align = 8
@@ -177,7 +201,10 @@ def next_draws(_: Any, counters: Any, steps: Any, at: Any, out: Any, to: Any) ->
 
 @inlined
 def open_stream(start: Any, gamma: Any, first: Any, counters: Any, steps: Any) -> None:
-    """Set LANES counters to those of the agents from `first` on, and steps to LANES agents."""
+    """Set LANES counters to the agents from `first` on.
+
+    The steps move a counter by LANES agents.
+    """
     for i in range(LANES):
         counters[i] = start + np.uint64(first + i + 1) * gamma
         steps[i] = np.uint64(LANES) * gamma
@@ -198,6 +225,8 @@ def fill(seed: np.uint64, run: np.uint64, out: FloatArray) -> None:
             row = out[component, t]
             for i in range(0, whole, LANES):
                 next_draws(counters, steps, 0, row, i)
+            # A draw always fills LANES numbers. Written into the row, the last ones would overwrite the next
+            # row, so they go to a buffer first.
             if whole < n:
                 next_draws(counters, steps, 0, last, 0)
                 row[whole:] = last[: n - whole]

@@ -1,4 +1,4 @@
-"""Write arithmetic once with operators, and compile it to explicit vectors.
+"""Arithmetic written once with operators, compiled to vectors.
 
 A draw is a long chain of steps, each of which waits for the one before. A loop that the compiler vectorises
 alone works on one vector at a time, so the processor is often idle. Vectors that are longer than the
@@ -20,7 +20,10 @@ DOUBLE, WORD = ir.DoubleType(), ir.IntType(64)
 
 @final
 class Lanes:
-    """`LANES` numbers, all doubles or all 64-bit words; a plain operand is copied to every lane."""
+    """`LANES` numbers, all doubles or all 64-bit words.
+
+    A plain operand is copied to every lane.
+    """
 
     __slots__ = ("_builder", "value")
 
@@ -68,10 +71,13 @@ class Lanes:
         return Lanes(self._builder, self._builder.xor(self.value, self._spread(other)))
 
     def __rshift__(self, other: Any) -> Lanes:
+        # A logical shift: an arithmetic one would copy the sign bit into mix64 and spoil the mixing.
         return Lanes(self._builder, self._builder.lshr(self.value, self._spread(other)))
 
     def times_plus(self, factor: Any, term: Any) -> Lanes:
         """Multiply and add with one rounding."""
+        # An explicit fused operation, not one that the compiler may choose. Processors without it call a
+        # function, which is slow but has the same single rounding. So the bits do not depend on the machine.
         kind, name = self.value.type, f"llvm.fma.v{LANES}f64"
         fused = cgutils.get_or_insert_function(self._builder.module, ir.FunctionType(kind, [kind] * 3), name)
         return Lanes(

@@ -31,7 +31,9 @@ from tacit.theory.privacy import require_adjacency
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """The accounted loss of an agent's messages, rounded up, for the adjacency itself.
+    """The loss of an agent's messages, rounded up.
+
+    It is for the adjacency that was given, not per unit of it.
 
     Attributes
     ----------
@@ -52,13 +54,15 @@ class Account:
 
 
 def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[int]:
-    """Yield m_0, m_1, …: how many message steps apart two adjacent agents' messages can be.
+    """Yield m_0, m_1, …: how far apart two adjacent messages can be.
 
-    The distance is summed over the components, before the noise. The sequence ends when the lattice is too
-    coarse for the noise.
+    The distance is in message steps, summed over the components, before the noise. The sequence ends when the
+    lattice is too coarse for the noise.
     """
     if components < 1:
         raise ParameterError(f"components must be at least 1, got {components}.")
+    # All distances are whole numbers of any length. As floats their rounding errors would add up over the
+    # rounds, and one of them that is too small makes the whole account wrong.
     step = Fraction(2) ** agent.lattice.state_exponent
     apart = math.ceil(Fraction(require_adjacency(adjacency)) / step) + components - 1
     sigma, shift = agent.mixing
@@ -69,19 +73,23 @@ def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int =
             r = agent.message_exponent(u) - agent.lattice.state_exponent
         except ParameterError:
             return
+        # ⌊…⌋ by a shift. Rounding a state to a message step can add just under one step per component.
         yield (apart + components * ((1 << r) - 1)) >> r
         apart = (keep * apart + components * (whole - 1)) >> shift
         u += 1
 
 
 def losses(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[tuple[int, float]]:
-    """Yield for each message its sensitivity and its loss by OpenDP's privacy map."""
+    """Yield each message's sensitivity and its loss.
+
+    The loss is OpenDP's own privacy map.
+    """
     for u, apart in enumerate(sensitivities(agent, adjacency, components)):
         yield apart, message_loss(agent.draw_scale(u), apart)
 
 
 def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, components: int = 1) -> Account:
-    """Return the loss of the first `messages` messages of an agent, for this adjacency.
+    """Return the loss of an agent's first `messages` messages.
 
     Repeating a message costs nothing. If the law draws once, only the first message costs.
 
@@ -102,6 +110,8 @@ def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, compo
             f"{len(parts)}. Take a finer state step or fewer messages."
         )
     parts += [(0, 0.0)] * (messages - len(parts))
+    # Exact sums: a sum of floats could round down. Each partial sum is rounded up once, so the bound is at
+    # most one unit in the last place above it.
     total, spent = Fraction(0), []
     for _, loss in parts:
         total += Fraction(loss)
@@ -115,7 +125,7 @@ def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, compo
 def horizon(
     agent: LatticeAgent, cap: float, *, adjacency: float = 1.0, components: int = 1, spent: float = 0.0
 ) -> int | None:
-    """Return how many messages an agent may send before their loss would exceed a cap.
+    """Return how many messages an agent may send within a cap.
 
     Return None if there is no limit, which needs noise that is drawn once and is within the cap. Fresh noise
     on a lattice always has a limit, because the distance of two states does not shrink below one step.

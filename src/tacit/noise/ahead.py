@@ -1,4 +1,4 @@
-"""Noise drawn ahead of time, so that the timing of a message reveals nothing about its noise.
+"""Noise drawn ahead, so that a message's timing does not reveal it.
 
 An exact sampler takes longer for some numbers than for others. If noise were drawn between receiving and
 sending, that delay would leak it. Noise does not depend on feedback, so it can be drawn earlier:
@@ -73,6 +73,9 @@ class DrawnAhead:
         self._depth, self._messages = depth, messages
         self._next = first  # the update whose draw is at the head of the pool
         self._pool: deque[int | IntArray] = deque()
+        # Two locks: `_drawing` is held while noise is made, which may take long. `take` needs only
+        # `_pooling`, which is held for a few instructions. With a single lock a message would wait for a
+        # draw, and its delay would depend on the noise.
         self._drawing, self._pooling = Lock(), Lock()
         self._taken = 0  # draws taken since `low` last returned True
         self._process = os.getpid()
@@ -86,6 +89,7 @@ class DrawnAhead:
 
     def ready(self, u: int) -> bool:
         """Whether the draw for message u can be taken now."""
+        # Update u + 1 must be complete, too. Otherwise message u + 1 could be late because of its own draw.
         last = u + 1 if self._messages is None else min(u + 1, self._messages - 1)
         return self._next == u <= last < self._next + len(self._pool)
 
@@ -108,9 +112,14 @@ class DrawnAhead:
             return self._pool.popleft()
 
     def refill(self) -> None:
-        """Draw until the pool is full. Call it before the first message and after each."""
+        """Draw until the pool is full.
+
+        Call it before the first message, and after each.
+        """
         self._require_same_process()
         with self._drawing:  # one thread at a time, or draws could get into the wrong order
+            # Taking a draw adds 1 to the head and removes 1 from the pool, so u stays right while others
+            # take. Only `begin` changes it, and `begin` waits for this lock.
             while (u := self._next_to_draw()) is not None:
                 scale = self._scale(u)
                 draw = (
@@ -167,15 +176,16 @@ class DrawnAhead:
 
 
 def refill_together(pools: Iterable[DrawnAhead]) -> None:
-    """Fill several pools; plain numbers of one source and one scale are drawn by one call.
+    """Fill several pools, with one call per source and scale.
 
-    A number drawn alone takes ten times as long as one drawn with many others. Each number goes into exactly
-    one pool, for one update; no other copy is kept.
+    Plain numbers are drawn together, because a number drawn alone takes ten times as long as one drawn with
+    many others. Each number goes into exactly one pool, for one update; no other copy is kept.
     """
     pools = list(pools)
     with ExitStack() as stack:
         for pool in pools:
             pool._require_same_process()
+            # Held for all pools at once: a `refill` of one of them would draw for the same updates again.
             stack.enter_context(pool._drawing)
         # Read once: draws may be taken meanwhile, and then more would be missing.
         missing = {pool: pool._missing() for pool in pools}
@@ -185,6 +195,7 @@ def refill_together(pools: Iterable[DrawnAhead]) -> None:
                 wanted.setdefault((pool._source, pool._scale(u)), []).append((pool, u))
         drawn: dict[tuple[DrawnAhead, int], int | IntArray] = {}
         for (source, scale), places in wanted.items():
+            # Vectors are drawn one by one: they are long enough to be fast alone.
             plain = [place for place in places if place[0]._size is None]
             if len(plain) > 1:
                 drawn.update(zip(plain, source.draw(scale, len(plain)).tolist(), strict=True))

@@ -1,10 +1,9 @@
-"""(ε, δ) statements about an agent's messages, in addition to the pure bound and never worse.
+"""(ε, δ) statements about messages, never worse than the pure bound.
 
 It is unlikely that all messages show their worst case. So the loss is smaller than the sum, except with a
 small failure probability δ. Google's privacy-loss distributions compose the messages. Their discretisation is
-pessimistic, and an allowance for their floating-point errors is added (`FLOAT_ERROR`).
-
-Two facts make them usable here (docs/proofs/lattice.md, section 6):
+pessimistic, and an allowance for their floating-point errors is added (`FLOAT_ERROR`). Two facts make them
+usable here (docs/proofs/lattice.md, section 6):
 
 - discrete Laplace noise of scale t and sensitivity m loses no more than real Laplace noise with
   λ = m/t + 1/(4t²), for every failure probability;
@@ -52,9 +51,10 @@ def epsilon_delta(
     lattice: Lattice | None = None,
     components: int = 1,
 ) -> float:
-    """Return the loss that is exceeded with probability at most `delta`, rounded up.
+    """Return the loss that is exceeded with probability at most `delta`.
 
-    Never above the pure loss. More exactly, P(S) ≤ exp(loss)·P'(S) + delta for all sets S of transcripts.
+    It is rounded up, and never above the pure loss. More exactly, P(S) ≤ exp(loss)·P'(S) + delta for all sets
+    S of transcripts.
 
     Parameters
     ----------
@@ -75,7 +75,9 @@ def epsilon_delta(
         raise ParameterError(f"the failure probability must be in [0, 1), got {delta}.")
     parts, pure = _parts(law, rounds, adjacency, lattice, components)
     together = _sum_up(parts)
+    # One Laplace message with the whole λ has a closed form, which needs no grid and holds for every delta.
     best = min(pure, _up(max(together + 2 * math.log1p(-delta), 0.0), together))
+    # The composition is only asked for a smaller delta, so its own float errors stay within the given one.
     if delta > FLOAT_ERROR and len(parts) > 1 and together <= _LARGEST_LOSS:
         best = min(best, _up(_composed(parts, together).get_epsilon_for_delta(delta - FLOAT_ERROR), together))
     return best
@@ -90,7 +92,10 @@ def delta_for_epsilon(
     lattice: Lattice | None = None,
     components: int = 1,
 ) -> float:
-    """Return the probability that a loss is exceeded, rounded up; 0 if it is at least the pure loss."""
+    """Return the probability that a loss is exceeded, rounded up.
+
+    It is 0 if the loss is at least the pure loss.
+    """
     if not loss >= 0:
         raise ParameterError(f"the loss must be at least 0, got {loss}.")
     parts, pure = _parts(law, rounds, adjacency, lattice, components)
@@ -107,7 +112,10 @@ def delta_for_epsilon(
 def _parts(
     law: Law, rounds: int | None, adjacency: float, lattice: Lattice | None, components: int
 ) -> tuple[tuple[float, ...], float]:
-    """Return λ of the messages, the tail combined, and the pure loss of all of them."""
+    """Return λ of the messages, and the pure loss of all of them.
+
+    The long tail of small messages is combined into one.
+    """
     require_adjacency(adjacency)
     if law.agents is not None:
         raise ParameterError(
@@ -143,7 +151,10 @@ def _lattice_parts(
 
 @lru_cache(maxsize=8)
 def _composed(parts: tuple[float, ...], together: float) -> PrivacyLossDistribution:
-    """Compose the messages, small ones in groups, on a grid chosen for the total loss."""
+    """Compose the messages on a grid chosen for the total loss.
+
+    Small messages are composed in groups.
+    """
     from dp_accounting.pld import privacy_loss_distribution as pld  # type: ignore[import-untyped]
 
     step = together / _GRID
@@ -174,5 +185,8 @@ def _sum_up(parts: tuple[float, ...]) -> float:
 
 
 def _up(value: float, together: float) -> float:
-    """Round up by the error of a float computation with numbers up to `together`."""
+    """Round up by the error of a float computation.
+
+    Its numbers are at most `together`.
+    """
     return value + 2**-48 * (value + together)

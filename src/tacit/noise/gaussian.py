@@ -1,4 +1,4 @@
-"""Gaussian noise that protects: exact, discrete, cryptographic, and not seedable.
+"""Gaussian noise that protects: exact and not seedable.
 
 Draws are whole numbers with P(k) ∝ exp(−k²/(2s²)), from OpenDP's exact sampler, for series of means. OpenDP
 is checked in the same way as for Laplace noise before it is used: docs/decisions/0008-exact-noise.md.
@@ -22,7 +22,9 @@ LARGEST_DEVIATION = 2.0**52
 
 @final
 class SafeGaussian:
-    """Exact discrete Gaussian noise from a cryptographic source. Cannot be seeded.
+    """Exact discrete Gaussian noise from a cryptographic source.
+
+    It cannot be seeded.
 
     Parameters
     ----------
@@ -52,9 +54,10 @@ class SafeGaussian:
     @overload
     def draw(self, deviation: float, size: int) -> IntArray: ...
     def draw(self, deviation: float, size: int | None = None) -> int | IntArray:
-        """Return one draw, or `size` independent draws, of exactly this parameter, from 1 to 2^52.
+        """Return one draw, or `size` independent ones, of this deviation.
 
-        A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below exp(−2^20).
+        The deviation must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below
+        exp(−2^20).
         """
         sample = gaussian_measurement(deviation)
         return int(sample([0])[0]) if size is None else drawn(sample, size, self._threads)
@@ -62,9 +65,10 @@ class SafeGaussian:
 
 @lru_cache(maxsize=64)
 def gaussian_measurement(deviation: float) -> Any:
-    """Return OpenDP's measurement for vectors of 64-bit whole numbers, after checking its privacy map.
+    """Return OpenDP's measurement, after checking its privacy map.
 
-    If the map is not d²/(2s²), rounded up, this is not the noise we want.
+    It is for vectors of 64-bit whole numbers. If the map is not d²/(2s²), rounded up, this is not the noise
+    we want.
     """
     if not LEAST_SCALE <= deviation <= LARGEST_DEVIATION:  # also refuses NaN
         raise ParameterError(
@@ -72,6 +76,8 @@ def gaussian_measurement(deviation: float) -> Any:
             "is hardly any noise. Take a finer grid."
         )
     measured = _maker()(float(deviation))
+    # 1 and 3 tell d² from d. The large odd distance would lose digits if the map squared it as a float
+    # without rounding up.
     for d in (1, 3, 2**40 + 1):
         exact, claimed = Fraction(d) ** 2 / (2 * Fraction(deviation) ** 2), Fraction(measured.map(d))
         if not exact <= claimed <= exact * (1 + Fraction(1, 2**48)):
@@ -88,5 +94,7 @@ def _maker() -> Callable[[float], Any]:
     from opendp.mod import enable_features
 
     enable_features("contrib")
+    # Whole numbers select OpenDP's discrete sampler. Its draws need no rounding to a float, so there are no
+    # low bits that could leak.
     space = vector_domain(atom_domain(T="i64")), l2_distance(T="i64")
     return lambda deviation: make_gaussian(*space, scale=deviation)

@@ -30,7 +30,10 @@ _CHUNK = 8192  # large enough to make the overhead of a call negligible
 
 @runtime_checkable
 class WholeNoise(Protocol):
-    """Discrete Laplace noise on whole numbers. Whether it is private depends on the implementation."""
+    """Discrete Laplace noise on whole numbers.
+
+    Whether it is private depends on the implementation.
+    """
 
     @overload
     def draw(self, scale: float) -> int: ...
@@ -43,7 +46,9 @@ class WholeNoise(Protocol):
 
 @final
 class SafeNoise:
-    """Exact discrete Laplace noise from a cryptographic source. Cannot be seeded.
+    """Exact discrete Laplace noise from a cryptographic source.
+
+    It cannot be seeded.
 
     Parameters
     ----------
@@ -83,7 +88,10 @@ class SafeNoise:
 
 
 def drawn(sample: Any, size: int, threads: int) -> IntArray:
-    """Return `size` draws of an OpenDP measurement, by several threads if there are many."""
+    """Return `size` draws of an OpenDP measurement.
+
+    Many draws are made by several threads.
+    """
     if size < 0:
         raise ParameterError(f"size must be at least 0, got {size}.")
     threads = min(threads, size // _CHUNK)
@@ -117,8 +125,12 @@ def message_loss(scale: float, sensitivity: int) -> float:
 
 @lru_cache(maxsize=256)
 def measurement(scale: float) -> Any:
-    """Return OpenDP's measurement for vectors of 64-bit whole numbers, after checking it."""
+    """Return OpenDP's measurement, after checking its privacy map.
+
+    It is for vectors of 64-bit whole numbers.
+    """
     measured = _made(scale)
+    # A large odd distance, too: it would lose its last digit in single precision.
     for d in (0, 1, 2**40 + 1):
         _mapped(measured, scale, d)
     return measured
@@ -134,10 +146,12 @@ def _made(scale: float) -> Any:
 
 
 def _mapped(measured: Any, scale: float, d: int) -> Fraction:
-    """Return OpenDP's privacy map at d; refuse if it is not d/scale, rounded up.
+    """Return OpenDP's privacy map at d, after checking it.
 
-    Another map would mean that this is not the noise that is accounted for.
+    It must be d/scale, rounded up. Another map would mean that this is not the noise that is accounted for.
     """
+    # Compared as fractions: a comparison of floats could hide a map that rounds down. The allowance above is
+    # for OpenDP's own rounding up, a few units in the last place.
     exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(int(d)))
     if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
         refuse("its privacy map is not the one of the discrete Laplace distribution")
@@ -155,6 +169,8 @@ def _maker() -> Callable[[float], Any]:
     from opendp.mod import enable_features
 
     enable_features("contrib")
+    # Whole numbers select OpenDP's discrete sampler. Its draws need no rounding to a float, so there are no
+    # low bits that could leak.
     space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
     return lambda scale: make_laplace(*space, scale=scale)
 

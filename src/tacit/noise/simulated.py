@@ -1,4 +1,7 @@
-"""Seedable noise for simulations. NOT private: anyone who knows the seed knows the noise."""
+"""Seedable noise for simulations, NOT private.
+
+Anyone who knows the seed knows the noise.
+"""
 
 from __future__ import annotations
 

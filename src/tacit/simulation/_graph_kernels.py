@@ -1,4 +1,4 @@
-"""The inner loops of the distributed mechanism: one pass over the agents per round.
+"""Inner loops of the distributed mechanism: one pass per round.
 
 A tile is a stack of sheets of shape (agents, width), stored flat. A pass reads θ_i, gathers the messages of
 the closed neighbourhood, moves θ_i, and writes the next message with its noise. Messages are double-buffered:
@@ -23,25 +23,35 @@ from tacit.simulation._simd import closed_sum, combine, weighted_closed_sum, wei
 
 @inlined
 def _open_counters(keys: Any, t: Any, lo: Any, counters: Any, steps: Any) -> None:
-    """Counters of the first block of agents from `lo` on, and their increment per block."""
+    """Set the counters of the first block of agents from `lo` on.
+
+    The steps move a counter by one block.
+    """
     width = len(keys)
     block = len(counters) // width
     for c in range(width):
         start, gamma = stream(keys[c], np.uint64(t))
         for i in range(block):
+            # Computed from the agent's number, not carried over from the block before: any share of the
+            # agents can start here and gets the same noise.
             counters[i * width + c] = start + np.uint64(lo + i + 1) * gamma
             steps[i * width + c] = np.uint64(block) * gamma
 
 
 @inlined
 def _draw(counters: Any, steps: Any, eta: Any, count: Any) -> None:
+    # The last vector may draw past `count`. DRAWS is a multiple of LANES, so it stays inside the buffer, and
+    # nobody reads those numbers: a partial block is always the last one.
     for p in range(0, count, LANES):
         next_draws(counters, steps, p, eta, p)
 
 
 @inlined
 def _stride(values: Any) -> Any:
-    """Distance in memory between the values of two neighbouring agents; 0 if all share one."""
+    """Return the distance in memory between two agents' values.
+
+    It is 0 if all agents share one value.
+    """
     return 1 if len(values) > 1 else 0
 
 
@@ -58,19 +68,23 @@ def begin(
     lo: int,
     hi: int,
 ) -> None:
-    """θ(0) of one sheet, and phase (i) of round 0: x_i = θ_i + η_i, for lo ≤ i < hi.
+    """Set θ(0) of one sheet and make the messages of round 0.
 
-    `before` is the number of the sheet's first agent. Noise is computed from the agent's number, not from its
-    row, so a part of a graph gets the same noise as the whole graph.
+    This is phase (i), x_i = θ_i + η_i, for lo ≤ i < hi. `before` is the number of the sheet's first agent.
+    Noise is computed from the agent's number, not from its row, so a part of a graph gets the same noise as
+    the whole graph.
     """
     prefer_wide()
     width = len(lanes)
+    # Widths are powers of two, so a block fills the buffer exactly and its counters all move together.
     block = DRAWS // width
     eta, counters, steps = np.empty(DRAWS), np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
     _open_counters(keys, 0, before + lo, counters, steps)
     for b in range(lo, hi, block):
         end = min(b + block, hi)
         _draw(counters, steps, eta, (end - b) * width)
+        # Noise of the whole block is drawn first. Drawn agent by agent, narrow sheets would fill only a part
+        # of each vector.
         for i in range(b, end):
             for c in range(width):
                 theta[i * width + c] = values[i, component[c]]
@@ -81,9 +95,9 @@ def begin(
 def take_out(
     sheet: FloatArray, agents: IntArray, out: FloatArray, places: IntArray, stride: int, lo: int, hi: int
 ) -> None:
-    """Copy columns: agent a of column c goes to out[places[c] + a·stride], for lo ≤ a < hi.
+    """Copy columns of agents lo ≤ a < hi out of a sheet.
 
-    `agents` lists the agents; empty for all.
+    Agent a of column c goes to out[places[c] + a·stride]. `agents` lists the agents; empty for all.
     """
     width = len(places)
     for b in range(lo, hi, DRAWS):
@@ -113,9 +127,10 @@ def move(
     lo: int,
     hi: int,
 ) -> None:
-    """Round t of one sheet, for lo ≤ i < hi: feedback, update and, if there is a next round, its message.
+    """Run round t of one sheet, for agents lo ≤ i < hi.
 
-    `scale` is the noise scale of the next message.
+    This is feedback, update and, if there is a next round, its message. `scale` is the noise scale of the
+    next message.
     """
     prefer_wide()
     width = len(lanes)
@@ -129,6 +144,8 @@ def move(
         end = min(b + block, hi)
         if noisy:
             _draw(counters, steps, eta, (end - b) * width)
+        # θ is updated in place, because only agent i reads θ_i. The messages x stay as they are until all
+        # agents of the round have read them.
         for i in range(b, end):
             first, last = indptr[i], indptr[i + 1]
             keep = 1.0 - sigma[i * _stride(sigma)]
@@ -136,6 +153,8 @@ def move(
             if own is not None:  # decided at compile time: without weights the loop has no branch
                 weighted_closed_sum(x, indices, heard, first, last, i, own[i], total, i - b, lanes)  # y_i
             else:
+                # One division per agent, folded into σ. To divide every column's sum would cost `width`
+                # divisions.
                 share /= np.float64(last - first + 1)
                 closed_sum(x, indices, first, last, i, total, i - b, lanes)  # (|N(i)| + 1)·y_i, eq:y_dis
             combine(theta, i, keep, theta, i, share, total, i - b, lanes)  # eq:upd_dis
@@ -182,13 +201,15 @@ def move_on(
     averages: FloatArray,
     lanes: tuple[int, ...],
 ) -> None:
-    """Rounds first ≤ t < last, one sheet after the other, so that a small sheet stays in cache.
+    """Run rounds first ≤ t < last, one sheet after the other.
 
-    ``scales[t − first]`` is the scale of the message after round t, ``slots[t − first]`` the row of
-    `averages` for the average after round t, or negative. After an odd number of rounds the messages
-    are in `x_next`.
+    A small sheet stays in cache that way. ``scales[t − first]`` is the scale of the message after round t,
+    ``slots[t − first]`` the row of `averages` for the average after round t, or negative. After an odd number
+    of rounds the messages are in `x_next`.
     """
     n, width = len(indptr) - 1, len(lanes)
+    # Blocks of a fixed number of agents: the order of the sum, and so its last bits, must not depend on
+    # threads, parts or the width of a sheet.
     blocks = (n + AGENTS - 1) // AGENTS
     parts = np.empty(blocks * width)
     for column in range(0, len(keys), width):
@@ -199,6 +220,7 @@ def move_on(
             speaks = speaks_last or t + 1 < last
             move(indptr, indices, own, heard, sigma, scales[t - first], names, states, here, there, t, speaks,
                  shadowed, lanes, 0, 0, n)  # fmt: skip
+            # Swapped names, not copied arrays. The caller swaps its own after an odd number of rounds.
             here, there = there, here
             if slots[t - first] >= 0:
                 block_sums(states, weights, n, parts, lanes, 0, blocks)

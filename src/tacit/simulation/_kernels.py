@@ -26,6 +26,8 @@ def column_keys(seed: np.uint64, runs: Words, components: Words, keys: Words) ->
 @compiled
 def sum_of_blocks(parts: FloatArray, over: float, out: FloatArray) -> None:
     """Add blocks, first to last, and divide by `over`."""
+    # Parts are (block, column), flat. Each column is summed in the order of its blocks, so that its last bits
+    # do not depend on who computed the blocks.
     width = len(out)
     out[:] = 0.0
     for p in range(len(parts)):
@@ -39,6 +41,8 @@ def total(numbers: FloatArray) -> float:
     """Σ of one number per agent, block by block like all sums here."""
     result = 0.0
     for first in range(0, len(numbers), AGENTS):
+        # A sum per block and then over blocks: the same order as the kernels', and a smaller rounding error
+        # than one long sum.
         block = 0.0
         for number in numbers[first : first + AGENTS]:
             block += number

@@ -34,12 +34,17 @@ class Layout:
 
 
 def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch: int | None) -> Layout:
-    """Choose tiles for speed within the memory limit; `batch` fixes how many runs move together."""
+    """Choose tiles for speed, within the memory limit.
+
+    `batch` fixes how many runs move together.
+    """
     batch = None if batch is None else whole("batch", batch, 1)
     n, columns = mechanism.n, runs * components
+    # θ, x and the next x on a graph; θ and x with a server.
     column_bytes = 8 * n * (3 if isinstance(mechanism, Distributed) else 2)
     sheet = _widest_sheet(mechanism, column_bytes)
     widest = sheet if n * sheet >= WORTH_SHARING else _widest_stack(n, sheet, columns, threads)
+    # Tiles are cut within a batch, because `batch` limits how many runs are in memory together.
     group = min(runs, batch or runs) * components
     tiles = tuple(
         (start + first, width)
@@ -47,6 +52,9 @@ def layout(mechanism: Mechanism, components: int, runs: int, threads: int, batch
         for first, width in cut(min(group, columns - start), widest)
     )
     width = max(width for _, width in tiles)
+    # All threads on one tile pay a wait per round, so each round must have enough work. It pays if there are
+    # too few tiles to keep every thread busy to the end, or if one tile per thread would not fit the shared
+    # cache.
     together = (
         threads > 1
         and n * min(width, sheet) >= WORTH_SHARING
@@ -67,15 +75,24 @@ def _widest_sheet(mechanism: Mechanism, column_bytes: int) -> int:
 
 
 def _widest_stack(n: int, sheet: int, columns: int, threads: int) -> int:
-    """Number of columns of a tile with few agents: many, but with several tiles for every thread."""
+    """Return the number of columns of a tile with few agents.
+
+    It is large, but leaves several tiles for every thread.
+    """
+    # A tile wider than WIDEST is read as a stack of the widest sheets, so only those are stacked.
     width = sheet * max(1, STACKED // (n * sheet)) if sheet == WIDEST else sheet
+    # Several tiles per thread even out their different speeds. Fewer than 4 columns would waste most of a
+    # vector.
     while width > 4 and columns < 4 * threads * width:
         width = width // 2 if width <= WIDEST else max(WIDEST, width // 2 // WIDEST * WIDEST)
     return width
 
 
 def cut(columns: int, widest: int) -> list[tuple[int, int]]:
-    """Cut columns into tiles: stacks of the widest sheet, then narrower sheets for the rest."""
+    """Cut columns into tiles.
+
+    These are stacks of the widest sheet, then narrower sheets for the rest.
+    """
     tiles, first = [], 0
     while first < columns:
         most = min(widest, columns - first)

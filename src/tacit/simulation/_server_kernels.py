@@ -1,4 +1,4 @@
-"""The inner loops of the client-server mechanism: one pass over the agents per round.
+"""Inner loops of the client-server mechanism: one pass per round.
 
 A tile is (columns, agents), flat, because columns are independent. Feedback is applied in the same pass
 that makes the next message. Messages are summed over blocks of fixed size, and the blocks in a fixed order.
@@ -19,7 +19,11 @@ from tacit.simulation._kernels import AGENTS, sum_of_blocks
 
 @inlined
 def _towards(values: Any, sigma: Any, y: Any, first: Any) -> None:
-    """values_i ← (1 − σ_i) values_i + σ_i y, eq:upd, for a block of agents from `first` on."""
+    """Move a block of agents towards the feedback y (eq:upd).
+
+    values_i ← (1 − σ_i) values_i + σ_i y, for the agents from `first` on.
+    """
+    # Two loops, not one with a stride: each reads contiguous memory, so both vectorise.
     if len(sigma) == 1:
         keep, pull = 1.0 - sigma[0], sigma[0] * y
         for p in range(len(values)):
@@ -34,7 +38,11 @@ def _towards(values: Any, sigma: Any, y: Any, first: Any) -> None:
 def _noisy(
     values: Any, scale: Any, start: Any, gamma: Any, first: Any, out: Any, counters: Any, steps: Any
 ) -> None:
-    """out_i ← θ_i + η_i for a block of agents from `first` on; `out` has room for whole vectors."""
+    """Make the messages out_i ← θ_i + η_i of a block of agents.
+
+    The block begins at agent `first`; `out` has room for whole vectors.
+    """
+    # Opened anew for every block, from the agents' numbers: blocks can be shared among threads in any way.
     open_stream(start, gamma, first, counters, steps)
     for p in range(0, len(values), LANES):
         next_draws(counters, steps, 0, out, p)
@@ -49,10 +57,16 @@ def _noisy(
 
 @inlined
 def _folded(values: Any, count: Any) -> Any:
-    """Sum of the first `count` values by repeated halving: a fixed order, and loops that vectorise."""
+    """Sum the first `count` values by repeated halving.
+
+    That is a fixed order, and its loops vectorise. The values are overwritten.
+    """
+    # A plain loop over floats is not vectorised, because that would change the order of additions. Halving
+    # fixes an order in which whole vectors are added, and its rounding error grows with log2(count) only.
     half = 1
     while half < count:
         half *= 2
+    # The rest of the last vector may hold draws of agents that do not exist.
     for p in range(count, half):
         values[p] = 0.0
     while half > 1:
@@ -79,6 +93,7 @@ def _report(
             if len(x):
                 x[at + first : at + first + count] = buffer[:count]
         else:
+            # The shadow moves even if nothing is pending: then only the states were settled, for an average.
             shadow = x[at + first : at + first + count]
             _towards(shadow, sigma, y, first)
             buffer[:count] = shadow
@@ -102,12 +117,14 @@ def report(
     lo: int,
     hi: int,
 ) -> None:
-    """Phases (iv), if feedback is `pending`, and (i) for blocks lo ≤ b < hi of the column at `at`.
+    """Make the messages of one column's blocks lo ≤ b < hi.
 
-    The messages of each block are summed. If `x` is not empty, it keeps them. If not `noisy`, `x` is the
-    shadow, and it moves, too.
+    This is phase (i), after phase (iv) if feedback is `pending`, for the column that begins at `at`. The
+    messages of each block are summed. If `x` is not empty, it keeps them. If not `noisy`, `x` is the shadow,
+    and it moves, too.
     """
     prefer_wide()
+    # Each call has buffers of its own, because several threads run it at the same time.
     buffer, counters, steps = np.empty(AGENTS), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     _report(theta, x, sigma, scale, start, gamma, y, pending, noisy, at, n, parts, lo, hi, buffer, counters,
             steps)  # fmt: skip
@@ -157,10 +174,10 @@ def open_on(
     slots: IntArray,
     averages: FloatArray,
 ) -> None:
-    """Rounds first ≤ t < last with keepers: `drawn` is their noise in the mean.
+    """Run rounds first ≤ t < last with keepers.
 
-    With `once` they open only one sum, and all later moves are towards its feedback. If `x` is not empty, it
-    keeps the messages.
+    `drawn` is the keepers' noise in the mean. With `once` they open only one sum, and all later moves are
+    towards its feedback. If `x` is not empty, it keeps the messages.
     """
     blocks = (n + AGENTS - 1) // AGENTS
     parts, result, one = np.empty(blocks), np.empty(1), np.ones(1)
@@ -198,12 +215,16 @@ def serve_on(
     slots: IntArray,
     averages: FloatArray,
 ) -> None:
-    """Rounds first ≤ t < last of every column, one column after the other to stay in cache."""
+    """Run rounds first ≤ t < last of every column.
+
+    One column after the other, to stay in cache.
+    """
     prefer_wide()
     blocks = (n + AGENTS - 1) // AGENTS
     parts, result, buffer = np.empty(blocks), np.empty(1), np.empty(AGENTS)
     counters, steps = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     for c in range(len(keys)):
+        # Feedback waits until the next message is made, so that a round reads the states once, not twice.
         at, pending = c * n, False
         for t in range(first, last):
             start, gamma = stream(keys[c], np.uint64(t))

@@ -1,4 +1,4 @@
-"""Rows of a tile as vector registers: the few operations that compilers do not vectorise themselves.
+"""Rows of a tile as vectors: what compilers do not vectorise.
 
 A tile holds `width` columns (run × component) of every agent side by side, so one gather loads a whole
 cache line of useful numbers. ``width`` is the length of the tuple `lanes`. It is known at compile time, so a
@@ -6,6 +6,8 @@ row is one or two registers instead of a loop. Written as LLVM vectors, the sum 
 times as fast as the same loop over columns in numba.
 
 All operations are plain IEEE operations in a fixed order, so a column's numbers do not depend on `width`.
+Multiplications and additions are separate instructions: a fused one would round once instead of twice, and
+machines without it would give other last bits.
 """
 
 # ruff: noqa: ARG001, PLR0917 - the arguments of an intrinsic are types, and their count is its signature
@@ -25,7 +27,7 @@ _LANE: Any = ir.IntType(32)
 
 
 class _Rows:
-    """Reads and writes rows of `width` doubles in the flat arrays among a kernel's arguments."""
+    """Rows of `width` doubles in the flat arrays of a kernel."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any, lanes: Any) -> None:
         self.width = len(lanes)
@@ -39,6 +41,8 @@ class _Rows:
 
     def load(self, array: int, row: Any) -> Any:
         loaded = self._builder.load(self._place(array, row))
+        # NumPy promises 8 bytes. LLVM's default is the length of the row, and an aligned load crashes
+        # elsewhere.
         loaded.align = 8
         return loaded
 
@@ -66,8 +70,12 @@ def closed_sum(
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         rows = _Rows(context, builder, signature, args, lanes)
+        # A variable on the stack, which LLVM turns into a register. It is made once, at the function's entry:
+        # made in the loop over agents, it would grow the stack with every agent.
         running = cgutils.alloca_once_value(builder, rows.load(0, args[4]))
         with cgutils.for_range_slice(builder, args[2], args[3], _INT(1), _INT) as (edge, __):
+            # Indices have 32 bits, to halve the memory that a round reads. They are widened before the
+            # multiplication by `width`, which could overflow 32 bits.
             j = builder.sext(rows.item(1, edge), _INT)
             builder.store(builder.fadd(builder.load(running), rows.load(0, j)), running)
         rows.store(builder.load(running), 5, args[6])
@@ -81,7 +89,10 @@ def weighted_closed_sum(
     _: Any, x: Any, indices: Any, heard: Any, first: Any, last: Any, own: Any, weight: Any, total: Any,
     at: Any, lanes: Any,
 ) -> Any:  # fmt: skip
-    """total[at] = weight·x[own] + Σ heard[e]·x[indices[e]] over first ≤ e < last."""
+    """Sum a closed neighbourhood's messages with their weights.
+
+    total[at] = weight·x[own] + Σ heard[e]·x[indices[e]] over first ≤ e < last.
+    """
     whole, real = types.int64, types.float64
     signature = types.void(x, indices, heard, whole, whole, whole, real, total, whole, lanes)
 

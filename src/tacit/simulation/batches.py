@@ -1,4 +1,4 @@
-"""Tiles: some columns (run × component) of a simulation that move together.
+"""Tiles: columns (run × component) that move together.
 
 A tile owns its buffers and its current round. It advances on the calling thread, or, with a team, on all
 of the team's threads, one round at a time.
@@ -64,7 +64,10 @@ class Scales:
         self.each = self._width > 1
 
     def rows(self, first: int, last: int) -> FloatArray:
-        """Scales of rounds first ≤ t < last; calls must follow each other without gaps."""
+        """Return the scales of rounds first ≤ t < last.
+
+        Calls must follow each other without gaps.
+        """
         assert first == self._next  # a law may compute a round's scale from that of the round before
         rows = np.empty((last - first, self._width))
         for row in rows:
@@ -74,7 +77,10 @@ class Scales:
 
 
 class Tile(ABC):
-    """Columns [first, first + width) of (run, component), flattened, from round 0 on."""
+    """Columns [first, first + width) of a simulation, from round 0 on.
+
+    Columns are pairs (run, component), flattened.
+    """
 
     def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
         law = setup.mechanism.law
@@ -100,11 +106,17 @@ class Tile(ABC):
 
     @abstractmethod
     def keep_states(self, out: FloatArray, slot: int, agents: IntArray) -> None:
-        """Copy θ, of the given agents (or all if empty), to out[run, slot, agent, component]."""
+        """Copy θ to out[run, slot, agent, component].
+
+        Only of the given agents, or of all if there are none.
+        """
 
     @abstractmethod
     def keep_said(self, out: FloatArray, slot: int) -> None:
-        """Copy the messages of the round just run to out[run, slot, agent, component]."""
+        """Copy the last messages to out[run, slot, agent, component].
+
+        These are the messages of the round just run.
+        """
 
     @abstractmethod
     def average(self) -> FloatArray:
@@ -123,9 +135,10 @@ class Tile(ABC):
 
 
 class DistributedTile(Tile):
-    """A tile of the distributed mechanism: a stack of sheets, each with at most 16 columns.
+    """A tile of the distributed mechanism: a stack of sheets.
 
-    In a sheet the columns of an agent lie side by side. A team works on a single sheet.
+    Each sheet has at most 16 columns, and the columns of an agent lie side by side. A team works on a single
+    sheet.
     """
 
     def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
@@ -192,7 +205,10 @@ class DistributedTile(Tile):
         self._take_out(self._theta, out, slot, agents)
 
     def keep_said(self, out: FloatArray, slot: int) -> None:
-        """See `Tile.keep_said`: the messages are in the buffer that the next round overwrites."""
+        """See `Tile.keep_said`.
+
+        The messages are in the buffer that the next round overwrites.
+        """
         self._take_out(self._x_next, out, slot, np.empty(0, dtype=np.int64))
 
     def _take_out(self, stack: FloatArray, out: FloatArray, slot: int, agents: IntArray) -> None:
@@ -216,7 +232,10 @@ class DistributedTile(Tile):
 
 
 class ClientServerTile(Tile):
-    """A tile of the client-server mechanism: one contiguous column after the other."""
+    """A tile of the client-server mechanism.
+
+    It is one contiguous column after the other.
+    """
 
     def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
         super().__init__(setup, first, width, team)
@@ -295,7 +314,10 @@ class ClientServerTile(Tile):
 
 
 class KeeperTile(ClientServerTile):
-    """A tile of the client-server mechanism with keepers: their noise is one number per round and column."""
+    """A tile of the client-server mechanism with keepers.
+
+    Their noise is one number per round and column.
+    """
 
     def __init__(self, setup: Setup, first: int, width: int, team: ThreadTeam | None = None) -> None:
         super().__init__(setup, first, width, team)

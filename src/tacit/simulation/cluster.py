@@ -11,9 +11,10 @@ from tacit.errors import InputError, TacitError
 
 @contextmanager
 def connected(cluster: Any, advice: str = "Repeat the call.") -> Iterator[Any]:
-    """Yield a client of `cluster`, an address or a client; close it afterwards if it was made here.
+    """Yield a client of `cluster`, which is an address or a client.
 
-    If the cluster dies, the error is one sentence that ends with `advice`.
+    A client that was made here is closed afterwards. If the cluster dies, the error is one sentence that ends
+    with `advice`.
     """
     try:
         from distributed import Client

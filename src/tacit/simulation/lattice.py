@@ -1,4 +1,4 @@
-"""Simulate exactly what is deployed: the mechanism on its lattice, in whole numbers.
+"""Simulate what is deployed: the mechanism in whole numbers.
 
 Every message is computed by the same code as in a deployment. Only the source of noise may differ: with
 `SafeNoise` it is the deployed one, with `SimulatedWholeNoise` a study is repeatable but protects nobody.
@@ -52,10 +52,11 @@ def simulate_on_lattice(
     noise: SafeNoise | SimulatedWholeNoise,
     runs: int = 1,
 ) -> History:
-    """Run the lattice mechanism many times on fresh noise; returns all runs side by side.
+    """Run the lattice mechanism many times on fresh noise.
 
-    Takes about 200 bytes and a few microseconds per run, round, agent and component. Use it for audits and
-    to compare with the real-valued mechanism; use the engine on floats for large studies.
+    All runs are returned side by side, in one history. Takes about 200 bytes and a few microseconds per run,
+    round, agent and component. Use it for audits and to compare with the real-valued mechanism; use the
+    engine on floats for large studies.
 
     Examples
     --------
@@ -104,10 +105,11 @@ def simulate_on_lattice(
 
 
 def rounding_bound(on: OnLattice, rounds: int) -> FloatArray:
-    """Return how far states can be from the real-valued mechanism's on the same noise.
+    """Bound how far rounding can move the states.
 
-    One number for each of rounds 0 to `rounds`, for the agent that is furthest off
-    (docs/proofs/lattice.md, section 5). Messages that are clamped to the reach are not covered.
+    One number for each of rounds 0 to `rounds`: the largest distance of any agent's state from that of the
+    real-valued mechanism on the same noise (docs/proofs/lattice.md, section 5). Messages that are clamped to
+    the reach are not covered.
     """
     s = on.lattice.state_step
     sigma = np.array([agent.sigma for agent in on.agents])

@@ -1,7 +1,8 @@
-"""The mechanisms in plain loops over rounds, agents, neighbours and components.
+"""The mechanisms in plain loops, to compare the engine with.
 
-This code is slow and obvious. Tests compare `tacit.simulation.engine` with it. It deliberately shares no
-arithmetic with `tacit.mechanism`, so that a bug there shows up as a difference.
+The loops are over rounds, agents, neighbours and components. This code is slow and obvious. Tests compare
+`tacit.simulation.engine` with it. It deliberately shares no arithmetic with `tacit.mechanism`, so that a bug
+there shows up as a difference.
 """
 
 from __future__ import annotations

@@ -134,7 +134,10 @@ def sample_agent(
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Agents or keepers with equal noise in the average: Lap(scale) in round 0, then by the law."""
+    """Agents or keepers with equal noise in the average.
+
+    A group's noise is Lap(scale) in round 0, and then follows the law.
+    """
 
     count: FloatArray
     scale: FloatArray
@@ -142,7 +145,10 @@ class _Groups:
 
     @classmethod
     def of(cls, mechanism: Mechanism, rounds: int | None) -> _Groups:
-        """Group the sources of noise; noise drawn once counts as the noise of a single round."""
+        """Group the sources of noise.
+
+        Noise that is drawn once counts as the noise of a single round.
+        """
         classes = noise_classes(mechanism)
         if mechanism.shadowed:
             scale = _shadow_scales(classes)
@@ -159,12 +165,18 @@ class _Groups:
         return cls(count, scale[first], law.of_agents(first))
 
     def segments(self, rounds: int) -> Iterator[range]:
-        """Rounds that are drawn together; fixed, so that results do not depend on the memory available."""
+        """Yield the rounds that are drawn together.
+
+        They are fixed, so that results do not depend on the memory available.
+        """
         step = max(1, _SEGMENT // self.count.size)
         return (range(first, min(first + step, rounds)) for first in range(0, rounds, step))
 
     def chunks(self, runs: int, rounds: int) -> Iterator[slice]:
-        """Runs that are drawn together; one at a time if a run has several segments, to keep their order."""
+        """Yield the runs that are drawn together.
+
+        If a run has several segments, it is one run at a time, to keep their order.
+        """
         draws = self.count.size * rounds
         step = 1 if draws > _SEGMENT else max(1, _DRAWS // max(draws, 1))
         return (slice(first, min(first + step, runs)) for first in range(0, runs, step))
@@ -172,9 +184,10 @@ class _Groups:
     def mixing_variances(
         self, generator: np.random.Generator, rounds: range, runs: int, unit: float
     ) -> FloatArray:
-        """Σ_g (scale_{g,t} / unit)² G_{g,t}, of shape (runs, rounds): half the variance given G.
+        """Draw half the variance of each round, given the Gamma draws G.
 
-        Draws are taken in the order run, round, group, so any split into runs is the same stream.
+        This is Σ_g (scale_{g,t} / unit)² G_{g,t}, of shape (runs, rounds). Draws are taken in the order run,
+        round, group, so any split into runs is the same stream.
         """
         draws = generator.standard_gamma(self.count, size=(runs, len(rounds), self.count.size))
         t = np.arange(rounds.start, rounds.stop, dtype=np.float64)[:, None]
@@ -219,12 +232,18 @@ def _shadow_scales(classes: AgentClasses) -> FloatArray:
 
 
 def _arrived(sigma: FloatArray, rounds: int) -> FloatArray:
-    """1 − (1 − σ)^T: the share of the shadow's noise that is in an agent's state."""
+    """Return the share of the shadow's noise in an agent's state.
+
+    It is 1 − (1 − σ)^T after T rounds.
+    """
     return np.asarray(-np.expm1(rounds * np.log1p(-sigma)))
 
 
 def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """Two streams, so that Gamma draws (of varying length) never shift the normal ones."""
+    """Return two streams: of Gamma draws and of normal draws.
+
+    Gamma draws use a varying number of random words. In one stream they would shift the normal draws.
+    """
     gammas, normals = np.random.SeedSequence(whole("seed", seed, 0)).spawn(2)
     return np.random.Generator(np.random.PCG64DXSM(gammas)), np.random.Generator(np.random.PCG64DXSM(normals))
 

@@ -1,9 +1,9 @@
-"""Simulate a graph that no single worker could hold, cut into parts over a Dask cluster.
+"""Simulate a graph that is too large for one worker, in parts.
 
-Each part is a range of agents with their rows of the graph, states and messages, and stays on its worker.
-In a round only messages between parts are sent: those of agents with a neighbour in another part (the halo).
-Every step is a pure function of the part's last state and its halo. So if a worker dies, its parts are
-computed again on another worker from the start, with the same numbers.
+A Dask cluster holds the parts. Each is a range of agents with their rows of the graph, states and messages,
+and stays on its worker. In a round only messages between parts are sent: those of agents with a neighbour in
+another part (the halo). Every step is a pure function of the part's last state and its halo. So if a worker
+dies, its parts are computed again on another worker from the start, with the same numbers.
 
 The numbers are those of `tacit.simulation.simulate` on the same seed, bit for bit: noise belongs to the
 agent, sums over neighbours keep their order, and parts begin at the blocks of the average.
@@ -119,7 +119,10 @@ def simulate_partitioned(
 
 
 def _weights(rows: Graph | Rows, weights: WeightsLike) -> Weights | None:
-    """Return weights on a whole graph; None for plain means of a graph that is made in parts."""
+    """Return the weights on a whole graph.
+
+    None for plain means of a graph that is made in parts.
+    """
     if isinstance(rows, Graph):
         return resolve_weights(rows, weights)
     if weights not in (None, ClosedNeighbourhood.name):
@@ -140,7 +143,10 @@ def _bounds(n: int, parts: int) -> IntArray:
 
 
 class _Run:
-    """Submits the steps of all parts to the scheduler, and keeps the futures that are still needed."""
+    """Submits the steps of all parts to the scheduler.
+
+    It keeps the futures that are still needed.
+    """
 
     def __init__(
         self, client: Any, job: Job, rows: Graph | Rows, weights: Weights | None, bounds: IntArray
@@ -226,7 +232,10 @@ class _Run:
 
     @cached_property
     def _weights(self) -> tuple[bool, float]:
-        """Whether agents have different weights, and their sum, as in `Setup.weights`."""
+        """Return whether agents have different weights, and their sum.
+
+        The same as `Setup.weights`.
+        """
         found = self._client.gather([self._do(steps.weight_sums, part) for part in self._parts])
         least, most, blocks = zip(*found, strict=True)
         if min(least) == max(most):

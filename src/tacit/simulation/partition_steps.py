@@ -1,4 +1,4 @@
-"""One part of a graph that is split: what its worker computes, as pure functions.
+"""One part of a split graph: its worker's steps, as pure functions.
 
 A part is a range of agents. It holds their rows, states and messages, and receives from other parts the
 messages of the halo: those of its agents' neighbours there. `tacit.simulation.partition` calls these
@@ -75,9 +75,10 @@ class Job:
 
 
 class PartWeights(NamedTuple):
-    """Rows of weights of a range of agents, if messages have different weights.
+    """Rows of weights of a range of agents.
 
-    `own` and `omega` (the left eigenvector) are per agent, `heard` is in the order of the neighbours.
+    For messages with different weights. `own` and `omega` (the left eigenvector) are per agent, `heard` is in
+    the order of the neighbours.
     """
 
     own: FloatArray
@@ -93,9 +94,10 @@ class PartWeights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Agents lo ≤ i < hi: their rows, with neighbours numbered as this part holds their messages.
+    """Agents lo ≤ i < hi with their rows of the graph.
 
-    Own agents come first, then the halo: agents of other parts, in rising order.
+    Neighbours are numbered as this part holds their messages: own agents come first, then the halo, which is
+    agents of other parts, in rising order.
     """
 
     job: Job
@@ -113,14 +115,20 @@ class Part:
 
     @property
     def weights(self) -> FloatArray:
-        """γ_i = ω_i/σ_i (Lemma 8) of its own agents; ω_i = |N(i)| + 1 for plain means."""
+        """The weights γ_i = ω_i/σ_i (Lemma 8) of its own agents.
+
+        For plain means ω_i = |N(i)| + 1.
+        """
         omega = np.diff(self.indptr) + 1 if self.shares is None else self.shares.omega
         return np.asarray(omega / self.job.sigma)
 
 
 @dataclass(frozen=True, eq=False)
 class PartState:
-    """θ(t) and x(t) of one part, one row of columns (run × component) per agent, flat."""
+    """θ(t) and x(t) of one part.
+
+    One row of columns (run × component) per agent, flat.
+    """
 
     theta: FloatArray
     x: FloatArray
@@ -166,7 +174,10 @@ def border(state: PartState, wants: list[IntArray], source: int, width: int) -> 
 
 
 def step(part: Part, state: PartState, t: int, tile: Tile, heard: list[FloatArray]) -> PartState:
-    """Round t of one part: as in `simulate`, on its own messages and those of the halo."""
+    """Run round t of one part, as `simulate` does.
+
+    It uses the part's own messages and those of the halo.
+    """
     job, (keys, _) = part.job, _columns(part.job, *tile)
     x = np.concatenate([state.x, *(messages.reshape(-1) for messages in heard)])
     theta, following = np.array(state.theta), np.empty_like(state.x)
@@ -205,7 +216,10 @@ def columns_of(state: PartState, width: int) -> FloatArray:
 
 
 def _columns(job: Job, first: int, width: int) -> tuple[npt.NDArray[np.uint64], IntArray]:
-    """Keys of the noise, and components, of the columns [first, first + width)."""
+    """Return the noise keys and components of some columns.
+
+    The columns are first ≤ c < first + width.
+    """
     run, component = np.divmod(np.arange(first, first + width), job.components)
     keys = np.empty(width, dtype=np.uint64)
     _kernels.column_keys(np.uint64(job.seed), run.astype(np.uint64), component.astype(np.uint64), keys)

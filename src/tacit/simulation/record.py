@@ -59,7 +59,10 @@ class Record:
             raise ParameterError("a record of everything keeps every round, agent and state: give no others.")
 
     def rounds(self, last: int) -> IntArray:
-        """The rounds whose states are kept, of a run of `last` rounds, in rising order."""
+        """Return the rounds whose states are kept, in rising order.
+
+        The run has `last` rounds.
+        """
         if self.everything:
             return np.arange(last + 1)
         if self.every is None:
@@ -75,7 +78,10 @@ class Record:
         return np.array(self.agents)
 
     def size(self, *, n: int, components: int, rounds: int, runs: int, served: bool) -> int:
-        """Bytes that the record takes; `served` says whether all agents get the same feedback."""
+        """Return how many bytes the record takes.
+
+        `served` says whether all agents get the same feedback.
+        """
         kept = len(self.rounds(rounds))
         numbers = kept * len(self.chosen(n)) if self.states else 0
         numbers += kept if self.average else 0

@@ -37,7 +37,10 @@ LONG_NAMES = {
 
 
 class Kept:
-    """Arrays of (run, round, agent, component) that tiles write their columns into."""
+    """What a simulation keeps: arrays that tiles write into.
+
+    Their axes are (run, round, agent, component).
+    """
 
     def __init__(self, record: Record, setup: Setup, runs: int) -> None:
         n, k, last = setup.mechanism.n, setup.components, setup.rounds
@@ -61,7 +64,10 @@ class Kept:
         return self._columns_left == 0
 
     def follow(self, tile: Tile) -> Iterator[int]:
-        """Run a tile to its end and record it; yields the number of rounds after each call."""
+        """Run a tile to its end and record it.
+
+        Yields the number of rounds after each call.
+        """
         averages = np.empty((len(self.rounds), tile.width))
         if self.average is not None and self.rounds[0] == 0:
             averages[0] = tile.average()
@@ -196,7 +202,10 @@ def _weights_name(mechanism: Mechanism) -> str | None:
 
 
 def recorded_mechanism(dataset: xr.Dataset) -> Mechanism:
-    """Return the mechanism that a record of everything names, with its law, graph and weights."""
+    """Return the mechanism of a record of everything.
+
+    It has the law, graph and weights that the record names.
+    """
     attrs = dataset.attrs
     kind = named(attrs["noise_kind"])
     law = kind.from_words({word: dataset[word].values[()] for word in kind.words()})

@@ -62,7 +62,10 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Read a dataset that `save` wrote, into memory: values, types and attributes as they were."""
+    """Read a dataset that `save` wrote, into memory.
+
+    Values, types and attributes are as they were.
+    """
     import xarray as xr
 
     name = os.fspath(path)
@@ -105,7 +108,10 @@ def _no_hdf5() -> FileError:
 
 
 def _prepare(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[Hashable, dict[str, Any]]]:
-    """Convert everything to netCDF's own types, and choose how to store each variable."""
+    """Convert everything to netCDF's own types.
+
+    Also choose how to store each variable.
+    """
     import xarray as xr
 
     _require_storable(dataset)

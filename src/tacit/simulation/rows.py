@@ -1,4 +1,4 @@
-"""Graphs that are built part by part: the neighbours of a range of agents at a time.
+"""Graphs that are built part by part, a range of agents at a time.
 
 `tacit.simulation.partition` splits a graph into ranges of agents, and each worker builds its own range.
 Any picklable object with `n` and `neighbours(lo, hi)` works. This module has graphs given by formulas, and
@@ -27,7 +27,10 @@ class Rows(Protocol):
         """Number of agents."""
 
     def neighbours(self, lo: int, hi: int) -> tuple[IntArray, IntArray | npt.NDArray[np.int32]]:
-        """N(i) of agents lo ≤ i < hi, as (indptr, indices), each row in rising order."""
+        """Return N(i) of agents lo ≤ i < hi, as (indptr, indices).
+
+        Each row is in rising order.
+        """
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,10 @@ class TorusRows:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """A graph in a folder that every worker can read: ``indptr.npy`` and ``indices.npy``.
+    """A graph in a folder that every worker can read.
 
-    Integer arrays as in `Graph`, each row in rising order; only the required rows are read.
+    Its files ``indptr.npy`` and ``indices.npy`` have integer arrays as in `Graph`, each row in rising order.
+    Only the required rows are read.
     """
 
     folder: str

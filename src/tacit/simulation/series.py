@@ -1,4 +1,4 @@
-"""Simulate a series: a mean in every slot, for up to a year and many agents.
+"""Simulate a series: a mean in every slot, for many agents.
 
 The published error is the decoded noise; it does not depend on the readings. While nobody is missing, the sum
 of all messages is the code of the sum of all readings, so agents need not be simulated one by one. They are
@@ -111,9 +111,10 @@ class SeriesRuns(Shown):
 
 
 def household_readings(slots: int, low: float, high: float, *, seed: int, day: int = 96) -> Readings:
-    """Return made-up loads: each household has its own base load, evening peak and appliances.
+    """Return made-up loads of households.
 
-    They are nobody's data. A block of agents is the same every time it is requested.
+    Each has its own base load, evening peak and appliances. They are nobody's data. A block of agents is the
+    same every time it is requested.
     """
     hours = np.arange(slots) % day / day * 24
     morning, evening = (np.exp(-(((hours - h) / w) ** 2)) for h, w in ((7.5, 1.5), (19.0, 2.5)))
@@ -199,7 +200,10 @@ def _draws(design: SeriesDesign) -> int:
 
 
 def _noise(design: SeriesDesign, rng: np.random.Generator, size: int, step: float, safe: bool) -> FloatArray:
-    """Draw the noise of every message, in the units of the readings; rounded to a step that is not 0."""
+    """Draw the noise of every message, in the units of the readings.
+
+    It is rounded to `step`, unless that is 0.
+    """
     draws = _draws(design)
     if safe:
         source = SafeNoise() if design.pure else SafeGaussian()
@@ -225,9 +229,9 @@ class _Followed(NamedTuple):
 def _summed(
     design: SeriesDesign, readings: Readings, how: _Followed, progress: Callable[[int, int], None] | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the true means, and for every run the sums of used messages and how many were used.
+    """Return the true means, and the used messages of every run.
 
-    If nobody is missing, all runs are the same, and there is one row.
+    Messages are summed, and counted. If nobody is missing, all runs are the same, and there is one row.
     """
     code, agents, slots = design.code, design.agents, design.slots
     runs, seed, missing, on_grid = how

@@ -1,6 +1,7 @@
-"""The file of a sweep: its plan in the first line, then a line of JSON for every finished cell.
+"""The file of a sweep: its plan, then a line per finished cell.
 
-An incomplete last line, left by a crash, is ignored: its cell is computed again.
+The plan is the first line; every line is JSON. An incomplete last line, left by a crash, is ignored: its cell
+is computed again.
 """
 
 from __future__ import annotations

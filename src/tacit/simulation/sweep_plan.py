@@ -66,7 +66,7 @@ class SweepPlan:
         method: str,
         failure_probability: float,
     ) -> SweepPlan:
-        """Check the arguments of a sweep, cheaply: no graph is built from its name."""
+        """Check the arguments of a sweep, without building named graphs."""
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {shown(method)}.")
         text, given = _checked_values(values)
@@ -86,7 +86,10 @@ class SweepPlan:
         return plan
 
     def document(self) -> dict[str, Any]:
-        """Everything that decides the results, for the first line of a sweep's file."""
+        """Return everything that decides the results.
+
+        This is the first line of a sweep's file.
+        """
         return {
             "grid": {name: list(axis) for name, axis in self.grid.items()},
             "rounds": self.rounds,
@@ -119,7 +122,10 @@ class SweepPlan:
         return {name: axis[int(i)] for (name, axis), i in zip(self.grid.items(), places, strict=True)}
 
     def cell_seed(self, cell: int) -> int:
-        """Return the seed of a cell, which depends only on the sweep's seed and the cell's number."""
+        """Return the seed of a cell.
+
+        It depends only on the sweep's seed and the cell's number.
+        """
         return derived_seed(self.seed, cell)
 
     def mechanism(self, cell: int) -> Mechanism:
@@ -167,7 +173,10 @@ class SweepPlan:
 
 
 def derived_seed(seed: int, number: int) -> int:
-    """Return a seed of 63 bits, which fits a signed integer, from a seed and a number."""
+    """Derive a seed from a seed and a number.
+
+    It has 63 bits, so it fits a signed integer.
+    """
     low, high = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(2, np.uint32)
     return int(low) | (int(high) >> 1) << 32
 
@@ -187,9 +196,10 @@ def _graph(name: str) -> Graph:
 
 
 def _named_graphs(grid: Grid) -> tuple[Grid, dict[str, Graph]]:
-    """Name every graph that was not given by name after a hash of its edges and weights.
+    """Give every graph without a name one, from a hash of its edges.
 
-    The file of a sweep must detect another graph, and a file of edges can change.
+    Weights are part of the hash. The file of a sweep must detect another graph, and a file of edges can
+    change.
     """
     advice = 'Give one, like {"agents": [10, 100], "mixing": 0.8, "epsilon": [0.1, 1]}.'
     instance("the grid of a sweep", grid, Mapping, "a mapping from names to values", advice)

@@ -1,4 +1,4 @@
-"""A sweep's results, cell by cell: what is promised beside what was measured."""
+"""A sweep's results, cell by cell: promised and measured."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class SweepTable(Shown):
         return dataframe(self.cells)
 
     def summary(self) -> Grid:
-        """Return the cells for people, with only the settings that differ between cells."""
+        """Return the cells for people.
+
+        It shows only the settings that differ between cells.
+        """
         shown = [name for name, size in self.axes.items() if size > 1] or list(self.axes)[:1]
         columns = dict(_COLUMNS)
         if "epsilon" in shown:

@@ -1,8 +1,8 @@
-"""Simulate a grid of settings, on this machine or on a cluster, with durable results.
+"""Simulate a grid of settings, with durable results.
 
-Every finished cell is written to disk before the next one is reported. A stopped sweep resumes when the same
-call is made again. A cell is a pure function of the plan and its number, so it gives the same numbers here,
-on a cluster, and on a retry after a worker died.
+Cells run on this machine or on a cluster. Every finished cell is written to disk before the next one is
+reported. A stopped sweep resumes when the same call is made again. A cell is a pure function of the plan and
+its number, so it gives the same numbers here, on a cluster, and on a retry after a worker died.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def sweep(
     cluster: Any = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> xr.Dataset:
-    """Simulate every combination of settings; continue where an earlier call stopped.
+    """Simulate every combination of settings.
+
+    The same call continues where an earlier one stopped.
 
     Parameters
     ----------

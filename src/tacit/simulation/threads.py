@@ -1,7 +1,7 @@
-"""Threads that share work: plain Python threads around kernels that release the interpreter lock.
+"""Threads that share work: plain Python threads around kernels.
 
-Numba's own threads are not used: they split the work into one fixed share per core and wait for the
-slowest, are not always reentrant, and are a setting of the whole process.
+The kernels release the interpreter lock. Numba's own threads are not used: they split the work into one fixed
+share per core and wait for the slowest, are not always reentrant, and are a setting of the whole process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ SHARES_PER_THREAD = 4  # so that the others can take over the shares of a slow t
 
 
 def thread_count(threads: int | None) -> int:
-    """How many threads to use: the given number, or one per core available to this process."""
+    """Return how many threads to use.
+
+    The given number, or one per core available to this process.
+    """
     if threads is None:
         allowed = getattr(os, "sched_getaffinity", None)
         return len(allowed(0)) if allowed else os.cpu_count() or 1
@@ -36,7 +39,10 @@ class ThreadTeam:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit-simulation")
 
     def share(self, work: Callable[[int, int], object], bounds: IntArray) -> None:
-        """Call ``work(lo, hi)`` for every share between two bounds, and return when all are done."""
+        """Call ``work(lo, hi)`` for every share between two bounds.
+
+        Return when all are done.
+        """
         finish([self._pool.submit(work, lo, hi) for lo, hi in pairwise(bounds.tolist())])
 
     def submit(self, work: Callable[[], object]) -> Future[object]:
@@ -49,7 +55,10 @@ class ThreadTeam:
 
 
 def finish(futures: Sequence[Future[Any]]) -> None:
-    """Wait for all; on an interrupt or error cancel the work that has not started."""
+    """Wait for all of them.
+
+    On an interrupt or error cancel the work that has not started.
+    """
     try:
         for future in futures:
             future.result()
@@ -65,7 +74,10 @@ def even_shares(count: int, team: ThreadTeam | None) -> IntArray:
 
 
 def even_work(indptr: IntArray, team: ThreadTeam | None) -> IntArray:
-    """Bounds of shares of agents, each with about as many messages to read, because hubs take longer."""
+    """Return bounds of shares of agents with about equal work.
+
+    An agent's work is the number of messages that it reads: hubs take longer.
+    """
     n = len(indptr) - 1
     if team is None:
         return np.array([0, n])
