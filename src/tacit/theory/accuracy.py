@@ -1,11 +1,11 @@
-"""Accuracy: how far from the target agents agree, Lemmas 4 and 8 (lem:acc, lem:acc_dis).
+"""Accuracy: how far from the target agents agree.
 
-The agents agree on a random value around the target Σγ_iθ_i(0)/Σγ_i. Here γ_i = ω_i/σ_i, and ω is the left
-eigenvector of the feedback's weights: |N(i)|+1 in the paper (docs/proofs/weights.md). The difference V
-between this value and the target is a weighted sum of Laplace variables. The paper bounds |V| by Chebyshev's
-inequality. `radius` uses the exact law of V (docs/proofs/exact-radius.md) and is tighter.
-Radii are rounded up. For vectors everything holds per component; pass `components` for a radius
-that covers all of them at once.
+This is about Lemmas 4 and 8 (lem:acc, lem:acc_dis). The agents agree on a random value around the target
+Σγ_iθ_i(0)/Σγ_i. Here γ_i = ω_i/σ_i, and ω is the left eigenvector of the feedback's weights: |N(i)|+1 in the
+paper (docs/proofs/weights.md). The difference V between this value and the target is a weighted sum of
+Laplace variables. The paper bounds |V| by Chebyshev's inequality. `radius` uses the exact law of V
+(docs/proofs/exact-radius.md) and is tighter. Radii are rounded up. For vectors everything holds per
+component; pass `components` for a radius that covers all of them at once.
 """
 
 from __future__ import annotations
@@ -37,13 +37,19 @@ _MOST_TERMS = 20_000_000
 
 
 def reaches_average(mechanism: Mechanism) -> bool:
-    """Whether the target is the plain average: all γ_i are equal, up to rounding."""
+    """Whether the target is the plain average.
+
+    Then all γ_i are equal, up to rounding.
+    """
     gamma = classes_of(mechanism).gamma
     return bool(np.ptp(gamma) <= 1e-12 * np.max(gamma))
 
 
 def d_tilde(mechanism: Mechanism) -> float:
-    """d̃ = Σω_i²/(Σγ_i)² of Lemma 8; σ²/N with a server, mσ²/N² with m keepers."""
+    """Return d̃ = Σω_i²/(Σγ_i)² of Lemma 8.
+
+    It is σ²/N with a server, and mσ²/N² with m keepers.
+    """
     classes = noise_classes(mechanism)
     return float(np.sum(classes.agents * classes.omega**2) / classes.total_gamma**2)
 
@@ -89,10 +95,11 @@ def radius(
     spread: float | None = None,
     components: int = 1,
 ) -> float:
-    """Return the exact r with P(|deviation from the target| > r) = failure probability.
+    """Return the exact radius around the target.
 
-    The result is a proved upper bound. It is usually a relative 1e-12 above the true radius, and at most
-    1e-6 above it (if a single draw dominates). `deviation(...).quantile(b)` returns both bounds.
+    This is the r with P(|deviation from the target| > r) = failure probability. The result is a proved upper
+    bound. It is usually a relative 1e-12 above the true radius, and at most 1e-6 above it (if a single draw
+    dominates). `deviation(...).quantile(b)` returns both bounds.
 
     Parameters
     ----------
@@ -127,10 +134,10 @@ def radius(
 
 
 def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum, float]:
-    """Return the law of the noise in one agent's state after some rounds, and its bias.
+    """Return the law of the noise in one agent's state, and its bias.
 
-    The state is Σ_j a_jθ_j(0) + noise. The bias ½Σ_j|a_j − γ_j/Σγ| times the spread of the
-    initial values is the most by which Σa_jθ_j(0) can differ from the target.
+    After `rounds` rounds the state is Σ_j a_jθ_j(0) + noise. The bias ½Σ_j|a_j − γ_j/Σγ| times the spread of
+    the initial values is the most by which Σa_jθ_j(0) can differ from the target.
     """
     if not 0 <= agent < mechanism.n:
         raise ParameterError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
@@ -147,7 +154,10 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
 
 
 def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum, float]:
-    """Trace one agent's state back to the initial values and the noise in it, in O(T(N+E))."""
+    """Trace one agent's state back, in O(T(N+E)).
+
+    The result is the law of the noise in it, and the bias of its initial values.
+    """
     law, n = mechanism.law, mechanism.n
     sigma = np.broadcast_to(np.asarray(law.sigma), (n,))
     row = np.zeros(n)

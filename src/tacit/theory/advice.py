@@ -1,6 +1,7 @@
-"""Explanations of numbers: how strong a loss is, and when a radius is too wide to be useful.
+"""Explanations of numbers, for people.
 
-The studio, the command line and the docs use these texts, so that they agree.
+They say how strong a loss is, and when a radius is too wide to be useful. The studio, the command line and
+the docs use these texts, so that they agree.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from tacit.rounding import shown_up
 
 
 class Strength(NamedTuple):
-    """A band of losses: its largest loss, its name, and how well an adversary can guess."""
+    """A band of losses, and how well an adversary can guess in it.
+
+    `most` is its largest loss.
+    """
 
     most: float
     name: str
@@ -59,11 +63,11 @@ def scale() -> str:
 
 
 def right_share(loss: float) -> float:
-    """Return the largest possible share of right guesses between two values, rounded up.
+    """Return the largest possible share of right guesses, rounded up.
 
-    Both values are equally likely at first, and differ by the adjacency. Every observation is at most
-    exp(loss) times as likely under one as under the other, so the share of right guesses is at most
-    e^loss / (1 + e^loss). A blind guess is right half of the time.
+    An adversary guesses between two values. Both values are equally likely at first, and differ by the
+    adjacency. Every observation is at most exp(loss) times as likely under one as under the other, so the
+    share of right guesses is at most e^loss / (1 + e^loss). A blind guess is right half of the time.
     """
     return min(1 / (1 + math.exp(-loss)) * (1 + 2.0**-50), 1.0)
 
@@ -96,9 +100,10 @@ def trusted(keepers: int) -> str:
 
 
 def wide_radius(radius: float, span: float) -> str | None:
-    """Return a warning if a radius is a large part of the range of values, otherwise None.
+    """Return a warning if a radius is a large part of the range.
 
-    A radius of half the range or more is useless: the middle of the range is that close to every average.
+    Otherwise None. A radius of half the range or more is useless: the middle of the range is that close to
+    every average.
     """
     part = radius / span
     if part <= WIDE:

@@ -41,7 +41,10 @@ class AgentClasses(NamedTuple):
 
 
 def classes_of(mechanism: Mechanism) -> AgentClasses:
-    """Group the agents of a mechanism; costs nothing for a server with equal agents."""
+    """Group the agents of a mechanism into classes of equal agents.
+
+    It costs nothing for a server with equal agents.
+    """
     law = mechanism.law
     own = list(law.values().values())
     if isinstance(mechanism, ClientServer) and law.agents is None:

@@ -1,8 +1,8 @@
-"""How many rounds agents need to agree, by proved bounds that err on the safe side.
+"""How many rounds agents need to agree, by proved bounds.
 
-If noise moves all agents alike, the answer is exact and certain. Otherwise disagreement has two parts. The
-part from the initial values is certain. The part from noise is bounded with probability 1 − b in two ways,
-and the smaller bound is used (docs/proofs/convergence.md):
+The bounds err on the safe side. If noise moves all agents alike, the answer is exact and certain. Otherwise
+disagreement has two parts. The part from the initial values is certain. The part from noise is bounded with
+probability 1 − b in two ways, and the smaller bound is used (docs/proofs/convergence.md):
 
 - by second moments (Markov), in the norm weighted by γ;
 - agent by agent, by the tail of a sum of Laplace variables (Chernoff), for many agents.
@@ -88,6 +88,8 @@ def rounds_to_agreement(
     bound = _Bound.of(mechanism, spread, failure_probability, None)
     if bound.after(0, later=True).pair <= tolerance:
         return 0
+    # With `later` the bound never grows with the rounds, so doubling and halving find the first that is
+    # enough.
     low, high = 0, 1
     while bound.after(high, later=True).pair > tolerance:
         low, high = high, 2 * high
@@ -116,9 +118,10 @@ def apart(
     *,
     quick: bool = False,
 ) -> Apart:
-    """How far agents can be from their weighted average, and from each other: see `disagreement`.
+    """Bound how far agents are from their average and each other.
 
-    `quick` skips the exact second moments, which make the bounds tighter for few agents but cost more.
+    The average is weighted by γ. See `disagreement`. `quick` skips the exact second moments, which make the
+    bounds tighter for few agents but cost more.
     """
     if rounds != int(rounds) or rounds < 0:
         raise ParameterError(f"rounds must be a whole number of at least 0, got {rounds}.")
@@ -158,11 +161,11 @@ def _certain_rounds(sigma: float, tolerance: float, spread: float) -> int:
 
 @dataclass(frozen=True)
 class _Bound:
-    """The numbers of a mechanism that the bounds need, computed once in O(N + E).
+    """The numbers of a mechanism that the bounds need.
 
-    Noise is kept in groups of equal decay, as logarithms: `log_decay` is log q, or log(1 − σ) for noise
-    that is drawn once, because the influence of an agent's initial value fades at that rate. Norms are
-    weighted by γ, and Π removes the part along 1.
+    They are computed once, in O(N + E). Noise is kept in groups of equal decay, as logarithms: `log_decay` is
+    log q, or log(1 − σ) for noise that is drawn once, because the influence of an agent's initial value fades
+    at that rate. Norms are weighted by γ, and Π removes the part along 1.
     """
 
     drawn_once: bool
@@ -187,7 +190,10 @@ class _Bound:
     def of(
         cls, mechanism: Mechanism, spread: float, failure_probability: float, rounds: int | None
     ) -> _Bound:
-        """Compute the numbers of a mechanism over a number of rounds; None for an endless run."""
+        """Compute the numbers of a mechanism.
+
+        They are for a number of rounds; None for an endless run.
+        """
         n, law = mechanism.n, mechanism.law
         sigma, d = mixing(mechanism), step_sizes(mechanism)
         gamma, total = 1 / d, float(np.sum(1 / d))
@@ -231,9 +237,10 @@ class _Bound:
         )
 
     def after(self, rounds: int, later: bool, squares: float = math.inf) -> Apart:
-        """Bound how far apart agents are after some rounds; if `later`, in every round from then on.
+        """Bound how far apart agents are after some rounds.
 
-        `squares`, if known, is at least Σ weight² of the noise in every agent's distance from the average.
+        If `later`, the bound holds in each round from then on. `squares`, if known, is at least Σ weight² of
+        the noise in every agent's distance from the average.
         """
         root_b = math.sqrt(self.failure_probability)
         spectral = self.spread * self.start * math.exp(self.log_rate * rounds)
@@ -243,8 +250,13 @@ class _Bound:
             pair = min(pair, self.spread * math.exp(self.log_server * rounds))
         own = min(self.most * pair, self.own * spectral)
         total, largest = self._weights(rounds, later)
+        # A union bound over the agents: each may fail with b/N.
         each = _chernoff(min(total, squares), largest, self.failure_probability / self.n)
+        # Noise has mean 0, so the mean square of start and noise together is the sum of both. Markov's
+        # inequality then pays 1/√b once for both parts. This is smaller if the noise is small.
         in_norm = math.hypot(spectral, moments) / root_b
+        # All three hold with probability 1 − b, and which is smallest does not depend on the noise. So the
+        # smallest holds with 1 − b, too.
         found = min(
             Apart(own + each, pair + 2 * each),
             Apart(own + self.own * moments / root_b, pair + self.pair * moments / root_b),
@@ -254,7 +266,10 @@ class _Bound:
         return Apart(found.own * _MARGIN, found.pair * _MARGIN)
 
     def _energy(self, rounds: int, later: bool) -> float:
-        """An upper bound on E‖Z‖², Z being the part of the disagreement that is due to noise."""
+        """Bound E‖Z‖² from above.
+
+        Z is the part of the disagreement that is due to noise.
+        """
         if not self.drawn_once:
             series = _geometric(rounds, 2 * self.log_rate, 2 * self.log_decay, later)
             return float(self.entering @ series)
@@ -263,7 +278,10 @@ class _Bound:
         return float(np.sum(np.minimum(self.resting * left**2, self.entering * series**2)))
 
     def _weights(self, rounds: int, later: bool) -> tuple[float, float]:
-        """Upper bounds on Σ weight² and on the largest weight of the noise in one agent's distance."""
+        """Bound Σ weight² and the largest weight from above.
+
+        These are the weights of the noise in one agent's distance.
+        """
         slowest = self.log_decay[-1:]
         if not self.drawn_once:
             slow = float(slowest[0])
@@ -281,7 +299,10 @@ class _Bound:
 
 
 def _exact_squares(mechanism: Mechanism, rounds: int) -> float:
-    """The largest Σ weight² of the noise in any agent's distance from the average."""
+    """Return the largest Σ weight² of the noise in any agent.
+
+    This is the noise in the agent's distance from the average.
+    """
     variance = np.diag(moments.off_consensus_covariance(mechanism, rounds))
     return float(np.max(variance)) / 2 * (1 + 1e-9)  # Var = 2 Σ weight²
 
@@ -291,7 +312,10 @@ def _group_sums(group: IntArray, values: FloatArray) -> FloatArray:
 
 
 def _entering(mechanism: Mechanism, d: FloatArray, total: float) -> FloatArray:
-    """‖Π ΣW e_j‖² = Σ_i ω_iσ_iW_ij² − ω_j²/Σγ for every agent j; in the paper ω_iσ_iW_ij² is d_i."""
+    """Return ‖Π ΣW e_j‖² for every agent j.
+
+    It is Σ_i ω_iσ_iW_ij² − ω_j²/Σγ; in the paper ω_iσ_iW_ij² is d_i.
+    """
     omega = mechanism.stationary
     heard = squares_spread(mechanism, omega**2 * d)
     # the subtraction may lose digits: rounding must not make the result too small
@@ -299,7 +323,10 @@ def _entering(mechanism: Mechanism, d: FloatArray, total: float) -> FloatArray:
 
 
 def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float, *, later: bool) -> float:
-    """Σ_{s<T} q^{2s}·min(fresh, settled·r^{2(T−1−s)}); if `later`, its largest value from T on."""
+    """Bound Σ weight² of fading noise in one agent's distance.
+
+    This is Σ_{s<T} q^{2s}·min(fresh, settled·r^{2(T−1−s)}); if `later`, its largest value from T on.
+    """
     turn = 0
     if settled > fresh:
         turn = math.ceil(math.log(fresh / settled) / (2 * log_r))  # the number of rounds until it settles
@@ -329,7 +356,10 @@ def _faded(rounds: int, log_q: float, fresh: float, settled: float, log_r: float
 
 
 def _largest(rounds: int, log_q: float, heaviest: float, settled: float, log_r: float) -> float:
-    """An upper bound on q^s·min(heaviest, √settled·r^{T−1−s}) over s < T; it never grows with T."""
+    """Bound the largest weight of any draw after T rounds.
+
+    This is q^s·min(heaviest, √settled·r^{T−1−s}) over s < T. The bound never grows with T.
+    """
     root, last = math.sqrt(settled), max(rounds - 1, 0)
     if log_r >= log_q:  # old noise settles more slowly than new noise fades
         return min(heaviest, root * math.exp(log_r * last))
@@ -338,22 +368,26 @@ def _largest(rounds: int, log_q: float, heaviest: float, settled: float, log_r: 
 
 
 def _geometric(rounds: int, log_a: float, log_b: FloatArray, later: bool) -> FloatArray:
-    """Σ_{s<T} a^{T−1−s} b^s for a, b < 1; if `later`, its largest value from T on.
+    """Return Σ_{s<T} a^{T−1−s} b^s for a, b < 1.
 
-    The sum rises to one peak and then falls, so from T on it is largest at T or at the peak.
+    If `later`, return its largest value from T on. The sum rises to one peak and then falls, so from T on it
+    is largest at T or at the peak.
     """
     slow = np.maximum(log_a, log_b)
     apart = np.maximum(np.abs(log_a - log_b), 1e-300)  # for a = b this gives the limit, T a^{T−1}
     peak = np.log1p(apart / -slow) / apart
     t = np.maximum(rounds, peak) if later else np.full_like(slow, rounds)
+    # Written with the slower rate in front and expm1 of the difference: a^T − b^T over a − b would lose all
+    # digits where the two rates are close.
     return np.asarray(np.exp(slow * (t - 1)) * (np.expm1(-apart * t) / np.expm1(-apart)))
 
 
 def _chernoff(squares: float, largest: float, probability: float) -> float:
-    """Return y with Pr(|Z| > y) ≤ probability, for sums Z of Laplace variables of bounded weights.
+    """Return y with Pr(|Z| > y) ≤ probability.
 
-    `squares` is at least Σ w², `largest` at least every w. As −log(1 − x)/x grows with x, the sum's moment
-    generating function is at most that of squares/largest² variables of scale `largest`.
+    Z is a sum of Laplace variables: `squares` is at least Σ w², `largest` at least every weight w. As −log(1
+    − x)/x grows with x, the sum's moment generating function is at most that of squares/largest² variables of
+    scale `largest`.
     """
     largest = min(largest, math.sqrt(squares))
     if largest == 0:

@@ -88,7 +88,10 @@ def _one_shot_hint(question: Trial) -> str:
 
 
 def _alternatives(question: Trial) -> Iterator[Changes]:
-    """Yield changes, rounded as they are printed, with which the question has an answer."""
+    """Yield changes with which the question has an answer.
+
+    They are rounded as they are printed.
+    """
     told = 0
     for side in _SIDES:
         found = _changed(question, side)
@@ -115,7 +118,10 @@ def _radius_is_free(question: Trial) -> bool:
 
 
 def _changed(question: Trial, side: str) -> tuple[Changes, Trial] | None:
-    """Return the change of one side that gives the question an answer, and the question with it."""
+    """Return a change of one side that gives the question an answer.
+
+    Also return the question with that change.
+    """
     try:
         value = _SIDES[side](question)
     except LawError:  # the law does not define what this side would need, such as noise for an endless run

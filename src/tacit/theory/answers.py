@@ -1,4 +1,4 @@
-"""Design, the inverse of analysis: given three sides of the question, find the fourth.
+"""Design, the inverse of analysis: find the side left open.
 
 The sides are privacy (ε), accuracy (a radius and its failure probability), size (the number of
 agents, or a graph) and rounds (to agree within a tolerance). The open side is computed for the noise
@@ -116,7 +116,10 @@ class Design(Shown):
         }
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return the promise of the design and that of one-shot noise as a pandas table of two rows."""
+        """Return the design and one-shot noise as a pandas table.
+
+        It has two rows, one promise each.
+        """
         return dataframe(
             [
                 {"design": "designed"} | self.promise.as_dict(),
@@ -126,7 +129,10 @@ class Design(Shown):
 
     @property
     def warning(self) -> str | None:
-        """A warning if the radius is a large part of the range, and the range is known."""
+        """A warning if the radius is a large part of the range.
+
+        None if it is not, or if the range is unknown.
+        """
         asked = self.question
         if (asked.adjacency, asked.spread, asked.low) == (None, None, None):
             return None
@@ -171,10 +177,11 @@ def _price(row: Trust) -> Row:
 @explains_extras
 @asks(Question)
 def design(question: Question) -> Design:
-    """Find parameters of least variance for a question, and the side that was left open.
+    """Find the best parameters, and the side that was left open.
 
-    The keyword arguments are the fields of `tacit.Question`. Give at least two of privacy (`epsilon`, or
-    `loss` = ε·adjacency), accuracy (`radius`) and size (`agents` or `graph`).
+    The best ones have the least variance. The keyword arguments are the fields of `tacit.Question`. Give at
+    least two of privacy (`epsilon`, or `loss` = ε·adjacency), accuracy (`radius`) and size (`agents` or
+    `graph`).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Limits for every private protocol, and how close a mechanism comes to them.
+"""Limits for every private protocol, and how close mechanisms come.
 
 A protocol is ε_i-private for agent i if changing its value from θ to θ' changes the likelihood of everything
 that is public by at most the factor exp(ε_i·|θ − θ'|), for all θ and θ'. `least_variance` bounds the variance
@@ -38,10 +38,10 @@ __all__ = [
 def least_variance(
     epsilon: PerAgent, agents: int, *, distance: float | None = None, shared_secrets: bool = False
 ) -> float:
-    """(1/N²)Σ1/ε_i²: no unbiased private estimate of the average has less variance.
+    """Return the least variance of a private unbiased average.
 
-    It holds for every protocol in which each agent has its own randomness and all messages are public. The
-    number of rounds does not matter, and messages may depend on all earlier ones.
+    It is (1/N²)Σ1/ε_i². It holds for every protocol in which each agent has its own randomness and all
+    messages are public. The number of rounds does not matter, and messages may depend on all earlier ones.
 
     Parameters
     ----------
@@ -74,9 +74,10 @@ def least_variance(
 
 
 def least_radius(epsilon: PerAgent, agents: int, failure_probability: float) -> float:
-    """ln((1−b)/b)/(2N·min ε_i): no private result has a smaller radius, biased or not.
+    """Return the least radius of any private result, biased or not.
 
-    It holds for every trust model. `failure_probability` is b, the probability that the radius is missed.
+    It is ln((1−b)/b)/(2N·min ε_i), for every trust model. `failure_probability` is b, the probability that
+    the radius is missed.
 
     Examples
     --------
@@ -89,11 +90,12 @@ def least_radius(epsilon: PerAgent, agents: int, failure_probability: float) -> 
 
 
 def best_possible(mechanism: Mechanism, rounds: int | None = None) -> float:
-    """Return the least variance of any unbiased estimate with this mechanism's target and privacy.
+    """Return the least variance for this mechanism's privacy.
 
-    After T rounds a state still contains the share 1 − μ_i of its own initial value, which nobody else
-    knows. Here μ_i = 1 − (1−σ_i)^T. Only the rest is published, so the bound is Σ(w_iμ_i/ε_i)² with the
-    weights w_i of the target. With keepers the bound is that of `shared_secrets`.
+    It is over all unbiased estimates of its target. After T rounds a state still contains the share 1 − μ_i
+    of its own initial value, which nobody else knows. Here μ_i = 1 − (1−σ_i)^T. Only the rest is published,
+    so the bound is Σ(w_iμ_i/ε_i)² with the weights w_i of the target. With keepers the bound is that of
+    `shared_secrets`.
     """
     classes = classes_of(mechanism)
     part = _moved(classes.sigma, rounds) * classes.gamma / classes.total_gamma
@@ -103,10 +105,10 @@ def best_possible(mechanism: Mechanism, rounds: int | None = None) -> float:
 
 
 def times_best(mechanism: Mechanism, rounds: int | None = None) -> float:
-    """Variance of a mechanism over the least possible one: 2 for one-shot noise.
+    """Return a mechanism's variance over the least possible one.
 
-    For fading noise with the best decay it is 2σ²/(1−(1−σ)^{2/3})³ with a server or Metropolis weights, and
-    m times that with m keepers.
+    It is 2 for one-shot noise. For fading noise with the best decay it is 2σ²/(1−(1−σ)^{2/3})³ with a server
+    or Metropolis weights, and m times that with m keepers.
 
     Examples
     --------
@@ -121,11 +123,12 @@ def times_best(mechanism: Mechanism, rounds: int | None = None) -> float:
 
 
 def linear_variance(mechanism: Mechanism, rounds: int | None = None) -> float:
-    """Return the variance of the best linear unbiased estimate of the target from the public messages.
+    """Return the variance of the best linear estimate of the target.
 
-    Given the public feedback, message t of agent i is (1−σ_i)^t·θ_i(0) plus a known number plus noise of
-    scale s_{i,t}. So weighted least squares has Var = Σw_i²·2/Σ_t((1−σ_i)^t/s_{i,t})². For the best fading
-    noise and the true average this is (2/(Nε²))·(1+p^{2/3})/(1−p^{2/3}) with p = 1 − σ.
+    The estimate is unbiased and from the public messages. Given the public feedback, message t of agent i is
+    (1−σ_i)^t·θ_i(0) plus a known number plus noise of scale s_{i,t}. So weighted least squares has
+    Var = Σw_i²·2/Σ_t((1−σ_i)^t/s_{i,t})². For the best fading noise and the true average this is
+    (2/(Nε²))·(1+p^{2/3})/(1−p^{2/3}) with p = 1 − σ.
     """
     classes = classes_of(mechanism)
     share = classes.gamma / classes.total_gamma
@@ -145,9 +148,11 @@ def linear_variance(mechanism: Mechanism, rounds: int | None = None) -> float:
 
 
 def motion_loss(sigma: float) -> float:
-    """Variance of the consensus value over that of the best linear estimate, for the best noise.
+    """Return how much the consensus value loses to a linear estimate.
 
-    It is 1 + u²/((1+u)²(1+u²)) with u = (1−σ)^{1/3}, always below 9/8, and tends to 9/8 as σ → 0.
+    It is the variance of the consensus value over that of the best linear estimate, for the best noise: 1 +
+    u²/((1+u)²(1+u²)) with u = (1−σ)^{1/3}. It is always below 9/8,
+    and tends to 9/8 as σ → 0.
 
     Examples
     --------
@@ -168,11 +173,11 @@ def tail_scale(mechanism: Mechanism, rounds: int | None = None) -> float:
 
 
 def settling_radius(mechanism: Mechanism, rounds: int, failure_probability: float) -> float:
-    """Return a radius that the weighted average never leaves again after `rounds` rounds.
+    """Return a radius that the average never leaves after some rounds.
 
-    With probability at least 1 − b the average stays within this distance of its limit, in all later rounds
-    at once. The average converges almost surely, so the radius goes to 0. For fading noise it is q^T times
-    the radius of failure probability b/2.
+    With probability at least 1 − b the weighted average stays within this distance of its limit, in all
+    rounds after `rounds` at once. The average converges almost surely, so the radius goes to 0. For fading
+    noise it is q^T times the radius of failure probability b/2.
     """
     b, later = require_probability(failure_probability), whole("rounds", rounds, 0)
     law = mechanism.law
@@ -195,7 +200,10 @@ def _moved(sigma: FloatArray, rounds: int | None) -> FloatArray:
 
 
 def _information(law: Law, rounds: int | None) -> FloatArray:
-    """Σ_t ((1−σ)^t/s_t)² of each class: a message of scale s estimates its mean with variance 2s²."""
+    """Return Σ_t ((1−σ)^t/s_t)² of each class.
+
+    A message of scale s estimates its mean with variance 2s².
+    """
     c, sigma = np.asarray(law.c), np.asarray(law.sigma)
     if law.shadowed:  # all later messages follow from the first
         return np.asarray((0.0 if rounds == 0 else 1.0) / c**2)

@@ -25,7 +25,10 @@ _TRIES = 3  # number of mixings, the best ones by estimate, that are computed ex
 
 
 def solve(question: Trial) -> Trial | None:
-    """Return the question with mixing chosen and the open side computed; None if nothing works."""
+    """Choose the mixing and compute the side that was left open.
+
+    Return the question with both, or None if nothing works.
+    """
     if question.mixing is not None:
         return _filled(question)
     for sigma in _candidates(question):
@@ -36,7 +39,10 @@ def solve(question: Trial) -> Trial | None:
 
 
 def smoothest(question: Trial) -> float | None:
-    """Return the least mixing found that meets the question; None if there is none, or mixing was given."""
+    """Return the least mixing found that meets the question.
+
+    None if there is none, or if mixing was given.
+    """
     if question.mixing is not None:
         return None
 
@@ -54,7 +60,10 @@ def smoothest(question: Trial) -> float | None:
 
 
 def by_agreement(question: Trial) -> list[tuple[float, Trial]]:
-    """Return the final disagreement for each mixing of a grid, smallest first; needs ε and size."""
+    """Return the final disagreement for each mixing of a grid.
+
+    The smallest comes first. The question must have ε and a size.
+    """
     found = []
     for sigma in [question.mixing] if question.mixing is not None else _grid(question):
         trial = replace(question, mixing=sigma)
@@ -63,7 +72,10 @@ def by_agreement(question: Trial) -> list[tuple[float, Trial]]:
 
 
 def _filled(question: Trial) -> Trial | None:
-    """Compute the open side for the given mixing; None if the question cannot be met with it."""
+    """Compute the open side for the given mixing.
+
+    None if the question cannot be met with it.
+    """
     if not question.sized:
         n = question.least_agents()
         return None if n is None else replace(question, agents=n)
@@ -107,7 +119,10 @@ def _between(low: float, high: float) -> Iterable[float]:
 
 
 def _grid(question: Trial) -> list[float]:
-    """Mixings to try: a grid, the one with fastest agreement, and one with agreement just in time."""
+    """Return the mixings to try first.
+
+    They are a fixed grid, the one with fastest agreement, and one with agreement just in time.
+    """
     found = set(_GRID)
     one = replace(question, mixing=0.5, epsilon=1.0).mechanism(1.0)
     if question.graph is not None and not convergence.moves_as_one(one) and is_reversible(one):
@@ -120,7 +135,10 @@ def _grid(question: Trial) -> list[float]:
 
 
 def _deviations(question: Trial) -> float:
-    """Estimate how many standard deviations of the average a radius is, for this noise."""
+    """Estimate a radius in standard deviations of the average.
+
+    The estimate is for this noise.
+    """
     sized = question if question.sized else replace(question, agents=1000)
     mechanism = replace(sized, mixing=0.5).mechanism(1.0)
     spread = float(accuracy.variance(mechanism, question.rounds) ** 0.5)
@@ -128,7 +146,10 @@ def _deviations(question: Trial) -> float:
 
 
 def _score(question: Trial, sigma: float, deviations: float) -> tuple[float, float]:
-    """Estimate by how much this mixing misses the question, and the open side; less is better."""
+    """Estimate how far this mixing misses the question.
+
+    The second number is an estimate of the open side. Less is better.
+    """
     sized = question if question.sized else replace(question, agents=1000)
     rough = replace(sized, mixing=sigma).rough(deviations)
     room = math.inf if question.radius is None else question.radius - rough.certain

@@ -71,10 +71,10 @@ def potential(mechanism: Mechanism, theta: npt.ArrayLike) -> float:
 
 
 def contraction(mechanism: Mechanism) -> float:
-    """(1 − σ)²: the potential shrinks by this factor in every round, Lemma 3 (lem:con).
+    """Return (1 − σ)², by which the potential shrinks in each round.
 
-    The factor is exact, whatever the noise is, if everyone hears everyone and all share one mixing. Otherwise
-    there is no such factor, only the `rate`.
+    This is Lemma 3 (lem:con). The factor is exact, whatever the noise is, if everyone hears everyone and all
+    share one mixing. Otherwise there is no such factor, only the `rate`.
     """
     if not moves_as_one(mechanism):
         raise ParameterError(
@@ -103,7 +103,10 @@ class Assumption:
 
     @property
     def as_printed(self) -> bool:
-        """Whether λ_N < M²/(2m). A slip: whenever it holds, the proof fails (docs/paper/errata.md)."""
+        """Whether λ_N < M²/(2m).
+
+        A slip: whenever it holds, the proof fails (docs/paper/errata.md).
+        """
         return self.lambda_N < self.M**2 / (2 * self.m)
 
     @property
@@ -113,9 +116,9 @@ class Assumption:
 
     @property
     def contraction(self) -> float | None:
-        """The proof's a = min(λ_2(2m − λ_N M²), 1), or None if that is not positive.
+        """The proof's a, or None if it is not positive.
 
-        With it E[P(t+1)] ≤ (1 − a) E[P(t)] + noise.
+        a = min(λ_2(2m − λ_N M²), 1). With it E[P(t+1)] ≤ (1 − a) E[P(t)] + noise.
         """
         a = min(self.lambda_2 * (2 * self.m - self.lambda_N * self.M**2), 1.0)
         return a if a > 0 else None
@@ -135,9 +138,10 @@ class Assumption:
 
 
 def assumption(mechanism: Mechanism) -> Assumption:
-    """Check Assumption 1 (ass:con): sufficient for convergence, never necessary.
+    """Check Assumption 1 (ass:con) for a mechanism.
 
-    It is about the paper's feedback, the mean over the closed neighbourhood.
+    It is sufficient for convergence, never necessary. It is about the paper's feedback, the mean over the
+    closed neighbourhood.
     """
     if own_weights(mechanism) is not None:
         raise ParameterError(

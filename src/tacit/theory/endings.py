@@ -33,9 +33,10 @@ class Shares(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Two bounds that hold together for all agents, except with the failure probability.
+    """Two bounds that hold together for all agents.
 
-    Every agent is within `radius` of the target, and every two agents within `disagreement` of each other.
+    They fail with at most the failure probability. Every agent is within `radius` of the target, and every
+    two agents within `disagreement` of each other.
     """
 
     radius: float
@@ -61,7 +62,7 @@ def ending(
     *,
     components: int = 1,
 ) -> Ending:
-    """Return bounds on the distance of agents from the target and from each other.
+    """Bound how far agents are from the target and from each other.
 
     Parameters
     ----------
@@ -99,9 +100,10 @@ def ending(
 
 
 def failure(mechanism: Mechanism, radius: float, rounds: int | None, spread: float) -> float:
-    """Return about the least failure probability for which `ending` has at most this radius.
+    """Return about the least failure probability for a radius.
 
-    Return 1 if even a failure probability near 1 is not enough.
+    It is the least for which `ending` has at most this radius; 1 if even a failure probability near 1 is not
+    enough.
     """
     law = accuracy.deviation(mechanism, rounds)
 

@@ -45,7 +45,10 @@ class LatticeLoss:
 
 
 def message_step(scale: float, state_step: float, bits: int = 40) -> float:
-    """Return g_u: the largest power of two at most 2^−bits·scale, never below the state step."""
+    """Return g_u, the step of a message with this noise.
+
+    It is the largest power of two that is at most 2^−bits·scale, and never below the state step.
+    """
     return max(math.ldexp(1.0, math.frexp(scale)[1] - 1 - bits), state_step)
 
 

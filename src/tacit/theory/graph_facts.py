@@ -25,7 +25,10 @@ _BINS = 12  # rows of a histogram at most
 @final
 @dataclass(frozen=True, eq=False)
 class GraphFacts(Shown):
-    """Size, parts and degrees of a graph; of a connected one also spectrum, rate and target."""
+    """Size, parts and degrees of a graph.
+
+    A connected graph also has a spectrum, a rate and a target.
+    """
 
     name: str
     facts: Mapping[str, Any]
@@ -94,7 +97,10 @@ class GraphFacts(Shown):
 def graph_facts_of(
     graph: Graph, mixing: npt.ArrayLike = 0.5, *, weights: WeightsLike = None, name: str = "graph"
 ) -> GraphFacts:
-    """Return what a graph looks like; for a connected one also rate and target at this mixing and weights."""
+    """Return what a graph looks like.
+
+    For a connected one also rate and target, at this mixing and with these weights.
+    """
     facts = _shape(graph)
     if graph.is_connected and graph.n > 1:
         facts |= _consensus(graph, mixing, weights)
@@ -137,7 +143,10 @@ def _consensus(graph: Graph, mixing: npt.ArrayLike, weights: WeightsLike) -> dic
 
 
 def _bins(histogram: Mapping[int, int]) -> list[tuple[str, int]]:
-    """Return labelled counts of every degree, or of widening ranges if there are many degrees."""
+    """Return labelled counts of degrees.
+
+    If there are many degrees, they are counted in widening ranges.
+    """
     if len(histogram) <= _BINS:
         return [(f"{degree:,}", count) for degree, count in histogram.items()]
     low, high = min(histogram), max(histogram)

@@ -1,10 +1,10 @@
-"""Accuracy of a finished run, with drop-outs, late agents and lost messages.
+"""Accuracy of a finished run, given which messages it used.
 
-A run records whose messages were used in each feedback, and which agents moved by it. Given this record,
-every value is linear in the initial values and the noise: Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), where u is
-the number of an agent's update. The record is public, so anyone can compute the coefficients by tracing the
-value back through the updates (docs/proofs/influence.md). Memory and time are O(rounds × agents), on a graph
-O(rounds × (agents + edges)).
+Agents may drop out or be late, and messages may be lost. A run records whose messages were used in each
+feedback, and which agents moved by it. Given this record, every value is linear in the initial values and the
+noise: Σ_i a_iθ_i(0) + Σ_{i,u} b_{i,u}η_i(u), where u is the number of an agent's update. The record is
+public, so anyone can compute the coefficients by tracing the value back through the updates
+(docs/proofs/influence.md). Memory and time are O(rounds × agents), on a graph O(rounds × (agents + edges)).
 
 The radius assumes that the choice of messages does not depend on the noise. `tacit.theory.selection` has a
 radius without this assumption.
@@ -36,7 +36,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Layer(NamedTuple):
-    """The feedback of one round: means of messages, and which agents moved by which mean.
+    """The feedback of one round: means, and who moved by them.
 
     Entry e is a message of agent `said[e]` at its update `update[e]`, used in feedback `into[e]`.
     Then agent `moved[m]` made an update with feedback `by[m]`.
@@ -76,13 +76,17 @@ class Value:
 
     @property
     def bias(self) -> float:
-        """½Σ|a_i − w_i|: times the spread, the largest possible distance between the two targets."""
+        """½Σ|a_i − w_i|: how far the weights are from the declared ones.
+
+        Times the spread, it is the largest possible distance between the two targets.
+        """
         return 0.5 * float(np.sum(np.abs(self.weights - self.declared)))
 
     def radius(self, failure_probability: float, *, spread: float = 0.0, components: int = 1) -> float:
-        """Return r with P(|value − declared target| > r) at most the failure probability.
+        """Return a radius around the declared target.
 
-        The choice of messages must not depend on the noise.
+        P(|value − declared target| > r) is at most the failure probability. The choice of
+        messages must not depend on the noise.
 
         Parameters
         ----------
@@ -97,7 +101,10 @@ class Value:
         return math.nextafter(reached + self.rounding, math.inf)
 
     def shift(self, spread: float) -> float:
-        """Return the largest possible distance between the two targets, rounded up."""
+        """Return the largest distance between the two targets.
+
+        It is rounded up.
+        """
         if not (math.isfinite(spread) and spread >= 0):
             raise ParameterError(f"spread must be at least 0, got {spread}.")
         # each coefficient is a sum of n rounded products, with an error below n·ε
@@ -107,7 +114,9 @@ class Value:
 @final
 @dataclass(frozen=True, eq=False)
 class RunInfluence:
-    """Which messages a run used; make one with `of`, or with `server`, `graph` or `everyone`.
+    """Which messages a run used.
+
+    Make one with `of`, or with `server`, `graph` or `everyone`.
 
     Examples
     --------
@@ -147,6 +156,8 @@ class RunInfluence:
         if rows.plain and not rows.keeps_missing:
             return None
         n, graph = self.mechanism.n, rows.graph
+        # Edges as numbers in rising order, because rows and the neighbours in a row are in rising order. So
+        # one binary search finds the weight of an entry.
         places = np.repeat(np.arange(n), graph.degrees) * n + graph.indices
         own = layer.into == layer.said
         weight = np.where(own, rows.own[layer.into], 0.0)
@@ -159,7 +170,10 @@ class RunInfluence:
 
     @property
     def opens_once(self) -> bool:
-        """Whether keepers open a single sum, and everyone moves towards its feedback in every round."""
+        """Whether keepers open a single sum.
+
+        Then everyone moves towards its feedback in every round.
+        """
         return bool(self.mechanism.keepers) and self.mechanism.shadowed
 
     @property
@@ -180,15 +194,18 @@ class RunInfluence:
         return self.combination(weights(self.mechanism))
 
     def combination(self, shares: FloatArray) -> Value:
-        """Return Σ shares_i·θ_i as weights and noise; shares are at least 0 and add up to 1."""
+        """Return Σ shares_i·θ_i as weights and noise.
+
+        Shares are at least 0 and add up to 1.
+        """
         back = _Back(self, len(self.layers))
         back.state[back.offset + back.level] += shares
         return back.value(len(self.layers))
 
     def feedback(self, round: int = -1, agent: int = 0) -> Value:  # noqa: A002 - the paper's word
-        """Return the feedback of a round as weights and noise; by default the last one.
+        """Return the feedback of a round as weights and noise.
 
-        On a graph it is that of one agent.
+        By default it is the last one. On a graph it is that of one agent.
         """
         count = len(self.layers)
         k = round + count if round < 0 else round
@@ -213,16 +230,22 @@ class _Back:
         self.level = np.zeros(mechanism.n, dtype=np.int64)
         for layer in run.layers[:before]:
             self.level[layer.moved] += 1
+        # Agents have made different numbers of updates, so their states are stored one after the other, not
+        # in a rectangle: a late agent would cost as much memory as the others.
         self.offset = np.concatenate([[0], np.cumsum(run.updates[:-1] + 1)]).astype(np.int64)
         self.sigma = np.broadcast_to(np.asarray(mechanism.law.sigma, dtype=np.float64), mechanism.n)
         self.state = np.zeros(run.terms)  # θ_i(u) at offset_i + u
         self.said = np.zeros(run.terms)  # message u of agent i
+        # The same array if messages are made from the states: what is added to one is added to both.
         self.shadow = self.state if not mechanism.shadowed else np.zeros(run.terms)
         self.given = np.zeros(len(run.layers))  # weight of the feedback of each round of a server
         self.before = before
 
     def mean(self, t: int, share: FloatArray) -> None:
-        """Phase (ii): a mean is a weighted sum of its messages, with equal weights in eq:y_dis."""
+        """Undo phase (ii): spread a mean's weight over its messages.
+
+        In eq:y_dis all messages have the same weight.
+        """
         t = 0 if self.run.opens_once else t
         layer = self.run.layers[t]
         weight = self.run.entry_weights(layer)
@@ -231,11 +254,15 @@ class _Back:
         part = (share / np.where(total > 0, total, 1))[layer.into]
         part = part if weight is None else part * weight
         place = self.offset[layer.said] + layer.update
+        # add.at, because a message may be in several means. `self.said[place] += part` would count it once.
         np.add.at(self.said, place, part)
         np.add.at(self.shadow, place, part)
 
     def undo(self, t: int) -> None:
-        """Phase (iv): a state is 1 − σ of the last state and σ of the feedback, eq:upd and eq:upd_dis."""
+        """Undo phase (iv): spread a state's weight over its two parts.
+
+        These are 1 − σ of the last state and σ of the feedback, eq:upd and eq:upd_dis.
+        """
         layer = self.run.layers[t]
         place, sigma = self.offset[layer.moved] + self.level[layer.moved], self.sigma[layer.moved]
         taken = self.state[place].copy()
@@ -246,6 +273,7 @@ class _Back:
             taken += followed
         self.level[layer.moved] -= 1
         share = np.zeros(self.run.mechanism.n)
+        # Many agents move by the same feedback of a server.
         np.add.at(share, layer.by, sigma * taken)
         self.mean(t, share)
 
@@ -402,7 +430,10 @@ def _agents(listed: npt.ArrayLike, n: int, what: str) -> IntArray:
 
 
 def _updates(given: npt.ArrayLike | None, said: IntArray, level: IntArray, t: int) -> IntArray:
-    """Return the update of each message; refuse one later than the updates made so far."""
+    """Return the update of each message.
+
+    Refuse one that is later than the updates made so far.
+    """
     update = level[said] if given is None else np.asarray(given, dtype=np.int64).reshape(-1)
     if update.shape != said.shape or np.any((update < 0) | (update > level[said])):
         raise StateError(
@@ -428,6 +459,9 @@ def _scales(mechanism: Mechanism, agents: IntArray, update: IntArray) -> FloatAr
 
 def _merged(scale: FloatArray, terms: int) -> LaplaceSum:
     """Put terms of equal scale together, rounding scales up."""
+    # Coefficients are sums of rounded products, so scales that are equal in theory differ in their last bits.
+    # With 40 bits they are equal again, which saves most terms. Rounding up keeps the radius on the safe
+    # side.
     mantissa, exponent = np.frexp(scale[scale > 0] * (1 + 8 * terms * _EPS))
     kept = np.ldexp(np.ceil(np.ldexp(mantissa, _MANTISSA)), exponent - _MANTISSA)
     kept, count = np.unique(kept, return_counts=True)

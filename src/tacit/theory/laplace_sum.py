@@ -51,7 +51,11 @@ class Bounds(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Terms to compute one by one (squared weights, multiplicities), and a series in (z·largest)²."""
+    """The terms of a sum, split by how they are computed.
+
+    Large terms are computed one by one (squared weights, multiplicities), the others by a series in
+    (z·largest)².
+    """
 
     squares: FloatArray
     counts: FloatArray
@@ -61,7 +65,9 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LaplaceSum:
-    """V = Σ_g Σ_{t<rounds} Σ_{k≤count_g} scale_g·ratio_g^t·L_{g,t,k}, with L ~ Lap(1).
+    """A sum of Laplace variables whose scales fade geometrically.
+
+    V = Σ_g Σ_{t<rounds} Σ_{k≤count_g} scale_g·ratio_g^t·L_{g,t,k}, with L ~ Lap(1).
 
     Parameters
     ----------
@@ -95,7 +101,10 @@ class LaplaceSum:
         return self._line(r).tail(r)
 
     def exceedance(self, r: float, offset: float = 0.0) -> Bounds:
-        """P(|V + offset| > r), enclosed. V is symmetric, so the sign of offset does not matter."""
+        """Enclose P(|V + offset| > r).
+
+        V is symmetric, so the sign of offset does not matter.
+        """
         if self.variance == 0:
             return Bounds(float(r < abs(offset)), float(r < abs(offset)))
         near, far = self.tail(r - abs(offset)), self.tail(r + abs(offset))
@@ -115,7 +124,10 @@ class LaplaceSum:
         return self._solve(probability, max(above, below), min(above, below))
 
     def _solve(self, probability: float, near: float, far: float) -> Bounds:
-        """Enclose the r ≥ 0 with P(V > r − near) + P(V > r − far) = probability, far ≤ near."""
+        """Enclose the r ≥ 0 at which two tails add up to `probability`.
+
+        These are P(V > r − near) + P(V > r − far), with far ≤ near.
+        """
         require_probability(probability)
         if self.variance == 0:
             return Bounds(near, near)
@@ -154,6 +166,7 @@ class LaplaceSum:
         size = max(1, _CHUNK // z.size)
         for i in range(0, parts.squares.size, size):
             counts, inner = parts.counts[i : i + size], parts.squares[i : i + size, None] * square
+            # log1p, not log(1 − …): most terms are tiny, and 1 − u² would round them away.
             terms = np.log1p(-inner)
             total -= counts @ terms
             if ulps is not None:
@@ -168,13 +181,18 @@ class LaplaceSum:
             return np.log(2 * self.scale), -np.log(self.ratio)
 
     def _parts(self, reach: float) -> _Parts:
-        """Split the terms into those with w·reach > 1/2, one by one, and a series for the rest."""
+        """Split the terms into large ones and a series for the rest.
+
+        Large are those with w·reach > 1/2.
+        """
         start, fall = self._logarithms
         with np.errstate(invalid="ignore"):  # −∞/∞ where a scale and its ratio are 0: no round is taken
             rounds = np.ceil((start + math.log(reach)) / fall).clip(min=1)
         rounds[self.scale * reach <= 0.5] = 0
         if self.rounds is not None:
             rounds = rounds.clip(max=self.rounds)
+        # The split depends on `reach` only through these counts. A search evaluates many points with the same
+        # split.
         key = rounds.tobytes()
         if key not in self._cache:
             self._cache[key] = self._split(rounds.astype(np.int64))
@@ -189,6 +207,7 @@ class LaplaceSum:
         largest = float(np.max(left, initial=0.0))
         series = np.zeros(_SERIES_TERMS + 1)
         for m in range(1, _SERIES_TERMS + 1):
+            # Relative to the largest: plain powers up to 56 would underflow.
             powers = (left / (largest or 1.0)) ** (2 * m)
             series[m] = np.sum(self.count * powers * self._geometric(2 * m, rounds)) / m
         squares = (self.scale[groups] * self.ratio[groups] ** t) ** 2
@@ -199,23 +218,28 @@ class LaplaceSum:
         with np.errstate(divide="ignore"):
             log_ratio = power * np.log(self.ratio)
         if self.rounds is None:
+            # expm1, because noise that fades slowly has a ratio near 1, where 1 − ratio^power loses its
+            # digits.
             return np.asarray(1 / -np.expm1(log_ratio))
         left = np.maximum(self.rounds - np.asarray(first), 0)
         with np.errstate(invalid="ignore"):  # 0·(−∞) where no round is left
             return np.where(left > 0, np.expm1(left * log_ratio) / np.expm1(log_ratio), 0.0)
 
     def _k(self, a: float) -> float:
-        """The logarithm of M(a) for a real a > 0: `log_mgf`, but several times faster."""
+        """Return the logarithm of M(a) for a real a > 0.
+
+        The same as `log_mgf`, but several times faster.
+        """
         parts, square = self._parts(a), a * a
         series = float(parts.series @ (square * parts.largest**2) ** _POWERS)
         return series - float(parts.counts @ np.log1p(-square * parts.squares))
 
     @cached_property
     def _top(self) -> float:
-        """Where lines stop: at the nearest pole, or earlier if too many terms have a pole there.
+        """Where lines stop: at the nearest pole, or earlier.
 
         Every line below the nearest pole gives valid bounds. With hundreds of thousands of terms of nearly
-        the same size, lines close to the pole help only for tails far below e^−700.
+        the same size, lines close to the pole help only for tails far below e^−700, so they stop earlier.
         """
         largest = float(np.max(self.scale))
         rounds = _MOST_SINGLE // int(np.sum(self.scale > largest / 2)) or 1
@@ -225,7 +249,10 @@ class LaplaceSum:
         return min(1 / largest, 0.5 / max(float(np.max(self.scale * self.ratio**rounds)), 1e-300))
 
     def _minimise(self, objective: Callable[[float], float], share: float = 1.0) -> float:
-        """Return approximately the minimiser in (0, share·top) of an objective that falls and then rises."""
+        """Return about where an objective on (0, share·top) is least.
+
+        The objective must fall and then rise.
+        """
         top = share * self._top
         bottom = math.log(min(1e-6 / (top * math.sqrt(self.variance)), 0.1))
 
@@ -247,8 +274,13 @@ class LaplaceSum:
             return _OneTerm(self._only)
         # if lines stop before the pole, leave room for the second line
         share = 0.9 if self._top < 1 / float(np.max(self.scale)) else 1.0
+        # The saddle point of the integrand. Here it is as small as the tail itself; on other lines it is
+        # larger and oscillates, and digits cancel.
         a = self._minimise(lambda a: self._k(a) - a * r - math.log(a), share)
         k = self._k(a)
+        # The rule with this period also counts the tails at r ± k·period, damped by e^{∓ka·period}. The terms
+        # to the left are at most e^{−ka·period}, as probabilities are at most 1. The loop makes those to the
+        # right small, too.
         period = (abs(math.log(_RELATIVE)) + max(a * r - k, 0.0)) / a
         while True:
             far = r + period
@@ -271,14 +303,20 @@ class LaplaceSum:
         s = np.arange(math.ceil(cut / step) + 1, dtype=np.float64) * step
         z = np.asarray(a + 1j * s, dtype=np.complex128)
         ulps = np.zeros(z.size)
+        # Without the factor e^k, which `_scale` puts back: M alone could overflow.
         exponent = self.log_mgf(z, ulps) - k
         values = np.exp(exponent) / z
+        # The other half of the line is the complex conjugate, so every node counts twice, except the one at s
+        # = 0.
         values[0] /= 2
         return _Line(a, k, period, chernoff, k_chernoff, missing, s, values, ulps + np.abs(exponent))
 
 
 class _Tails(ABC):
-    """P(V > r) for any r, enclosed; and quickly, without a bound, for a search."""
+    """Tail probabilities P(V > r), for any r.
+
+    `tail` encloses them. The quick functions have no bound and serve a search.
+    """
 
     @abstractmethod
     def tail(self, r: float) -> Bounds:
@@ -332,7 +370,10 @@ class _OneTerm(_Tails):
 
 @dataclass(frozen=True, eq=False)
 class _Line(_Tails):
-    """The trapezoidal rule on the line Re z = a, with all nodes computed, for any r."""
+    """The trapezoidal rule on the line Re z = a, for any r.
+
+    All its nodes are computed in advance.
+    """
 
     a: float
     k: float
@@ -347,13 +388,17 @@ class _Line(_Tails):
 
     @cached_property
     def _sizes(self) -> tuple[float, float, float]:
-        """Sums over |value|, alone and times its rounding error and its place on the line."""
+        """Sums over |value|: alone, and with two factors.
+
+        The factors are its rounding error and its place on the line.
+        """
         sizes = np.abs(self.values)
         return float(np.sum(sizes)), float(np.sum(sizes * self.ulps)), float(np.sum(sizes * self.s))
 
     def _sum(self, r: float) -> tuple[float, float]:
         """Return the rule's value and a bound on its rounding error."""
         scale, phase = self._scale(r), self.s * r
+        # NumPy sums pairwise, so the rounding error of the sum is within the 64 units that `shared` allows.
         total = float(np.sum(self.values.real * np.cos(phase) + self.values.imag * np.sin(phase)))
         shared = abs(self.k) + abs(self.a * r) + 64
         size, with_ulps, with_s = self._sizes
@@ -365,7 +410,10 @@ class _Line(_Tails):
 
     @cached_property
     def _table(self) -> ComplexArray:
-        """The values, and those of the density, as tables: node i·columns + j is in row i and column j."""
+        """The values, and those of the density, as square tables.
+
+        Node i·columns + j is in row i and column j.
+        """
         columns = math.isqrt(self.s.size) + 1
         table = np.zeros((2, columns, columns), dtype=np.complex128)
         table.reshape(2, -1)[:, : self.s.size] = self.values, self.values * (self.a + 1j * self.s)
@@ -391,7 +439,10 @@ class _Line(_Tails):
         return self._scale(r) * float(np.sum(np.exp(turns * table.shape[1]) * rows).real)
 
     def tail(self, r: float) -> Bounds:
-        """P(V > r), enclosed. Apart from cut-off and rounding, the rule is never too low."""
+        """Enclose P(V > r).
+
+        Apart from cut-off and rounding, the rule is never too low.
+        """
         value, rounding = self._sum(r)
         missing = self.missing * math.exp(self.k - self.a * r) * _SLACK
         before = _geometric_tail(self.a * self.period)
@@ -406,9 +457,10 @@ def _geometric_tail(exponent: float, shift: float = 0.0) -> float:
 
 
 def _root(falling: Callable[[float], float], floor: float, start: float, ceiling: float) -> float:
-    """Return the zero of a falling function in [floor, ceiling], searched from `start` outward.
+    """Return the zero of a falling function in [floor, ceiling].
 
-    A line is inaccurate for tails far from the r that it was made for, so the search starts near it.
+    The search goes from `start` outward. A line is inaccurate for tails far from the r that it was made for,
+    so the search starts near it.
     """
     low = high = start
     at_low = at_high = falling(start)
@@ -429,8 +481,12 @@ def _root(falling: Callable[[float], float], floor: float, start: float, ceiling
 
 
 def _walk(r: float, direction: int, density: float, excess: Callable[[float], float]) -> float:
-    """Step away from r until `excess` is no longer positive; the result is a proved bound."""
+    """Step away from r until `excess` is no longer positive.
+
+    The result is a proved bound, because `excess` is one.
+    """
     missing = excess(r)
+    # One Newton step is nearly always enough. Doubled steps are for flat tails.
     step = 4 * _EPS * r + abs(missing) / max(density, 1e-300)
     while missing > 0 and r > 0:
         r = max(float(r + direction * step), 0.0)
@@ -467,4 +523,5 @@ def per_component(failure_probability: float, components: int) -> float:
         raise ParameterError(f"components must be at least 1, got {components}.")
     if components == 1:
         return failure_probability
+    # Rounded down: a smaller failure probability gives a larger radius.
     return -math.expm1(math.log1p(-failure_probability) / components) * (1 - 2.0**-50)

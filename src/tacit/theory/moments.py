@@ -65,7 +65,10 @@ def second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
 
 
 def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
-    """Covariance matrix of the public shadow z(T) = P^T (θ(0) + η) of noise that is drawn once."""
+    """Return the covariance matrix of the public shadow.
+
+    This is z(T) = P^T (θ(0) + η), for noise that is drawn once.
+    """
     if mechanism.keepers:
         raise ParameterError("agents have no shadows if keepers add the noise: use second_moments.")
     if not mechanism.shadowed:
@@ -77,9 +80,9 @@ def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
 
 
 def mean_square_disagreement(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> float:
-    """The largest E[(θ_i(T) − θ_j(T))²] over all pairs; convergence means that it vanishes (def:con).
+    """Return the largest E[(θ_i(T) − θ_j(T))²] over all pairs.
 
-    Vector states: the sum over components.
+    Convergence means that it vanishes (def:con). Vector states: the sum over components.
     """
     covariance, mean = _off_consensus(mechanism, values, rounds)
     variance = np.diag(covariance)
@@ -100,7 +103,10 @@ def mean_potential(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> 
 
 
 def off_consensus_covariance(mechanism: Mechanism, rounds: int) -> FloatArray:
-    """Covariance matrix of the agents' distances from their weighted average, for any initial values."""
+    """Return the covariance of the agents' distances from the average.
+
+    The average is weighted by γ. The result holds for any initial values.
+    """
     return _covariance(_Round(mechanism, off_consensus=True), rounds)
 
 
@@ -176,10 +182,10 @@ def _round_by_round(one: _Round, rounds: int) -> FloatArray:
 
 
 def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool_]) -> FloatArray:
-    """Covariance due to the noise of some agents that share one decay, in log(rounds) products.
+    """Return the covariance due to some agents' noise, by doubling.
 
-    The noise of rounds t to 2t − 1 is that of the first t rounds, scaled by q^t. So
-    Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
+    The agents share one decay, and it takes log(rounds) products. The noise of rounds t to 2t − 1 is that of
+    the first t rounds, scaled by q^t. So Cov(2t) = P^t Cov(t) (P^t)ᵀ + q^{2t} Cov(t).
     """
     n = one.mechanism.n
     variance = 2 * np.asarray(one.mechanism.law.c) ** 2 * (one.mechanism.sources / n)

@@ -16,9 +16,10 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def zero(
     f: Callable[[float], float], first: tuple[float, float], second: tuple[float, float], precision: float
 ) -> float:
-    """Return x with f(x) = 0 between two points (x, f(x)) of opposite signs, to a relative precision.
+    """Return x with f(x) = 0 between two points of opposite signs.
 
-    Chandrupatla's method: inverse quadratic interpolation where it is safe, bisection elsewhere.
+    The points are (x, f(x)), and the precision is relative. This is Chandrupatla's method: inverse quadratic
+    interpolation where it is safe, bisection elsewhere.
 
     Examples
     --------
@@ -47,7 +48,9 @@ def zero(
 
 
 def lowest_point(f: Callable[[float], float], low: float, high: float, precision: float) -> float:
-    """Return approximately the minimiser of a function that falls and then rises, by golden sections.
+    """Return about where a function that falls and then rises is least.
+
+    The search is by golden sections.
 
     Examples
     --------

@@ -30,7 +30,10 @@ __all__ = [
 
 
 def best_fading(sigma: float | FloatArray, epsilon: float, rounds: int | None = None) -> Fading:
-    """Return the best fading noise with a loss of at most ε, including rounding."""
+    """Return the best fading noise with a loss of at most ε.
+
+    Rounding is included.
+    """
     return Fading.best(sigma, epsilon, rounds)
 
 
@@ -40,7 +43,10 @@ def best_one_shot(sigma: float | FloatArray, epsilon: float) -> OneShot:
 
 
 def one_shot_variance(epsilon: float, n: int) -> float:
-    """2/(ε²N): the variance of one-shot noise, and the limit of the best fading noise as σ → 1."""
+    """Return 2/(ε²N), the variance of one-shot noise.
+
+    It is also the limit of the best fading noise as σ → 1.
+    """
     return 2 / (epsilon * epsilon * n)
 
 

@@ -1,8 +1,8 @@
-"""The privacy loss: ε of both mechanisms, Lemmas 1 (lem:pri) and 5 (lem:pri_dis).
+"""The privacy loss: ε of both mechanisms.
 
-ε is per unit of adjacency: if one agent's initial value changes by at most δ (in the L1 norm for
-vectors), no observation becomes more than exp(ε·δ) times as likely. An owner's cap limits the loss ε·δ.
-All values are rounded up.
+This is about Lemmas 1 (lem:pri) and 5 (lem:pri_dis). ε is per unit of adjacency: if one agent's initial value
+changes by at most δ (in the L1 norm for vectors), no observation becomes more than exp(ε·δ) times as likely.
+An owner's cap limits the loss ε·δ. All values are rounded up.
 
 The guarantee of an agent does not depend on the other agents or the server. It holds for every feedback,
 honest or malicious, as long as noise is drawn once per update (docs/proofs/privacy.md).
@@ -23,11 +23,11 @@ _MOST_SUMMED = 2**16
 
 
 def epsilon(law: Law, rounds: int | None = None) -> float:
-    """Return the largest ε of any agent, over `rounds` rounds or an endless run.
+    """Return the largest ε of any agent.
 
-    Lemma 1: ε = q / (c (q + σ − 1)) where q > 1 − σ; Lemma 5 is the same with the least σ.
-    After T rounds ε_T = (1/c) Σ_{t<T} ((1−σ)/q)^t, finite for every q. It is exact: the
-    likelihood ratio of a transcript reaches exp(ε_T·δ).
+    It is over `rounds` rounds, or over an endless run. Lemma 1: ε = q / (c (q + σ − 1)) where q > 1 − σ;
+    Lemma 5 is the same with the least σ. After T rounds ε_T = (1/c) Σ_{t<T} ((1−σ)/q)^t, finite for every q.
+    It is exact: the likelihood ratio of a transcript reaches exp(ε_T·δ).
 
     Examples
     --------
@@ -39,19 +39,28 @@ def epsilon(law: Law, rounds: int | None = None) -> float:
 
 
 def epsilons(law: Law, rounds: int | None = None) -> FloatArray:
-    """Return ε per agent, or a single ε (0-d) when all agents share their parameters."""
+    """Return ε per agent.
+
+    It is a single ε (0-d) if all agents share their parameters.
+    """
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
     return law.epsilons(rounds)
 
 
 def loss(law: Law, adjacency: float, rounds: int | None = None) -> float:
-    """Return ε·δ: the logarithm of the largest likelihood ratio of any observation."""
+    """Return the privacy loss ε·δ.
+
+    It is the logarithm of the largest likelihood ratio of any observation.
+    """
     return product_up(epsilon(law, rounds), require_adjacency(adjacency))
 
 
 def rounds_within(law: Law, epsilon_cap: float) -> int | None:
-    """Return how many rounds fit under a cap on ε; None if an endless run fits."""
+    """Return how many rounds fit under a cap on ε.
+
+    None if an endless run fits.
+    """
     if not epsilon_cap >= 0:
         raise ParameterError(f"the cap on epsilon must be at least 0, got {epsilon_cap}.")
     most = 2**62

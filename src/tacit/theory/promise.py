@@ -104,7 +104,10 @@ class Promise(Shown):
         }
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return the exact numbers as a pandas table of one row: `pandas.concat` puts several together."""
+        """Return the exact numbers as a pandas table of one row.
+
+        `pandas.concat` puts several together.
+        """
         return dataframe([self.as_dict()])
 
     def summary(self, unit: str = "") -> Summary:
@@ -132,7 +135,9 @@ def analyze(
     spread: float | None = None,
     components: int = 1,
 ) -> Promise:
-    """Return what a mechanism promises over an endless run, or over `rounds` rounds.
+    """Return what a mechanism promises.
+
+    The promise covers an endless run, or `rounds` rounds.
 
     Parameters
     ----------

@@ -62,7 +62,10 @@ def privacy_rows(made: Promise, unit: str = "") -> list[Row]:
 
 
 def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
-    """Return the target and how far from it the agents may end, in one component and in all."""
+    """Return the target and how far from it the agents may end.
+
+    The radius is for one component, and for all of them at once.
+    """
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
     wider = made.radius_chebyshev / made.average_radius

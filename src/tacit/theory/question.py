@@ -1,4 +1,6 @@
-"""A question about a mechanism: one class for Python, the command line, the studio and sessions.
+"""A question about a mechanism: one class for all interfaces.
+
+Python, the command line, the studio and sessions use it.
 
 **To add a field**, add one entry to `Question`. It says the field's default, how it is read and checked
 (`kind`), which verbs take it, and its help. `tacit.design(...)` and the commands `analyze`, `audit`,
@@ -77,11 +79,12 @@ def _asked(kind: str, verbs: str, text: str, default: Any = None) -> Any:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question about private averaging. A field that is None is open, or takes its default.
+    """A question about private averaging.
 
-    Two kinds of question share these fields. If `mixing`, `noise` and `decay` are given, the question is what
-    they promise (`mechanism`). If at least two of privacy (`epsilon` or `loss`), accuracy (`radius`) and size
-    (`agents` or `graph`) are given, the question is which parameters are best (`tacit.design`).
+    A field that is None is open, or takes its default. Two kinds of question share these fields. If `mixing`,
+    `noise` and `decay` are given, the question is what they promise (`mechanism`). If at least two of privacy
+    (`epsilon` or `loss`), accuracy (`radius`) and size (`agents` or `graph`) are given, the question is which
+    parameters are best (`tacit.design`).
 
     Raises
     ------
@@ -272,7 +275,10 @@ class Question:
         return self.agents is not None or self.graph is not None
 
     def place(self, law: Law, agents: int | None = None) -> Mechanism:
-        """Return the mechanism with this law on the graph, or around a server for `agents` agents."""
+        """Return the mechanism with this law.
+
+        It is on the graph, or around a server for `agents` agents.
+        """
         from tacit.mechanism import ClientServer, Distributed
 
         if self.network is not None:
@@ -280,7 +286,10 @@ class Question:
         return ClientServer(law, agents=1 if agents is None else agents, keepers=self.keepers)
 
     def mechanism(self) -> Mechanism:
-        """Return the mechanism for mixing, noise and decay; refuse missing and superfluous parameters."""
+        """Return the mechanism for mixing, noise and decay.
+
+        Missing and superfluous parameters are refused.
+        """
         law = self.chosen_law
         own = self.own_parameters()
         given = {word: getattr(self, word) for word in ("mixing", "noise", "decay")} | own
@@ -298,7 +307,10 @@ class Question:
         return self.place(law.from_words(given), self.agents)
 
     def own_parameters(self) -> dict[str, PerAgent]:
-        """Return the parameters that only the chosen law has; refuse those that it does not have."""
+        """Return the parameters that only the chosen law has.
+
+        Parameters that it does not have are refused.
+        """
         law = self.chosen_law
         for word, _ in self.parameters:
             if word not in law.further():
@@ -332,7 +344,10 @@ def scope(
     span: tuple[float, float] | None = None,
     components: int = 1,
 ) -> Scope:
-    """Fill in the defaults of what was not given, from the range of values (`span`) if there is one."""
+    """Fill in the defaults of what was not given.
+
+    They come from the range of values (`span`) if there is one.
+    """
     if adjacency is None:
         adjacency = 1.0 if span is None else diameter(*span, components)
     if spread is None:
@@ -341,7 +356,10 @@ def scope(
 
 
 def diameter(low: float, high: float, components: int) -> float:
-    """Return the L1 distance of the two ends of a range, all components together, rounded up."""
+    """Return the L1 distance of the two ends of a range, rounded up.
+
+    It is over all components together.
+    """
     from fractions import Fraction
 
     from tacit.rounding import fraction_up
@@ -350,7 +368,10 @@ def diameter(low: float, high: float, components: int) -> float:
 
 
 def asks(question: Callable[P, Question]) -> Callable[[Callable[[Question], R]], Callable[P, R]]:
-    """Let a function of a question take the question's fields as keywords, with their types."""
+    """Let a function of a question take its fields as keywords.
+
+    The keywords have the fields' types.
+    """
 
     def decorate(answer: Callable[[Question], R]) -> Callable[P, R]:
         @wraps(answer)
@@ -397,7 +418,10 @@ def _probability(name: str, value: Any) -> float:
 
 
 def _per_agent(name: str, value: Any) -> float | tuple[float, ...]:
-    """Return one number, or a tuple of one per agent; the law checks their range."""
+    """Return one number, or a tuple of one per agent.
+
+    The law checks their range.
+    """
     value = value.tolist() if hasattr(value, "tolist") else value  # an array, or a number of numpy's
     if isinstance(value, Iterable) and not isinstance(value, str):
         return tuple(_number(name, each) for each in value)

@@ -38,7 +38,10 @@ def mixing(mechanism: Mechanism) -> FloatArray:
 
 
 def step_sizes(mechanism: Mechanism) -> FloatArray:
-    """d_i = σ_i/ω_i, the diagonal of D in eq:D; 1/d_i is the weight γ_i of the target."""
+    """Return d_i = σ_i/ω_i, the diagonal of D in eq:D.
+
+    1/d_i is the weight γ_i of the target.
+    """
     return np.asarray(mixing(mechanism) / mechanism.stationary)
 
 
@@ -50,14 +53,20 @@ def closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
 
 
 def own_weights(mechanism: Mechanism) -> Weights | None:
-    """The weights of the feedback if messages count differently; None for plain means."""
+    """Return the weights of the feedback if messages count differently.
+
+    None for plain means.
+    """
     if not isinstance(mechanism, Distributed) or mechanism.topology.plain:
         return None
     return mechanism.topology
 
 
 def spread_back(mechanism: Mechanism, x: FloatArray) -> FloatArray:
-    """Wᵀx: for weights x of every agent's feedback, the total weight of each message."""
+    """Return Wᵀx: the total weight of each message.
+
+    x has the weight of every agent's feedback.
+    """
     rows = own_weights(mechanism)
     if rows is None:
         return closed_sums(mechanism, x / mechanism.closed_degrees)
@@ -96,10 +105,10 @@ def hears_all(mechanism: Mechanism) -> bool:
 
 
 def moves_as_one(mechanism: Mechanism) -> bool:
-    """Whether noise moves all agents alike, so that it never drives them apart.
+    """Whether noise moves all agents alike.
 
-    True if everyone hears everyone and all share one mixing: then every agent adds the same
-    σ/N·Σ_j η_j (below lem:con).
+    Then it never drives them apart. True if everyone hears everyone and all share one mixing: then every
+    agent adds the same σ/N·Σ_j η_j (below lem:con).
     """
     return hears_all(mechanism) and all_equal(mixing(mechanism))
 
@@ -126,7 +135,10 @@ def spectrum(mechanism: Mechanism) -> Extremes:
 
 
 def laplacian_extremes(graph: Graph) -> Extremes:
-    """λ_2 and λ_N of L, with bounds, for a connected graph of 2 or more agents."""
+    """Return λ_2 and λ_N of L, with bounds.
+
+    The graph must be connected and have 2 or more agents.
+    """
     from tacit.theory.spectrum import extremes
 
     if graph not in _of_laplacian:
@@ -169,7 +181,10 @@ def _spectrum(mechanism: Mechanism) -> Extremes:
 
 
 def is_reversible(mechanism: Mechanism) -> bool:
-    """Whether P is self-adjoint in the norm weighted by γ, so that its eigenvalues give the rate."""
+    """Whether P is self-adjoint in the norm weighted by γ.
+
+    Then its eigenvalues give the rate.
+    """
     rows = own_weights(mechanism)
     return rows is None or rows.reversible
 
@@ -178,11 +193,11 @@ _contraction_gaps: WeakKeyDictionary[Mechanism, float] = WeakKeyDictionary()
 
 
 def contraction_gap(mechanism: Mechanism) -> float:
-    """1 − ‖P‖ off the consensus line, in the norm weighted by γ; never too large.
+    """Return 1 − ‖P‖ off the consensus line, never too large.
 
-    ‖P‖² = 1 − μ_2, where μ_2 belongs to the Laplacian of the conductances PᵀΓP. Their rows add up to γ,
-    because γ is P's left eigenvector. P has a positive diagonal, so these conductances connect all agents
-    that P connects, and μ_2 > 0.
+    The norm is weighted by γ. ‖P‖² = 1 − μ_2, where μ_2 belongs to the Laplacian of the conductances PᵀΓP.
+    Their rows add up to γ, because γ is P's left eigenvector. P has a positive diagonal, so these
+    conductances connect all agents that P connects, and μ_2 > 0.
     """
     if mechanism not in _contraction_gaps:
         _contraction_gaps[mechanism] = _contraction_gap(mechanism)
@@ -225,11 +240,11 @@ def _round_matrix(mechanism: Mechanism) -> sp.csr_array[np.float64]:
 
 
 def _largest_modulus_gap(mechanism: Mechanism) -> float:
-    """1 − the second largest modulus of P's eigenvalues, for few agents; never too large.
+    """Return 1 − the second largest modulus of P's eigenvalues.
 
-    The computed eigenvalues are exact for a matrix that differs from P by rounding. By the Bauer-Fike theorem
-    their error is at most this difference times the condition number of the eigenvectors. If this bound is
-    useless, the norm of P is used instead.
+    It is for few agents, and never too large. The computed eigenvalues are exact for a matrix that differs
+    from P by rounding. By the Bauer-Fike theorem their error is at most this difference times the condition
+    number of the eigenvectors. If this bound is useless, the norm of P is used instead.
     """
     dense = _round_matrix(mechanism).toarray()
     n = len(dense)
@@ -257,10 +272,11 @@ def spectral_gap(mechanism: Mechanism) -> float:
 
 
 def spectral_rate(mechanism: Mechanism) -> float:
-    """Factor by which disagreement shrinks per round without noise, never too small.
+    """Return the factor by which disagreement shrinks without noise.
 
-    It is the norm of P off the consensus line in the norm weighted by γ_i = 1/d_i, and below 1 on every
-    connected graph: max(|1 − μ_2|, |1 − μ_N|) for reversible weights. 0 for one agent.
+    It is per round, and never too small. It is the norm of P off the consensus line in the norm weighted by
+    γ_i = 1/d_i, and below 1 on every connected graph: max(|1 − μ_2|, |1 − μ_N|) for reversible weights. 0 for
+    one agent.
     """
     return _one_minus(spectral_gap(mechanism), exact=moves_as_one(mechanism))
 
@@ -274,13 +290,14 @@ def gap(mechanism: Mechanism) -> float:
 
 
 def rate(mechanism: Mechanism) -> float:
-    """Factor by which root-mean-square disagreement shrinks per round in the long run.
+    """Return the factor by which disagreement shrinks in the long run.
 
-    It is the larger of two numbers: the second largest modulus of P's eigenvalues, and the slowest decay q of
-    noise that drives agents apart. For reversible weights the modulus is the spectral rate. Otherwise it is
-    computed for up to 1,000 agents, and bounded by the spectral rate for more. With one-shot noise the
-    influence of an agent's own initial value also has to fade, at rate 1 − σ_i. If noise moves all agents
-    alike (`moves_as_one`), the rate is exactly 1 − σ.
+    It is per round, for the root mean square of the disagreement. It is the larger of two numbers: the second
+    largest modulus of P's eigenvalues, and the slowest decay q of noise that drives agents apart. For
+    reversible weights the modulus is the spectral rate. Otherwise it is computed for up to 1,000 agents, and
+    bounded by the spectral rate for more. With one-shot noise the influence of an agent's own initial value
+    also has to fade, at rate 1 − σ_i. If noise moves all agents alike (`moves_as_one`), the rate is exactly 1
+    − σ.
 
     Examples
     --------
@@ -292,7 +309,10 @@ def rate(mechanism: Mechanism) -> float:
 
 
 def _slowest_noise(mechanism: Mechanism) -> float | None:
-    """1 − the slowest decay of noise in the disagreement; None if noise does not enter it."""
+    """Return 1 − the slowest decay of noise in the disagreement.
+
+    None if noise does not enter it.
+    """
     if mechanism.n == 1 or moves_as_one(mechanism):
         return None
     if mechanism.shadowed:
@@ -317,6 +337,9 @@ def all_equal(values: FloatArray) -> bool:
 
 
 def _one_minus(small: float, exact: bool) -> float:
-    """1 − small; if `small` is a bound and not σ itself, the rounded result is rounded up."""
+    """Return 1 − small, rounded up unless `exact`.
+
+    `small` is exact if it is σ itself, and not a bound.
+    """
     result = 1 - small
     return result if exact or 1 - result <= small else math.nextafter(result, 1)

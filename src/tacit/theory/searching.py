@@ -1,4 +1,7 @@
-"""The least number that meets a condition, with few evaluations if the guess is good."""
+"""Search for the least number that meets a condition.
+
+A good guess needs few evaluations.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ _STRIDES = (1e-9, 1e-7, 1e-5, 1e-3, 0.03, 0.3)
 
 
 def least(enough: Callable[[float], bool], guess: float, *, most: float = 1e300) -> float | None:
-    """Return a positive x with enough(x), close to the least one; None if there is none up to `most`.
+    """Return a positive x with enough(x), close to the least one.
 
-    `enough` holds from some x on. The result is at most a relative 1e-9 above the least such x.
+    `enough` holds from some x on. The result is at most a relative 1e-9 above the least such x. Return None
+    if there is none up to `most`.
     """
+    # Strides begin tiny: guesses come from closed forms, are often right to nine digits, and an evaluation
+    # may take seconds.
     low = high = guess
     good = enough(guess)
     for stride in itertools.chain(_STRIDES, (2.0**k for k in itertools.count())):
@@ -27,6 +33,8 @@ def least(enough: Callable[[float], bool], guess: float, *, most: float = 1e300)
         if enough(low if good else high) != good:  # the answer changes between low and high
             break
     while high > low * (1 + 1e-9):
+        # The geometric mean, because the precision is relative: from 1e-300 the plain mean would take 1,000
+        # steps.
         middle = (low * high) ** 0.5
         if not low < middle < high:
             break
@@ -35,7 +43,10 @@ def least(enough: Callable[[float], bool], guess: float, *, most: float = 1e300)
 
 
 def least_whole(enough: Callable[[int], bool], guess: int, *, lowest: int, most: int) -> int | None:
-    """Return the least whole number of at least `lowest` with enough(n), as `least` does."""
+    """Return the least whole number n with enough(n).
+
+    It is at least `lowest`; None if there is none up to `most`. As in `least`, `enough` holds from some n on.
+    """
     guess = min(max(guess, lowest), most)
     stride = 1
     if enough(guess):

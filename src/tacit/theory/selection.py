@@ -1,11 +1,10 @@
-"""A radius for a run in which someone may have chosen whose messages are used.
+"""A radius that holds even if someone chose whose messages are used.
 
 A coordinator, or anyone who controls the network, sees the messages and can decide which of them reach a
 feedback. It could pick the highest ones in every round. Then all signatures and means are correct, but the
-result is biased by the noise, and the radius of `tacit.theory.influence` does not cover it.
-
-`radius` covers every such choice: who is used, how many, and when the run ends. It is the smaller of two
-bounds (docs/proofs/influence.md):
+result is biased by the noise, and the radius of `tacit.theory.influence` does not cover it. `radius` covers
+every such choice: who is used, how many, and when the run ends. It is the smaller of two bounds
+(docs/proofs/influence.md):
 
 - every possible run gets a share of the failure probability before the noise is drawn, and its own exact
   radius for that share. This bound is good if few messages are missing.
@@ -45,7 +44,9 @@ def radius(
     spread: float = 0.0,
     components: int = 1,
 ) -> float:
-    """Return r with P(|value − declared target| > r) at most b, for any choice of messages.
+    """Return a radius that covers any choice of messages.
+
+    P(|value − declared target| > r) is at most b.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def radius(
 
 
 def _choices(run: RunInfluence) -> tuple[IntArray, IntArray]:
-    """Return, for each possible mean, how many messages could be in it and how many were."""
+    """Return how many messages could be in each mean, and how many were."""
     n, level = run.mechanism.n, np.zeros(run.mechanism.n, dtype=np.int64)
     served = not isinstance(run.mechanism, Distributed)
     candidates = np.array([n]) if served else np.asarray(run.mechanism.closed_degrees, dtype=np.int64)
@@ -116,7 +117,10 @@ def _choices(run: RunInfluence) -> tuple[IntArray, IntArray]:
 
 
 def _log_share(slots: IntArray, used: IntArray, sizes: IntArray, planned: int) -> float:
-    """Return the logarithm of this run's share of b, which depends on how many messages were missing."""
+    """Return the logarithm of this run's share of b.
+
+    It depends on how many messages were missing.
+    """
     free, short = int(np.sum(sizes > 0)), used < slots
     where = math.log(free + 1) + float(_log_choose(np.array([free]), np.array([short.sum()]))[0])
     who = np.log(sizes[short]) + _log_choose(slots[short], used[short])
@@ -124,18 +128,27 @@ def _log_share(slots: IntArray, used: IntArray, sizes: IntArray, planned: int) -
 
 
 def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
-    """Return ln C(n, k), rounded up: each log-gamma is good to 16 units in the last place."""
+    """Return ln C(n, k), rounded up.
+
+    Each log-gamma is good to 16 units in the last place.
+    """
     largest = gammaln(n + 1.0)
     return np.asarray(largest - gammaln(k + 1.0) - gammaln(n - k + 1.0) + 48 * _EPS * largest)
 
 
 def gammaln(x: npt.ArrayLike) -> FloatArray:
-    """Return ln Γ of every number, without SciPy: a machine that only verifies may not have it."""
+    """Return ln Γ of every number, without SciPy.
+
+    A machine that only verifies may not have it.
+    """
     return np.asarray(_LGAMMA(x), dtype=np.float64)
 
 
 def _scales(mechanism: Mechanism, rounds: int, value: Value) -> FloatArray:
-    """Return, per round, the largest scale of a draw times the largest weight of the round's means."""
+    """Return the largest scale of a draw in a state, for each round.
+
+    It is the scale times the largest weight of the round's means.
+    """
     if mechanism.shadowed:
         return np.atleast_1d(np.max(mechanism.law.c))
     scales = mechanism.law.scales(rounds)
@@ -147,9 +160,10 @@ def _scales(mechanism: Mechanism, rounds: int, value: Value) -> FloatArray:
 
 
 def _worst(scales: FloatArray, n: int, m: int, log_b: float) -> float:
-    """Return r with P(Σ_t scale_t·H_t > r) ≤ b/2, H_t the mean of the m highest of n positive parts.
+    """Bound the noise of the worst choice of messages.
 
-    Chernoff's bound. Every a gives a valid bound, so the minimum need not be exact.
+    Return r with P(Σ_t scale_t·H_t > r) ≤ b/2, where H_t is the mean of the m highest of n positive parts.
+    This is Chernoff's bound. Every a gives a valid bound, so the minimum need not be exact.
     """
     places, logs = _log_mgf(n, m)
     top = float(np.max(scales))
@@ -163,11 +177,12 @@ def _worst(scales: FloatArray, n: int, m: int, log_b: float) -> float:
 
 
 def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
-    """Return r with P(Σ_t scale_t·Σ_j |z_j(t)| > r) ≤ b, with one draw of each keeper in every round.
+    """Bound the noise of the worst choice if keepers add it.
 
-    Messages do not contain the keepers' noise, so nobody can pick messages by their noise. A choice can only
-    make the number of messages small, which gives the noise more weight. So `scales` are those of a mean of
-    the fewest messages allowed. Chernoff's bound, as above.
+    Return r with P(Σ_t scale_t·Σ_j |z_j(t)| > r) ≤ b, with one draw of each keeper in every round. Messages
+    do not contain the keepers' noise, so nobody can pick messages by their noise. A choice can only make the
+    number of messages small, which gives the noise more weight. So `scales` are those of a mean of the fewest
+    messages allowed. This is Chernoff's bound, as above.
     """
     top = float(np.max(scales))
 
@@ -179,11 +194,12 @@ def _worst_opened(scales: FloatArray, keepers: int, log_b: float) -> float:
 
 
 def _log_mgf(n: int, m: int) -> tuple[FloatArray, FloatArray]:
-    """Return u in [0, 1) and ln E exp(m·u·H), H the mean of the m highest of n positive parts of Lap(1).
+    """Return points u in [0, 1) and ln E exp(m·u·H) there.
 
-    Of n draws k are positive with probability C(n,k)/2^n. Positive draws are exponential, so by Rényi's
-    representation the mean of the m highest of k is Gamma(m)/m + Σ_{m<j≤k} Exp_j/j. It grows with k. So the
-    values of k are put into blocks, and the last k of each block gives an upper bound for the block.
+    H is the mean of the m highest of n positive parts of Lap(1). Of n draws k are positive with probability
+    C(n,k)/2^n. Positive draws are exponential, so by Rényi's representation the mean of the m highest of k is
+    Gamma(m)/m + Σ_{m<j≤k} Exp_j/j. It grows with k. So the values of k are put into blocks, and the last k of
+    each block gives an upper bound for the block.
     """
     k = np.arange(n + 1)
     log_pmf = _log_choose(np.full(n + 1, n), k) - n * math.log(2)

@@ -1,11 +1,10 @@
-"""Series: a mean in every slot, for a whole year, with one promise about all of them.
+"""Series: a mean in every slot, with one promise about all of them.
 
 A series first says which change of a person's data it hides (`Hides`): one reading, a window of readings, or
 a step of up to δ for good. The best noise depends on it. For a step it is the square-root mechanism: agents
-send a filtered reading w(t) = Σ_s g(t−s)·x(s), noise z is added to w, and what is published is
-Σ_s f(t−s)·(w(s) + z(s)). Here f(k) = binom(2k, k)/4^k is the square root of summation, and g undoes f.
-
-Everything is proved in docs/proofs/series.md. Losses and deviations are rounded up.
+send a filtered reading w(t) = Σ_s g(t−s)·x(s), noise z is added to w, and what is published is Σ_s
+f(t−s)·(w(s) + z(s)). Here f(k) = binom(2k, k)/4^k is the square root of summation, and g undoes f. Everything
+is proved in docs/proofs/series.md. Losses and deviations are rounded up.
 """
 
 from __future__ import annotations
@@ -108,9 +107,10 @@ class Hides:
         return self.kind if self.kind == "reading" else f"{self.kind}:{self.size:g}"
 
     def covers(self, other: Hides) -> bool:
-        """Whether everything that `other` hides is hidden by this, too, at no more loss.
+        """Whether this hides everything that `other` hides.
 
-        A step covers smaller steps; a window covers shorter windows and a single reading.
+        The loss is then no larger. A step covers smaller steps; a window covers shorter windows and a single
+        reading.
         """
         if "step" in (self.kind, other.kind):
             return self.kind == other.kind and self.size >= other.size
@@ -118,7 +118,10 @@ class Hides:
 
 
 def written(hides: Hides) -> str:
-    """Return the text that `Hides.parse` reads back exactly: step:0.1 and not a rounded number."""
+    """Return the text that `Hides.parse` reads back exactly.
+
+    It is step:0.1, and not a rounded number.
+    """
     if hides.kind == "reading":
         return "reading"
     return f"window:{hides.size:.0f}" if hides.kind == "window" else f"step:{hides.size!r}"
@@ -128,13 +131,19 @@ def written(hides: Hides) -> str:
 
 
 def delta_of(mu: float, epsilon: float) -> float:
-    """δ(ε) of μ-Gaussian differential privacy: Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2)."""
+    """Return δ(ε) of μ-Gaussian differential privacy.
+
+    It is Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2).
+    """
     first, second = _log_phi(-epsilon / mu + mu / 2), epsilon + _log_phi(-epsilon / mu - mu / 2)
     return -math.exp(first) * math.expm1(min(second - first, 0.0))
 
 
 def _log_phi(x: float) -> float:
-    """Return log Φ(x), the normal distribution function; far out by its asymptotic series, to 1e-13."""
+    """Return log Φ(x) of the normal distribution function.
+
+    Far out it is computed by its asymptotic series, to 1e-13.
+    """
     if x > -30:
         return math.log(math.erfc(-x / math.sqrt(2)) / 2)
     y = 1 / (x * x)
@@ -162,7 +171,10 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Return the least ε that μ-Gaussian differential privacy gives with this δ, rounded up."""
+    """Return the least ε of μ-Gaussian differential privacy.
+
+    It is for this δ, rounded up.
+    """
     if delta_of(mu, 0.0) <= delta:
         return 0.0
     high = 1.0
@@ -173,7 +185,10 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def _bisected(beyond: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return the two neighbouring floats between which a condition becomes true."""
+    """Return the two neighbouring floats where a condition changes.
+
+    It is false at the first and true at the second.
+    """
     while low < (middle := low + (high - low) / 2) < high:
         low, high = (low, middle) if beyond(middle) else (middle, high)
     return low, high
@@ -183,7 +198,7 @@ def _bisected(beyond: Callable[[float], bool], low: float, high: float) -> tuple
 
 
 class DrawnNoise(NamedTuple):
-    """The noise that one mechanism needs, and how much of it is in the worst mean.
+    """The noise that one mechanism needs, and its part of a mean.
 
     `draw` is the standard deviation of one draw (τ), `times` the factor from it to that of a published sum.
     `sensitivity` is how far one agent's change can move the messages: in the L2 norm for Gaussian noise, in
@@ -196,14 +211,20 @@ class DrawnNoise(NamedTuple):
 
 
 def _levels(slots: int) -> tuple[int, int]:
-    """Levels of a binary tree over so many slots, and the most nodes that a prefix needs."""
+    """Return the levels of a binary tree, and the most nodes in use.
+
+    The tree is over this many slots, and a prefix of them uses that many nodes at most.
+    """
     levels = slots.bit_length()
     ones = max(slots.bit_count(), levels - 1)  # 2^(levels−1) − 1 is below slots and all ones
     return levels, ones
 
 
 class _Reach(NamedTuple):
-    """How far one agent's change moves the messages, how many it moves, and the weight of a draw in a sum."""
+    """How far one agent's change moves the messages.
+
+    Also how many messages it moves, and the weight of a draw in a published sum.
+    """
 
     moved: float
     messages: int
@@ -227,7 +248,10 @@ def _reach(kind: Kind, slots: int, hides: Hides, span: float) -> _Reach:
 def noise_for(
     kind: Kind, slots: int, hides: Hides, *, span: float, epsilon: float, delta: float
 ) -> DrawnNoise:
-    """Return the least noise with which a mechanism keeps (ε, δ) for the whole series, on its grid."""
+    """Return the least noise with which a mechanism keeps (ε, δ).
+
+    It is for the whole series, on its grid.
+    """
     moved, messages, times = _reach(kind, slots, hides, span)
     if kind in _PURE:
         left = epsilon - messages * 2.0 ** -_bits(kind)  # rounding takes the rest
@@ -239,7 +263,9 @@ def noise_for(
 
 
 def loss_with(kind: Kind, slots: int, hides: Hides, *, grid: SeriesGrid, steps: float, delta: float) -> float:
-    """Return the loss of a whole series on its grid, for the noise that is really drawn, rounded up.
+    """Return the loss of a whole series on its grid, rounded up.
+
+    It is for the noise that is really drawn.
 
     Parameters
     ----------
@@ -267,7 +293,10 @@ def _bits(kind: Kind) -> int:
 
 
 def _discreteness(messages: int, steps: float) -> float:
-    """Return the extra loss of discrete over continuous Gaussian noise with this many grid steps."""
+    """Return the extra loss of discrete over continuous noise.
+
+    The noise is Gaussian with this many grid steps.
+    """
     return _DISCRETE * messages / steps**2
 
 
@@ -328,11 +357,17 @@ class SeriesDesign(Shown):
         return series_summary(self, unit, slots_per_day)
 
     def costs(self, slots_per_day: int = 96) -> dict[str, float]:
-        """How far other changes of the same size move the messages, as multiples of a step's distance Δ₂."""
+        """Return how far other changes of the same size move the messages.
+
+        The unit is a step's distance Δ₂.
+        """
         return pattern_costs(self.slots, slots_per_day) if self.mechanism == "square-root" else {}
 
     def loss_of(self, times: float) -> float:
-        """Return the loss of a change that moves the messages `times` as far as the hidden one."""
+        """Return the loss of another change.
+
+        It moves the messages `times` as far as the hidden one.
+        """
         if self.pure:
             return self.loss * times
         return epsilon_of(mu_of(self.loss, self.delta) * (1 + 1e-9) * times, self.delta)
@@ -355,14 +390,20 @@ class SeriesDesign(Shown):
 
     @property
     def steps(self) -> float:
-        """The parameter of a draw in grid steps: a standard deviation, or a Laplace scale where pure."""
+        """The parameter of a draw in grid steps.
+
+        It is a standard deviation, or a Laplace scale where pure.
+        """
         return self.noise_deviation / (math.sqrt(2) if self.pure else 1.0) / self.grid.step
 
 
 def candidates(
     slots: int, hides: Hides, *, agents: int, span: float, keepers: int, epsilon: float, delta: float
 ) -> dict[Kind, float]:
-    """Return the deviation of the worst mean for every mechanism that hides this, by name."""
+    """Return every mechanism that hides this, with its deviation.
+
+    The deviation is that of the worst mean.
+    """
     kinds: tuple[Kind, ...] = ("independent", "independent laplace")
     if hides.kind == "step":
         kinds = ("square-root", "tree", "pure tree", "independent")
@@ -386,7 +427,9 @@ def design_series(
     delta: float = 1e-6,
     mechanism: Kind | None = None,
 ) -> SeriesDesign:
-    """Return the mechanism with the least error for a series, at (loss, delta) for all of it.
+    """Return the mechanism with the least error for a series.
+
+    The loss and delta are for the whole series.
 
     Parameters
     ----------
@@ -439,10 +482,11 @@ def _check(slots: int, agents: int, low: float, high: float, keepers: int) -> No
 
 
 def pattern_costs(slots: int, slots_per_day: int = 96) -> dict[str, float]:
-    """How far changes of one height move the messages of the square-root mechanism, over a step.
+    """Return how far changes move the messages, compared with a step.
 
-    A change d(t) of the readings moves w by g ∗ d. A pulse of k slots moves it by f(t) − f(t−k), so every
-    pattern of pulses is a sum of shifted copies of f.
+    The changes have one height, and the messages are those of the square-root mechanism. A change d(t) of the
+    readings moves w by g ∗ d. A pulse of k slots moves it by f(t) − f(t−k), so every pattern of pulses is a
+    sum of shifted copies of f.
     """
     f, hour = decoding_filter(slots), max(1, slots_per_day // 24)
     step = math.sqrt(float(f @ f))

@@ -1,4 +1,7 @@
-"""Alternatives to a series whose means would be useless: each is rounded as it is printed, then tried."""
+"""Alternatives to a series whose means would be useless.
+
+Each is rounded as it is printed, and then tried.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,14 @@ class AskedSeries:
 
     @property
     def useful(self) -> bool:
-        """Whether a mean is more accurate than always guessing the middle of the range."""
+        """Whether a mean is better than guessing the middle of the range."""
         return self.deviation <= self.span / 2
 
     def refuse(self) -> NoReturn:
-        """Raise `Infeasible`: why the means would be useless, and which single changes would help."""
+        """Raise `Infeasible` with the reason and the alternatives.
+
+        It says why the means would be useless, and which single changes would help.
+        """
         why = (
             f"no noise hides {self.hides} in {self.slots:,} means of {self.agents:,} agents at a loss of "
             f"{self.loss:g}: each mean would have a standard deviation of {self.deviation:.4g}, and the "

@@ -1,4 +1,7 @@
-"""The design of a series as rows for people; the command line, the studio and notebooks show these."""
+"""The design of a series as rows for people.
+
+The command line, the studio and notebooks show these.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _EXPOSED = 2.0  # a change is called not hidden if it moves the messages over th
 
 
 def series_summary(made: SeriesDesign, unit: str = "", slots_per_day: int = 96) -> Summary:
-    """Return the error of each mean, the loss of the whole series, and what else is hidden or not."""
+    """Return the error of each mean and the loss of the whole series.
+
+    Also say what else is hidden, and what is not.
+    """
     who = f"{made.keepers} keeper{'s' * (made.keepers != 1)}" if made.keepers else "every agent"
     failing = "" if made.delta == 0 else f", except with probability {made.delta:g}"
     measure = "standard deviation of the worst mean" + ("" if unit else ", in units of the values")

@@ -1,4 +1,7 @@
-"""How far off the means of a finished series are, given how many messages each slot used."""
+"""How far off the means of a finished series are.
+
+They depend on how many messages each slot used.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ _SLACK = 1 + 2.0**-30  # covers float64 rounding
 def run_deviations(
     mechanism: str, noise: float, keepers: int, used: Sequence[int], members: Sequence[int]
 ) -> FloatArray:
-    """Return the standard deviation of the noise in each mean, rounded up; NaN where a slot is lost.
+    """Return the standard deviation of the noise in each mean.
 
-    The sum of a slot is scaled by N_s/|U_s|, and its noise with it. In a lost slot the previous mean is
-    repeated, with its noise: this part is bounded by the triangle inequality (docs/proofs/series.md, section
-    7). The error because values of missing agents are not counted is not included.
+    It is rounded up, and NaN where a slot is lost. The sum of a slot is scaled by N_s/|U_s|, and its noise
+    with it. In a lost slot the previous mean is repeated, with its noise: this part is bounded by the
+    triangle inequality (docs/proofs/series.md, section 7). The error because values of missing agents are not
+    counted is not included.
 
     Parameters
     ----------

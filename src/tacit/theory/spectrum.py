@@ -67,7 +67,9 @@ class Extremes:
 
 
 def extremes(graph: Graph, d: FloatArray, conductance: FloatArray | None = None) -> Extremes:
-    """Extreme eigenvalues of D^½ L D^½ on a connected graph of 2 or more agents.
+    """Return the extreme eigenvalues of D^½ L D^½.
+
+    The graph must be connected and have 2 or more agents.
 
     Parameters
     ----------
@@ -84,10 +86,10 @@ def extremes(graph: Graph, d: FloatArray, conductance: FloatArray | None = None)
 
 
 def complete_extremes(sigma: FloatArray) -> Extremes:
-    """Extreme eigenvalues for two or more agents that all hear each other, in O(N).
+    """Return the extreme eigenvalues if all agents hear each other.
 
-    There D^½ L D^½ = diag(σ) − vvᵀ with v_i² = σ_i/N, whose eigenvalues solve the secular equation
-    Σ v_i²/(σ_i − μ) = 1 and lie between neighbouring σ's.
+    This takes O(N), for two or more agents. There D^½ L D^½ = diag(σ) − vvᵀ with v_i² = σ_i/N, whose
+    eigenvalues solve the secular equation Σ v_i²/(σ_i − μ) = 1 and lie between neighbouring σ's.
     """
     s = np.sort(np.asarray(sigma, dtype=np.float64))
     low = _secular_root(s, s[0], s[1])
@@ -97,8 +99,12 @@ def complete_extremes(sigma: FloatArray) -> Extremes:
 
 
 def _secular_root(s: FloatArray, left: float, right: float) -> float:
-    """The root of Σ (s_i/N)/(s_i − μ) = 1 between two neighbouring values of s."""
+    """Return the root of Σ (s_i/N)/(s_i − μ) = 1 between two poles.
+
+    The poles are two neighbouring values of s.
+    """
     left, right = float(left), float(right)
+    # Until no float is left between them: near a pole a tolerance would be either too coarse or never met.
     while (middle := (left + right) / 2) not in (left, right):
         # rises from −∞ to ∞ between the two poles
         if np.mean(s / (s - middle)) < 1:
@@ -117,7 +123,11 @@ def _conductances(graph: Graph) -> sp.csr_array[np.float64]:
 
 
 def _dot(a: FloatArray, b: FloatArray) -> float:
-    """Inner product on one thread: the same result everywhere, and fast on a busy machine."""
+    """Return the inner product, computed on one thread.
+
+    The result is the same everywhere, and fast on a busy machine.
+    """
+    # BLAS splits a long product over its threads, so its last bits depend on their number.
     return float(np.einsum("i,i->", a, b))
 
 
@@ -149,11 +159,17 @@ class _Matrix:
         return np.asarray(self.root * (self.degrees * x - self.adjacency @ x))
 
     def project(self, u: FloatArray) -> FloatArray:
-        """Remove the component along the known null vector, which rounding errors add."""
+        """Remove the component along the known null vector.
+
+        Rounding errors add it in every step.
+        """
         return np.asarray(u - _dot(self.null, u) * self.null)
 
     def start(self) -> FloatArray:
-        """Return a fixed unit vector that is orthogonal to no eigenvector in practice."""
+        """Return a fixed unit vector.
+
+        In practice it is orthogonal to no eigenvector.
+        """
         u = self.project(np.random.default_rng(2012).standard_normal(self.graph.n))
         return _unit(u)
 
@@ -164,6 +180,7 @@ class _Matrix:
 def _dense(matrix: _Matrix) -> Extremes:
     full = np.column_stack([matrix @ column for column in np.eye(matrix.graph.n)])
     values, vectors = eigh((full + full.T) / 2)
+    # eigh has an error of about 10⁻¹⁶ times the *largest* eigenvalue, which can be more than μ_2 itself.
     low, low_bound = _Inverse(matrix).polished(vectors[:, 1])
     high = float(values[-1])
     return Extremes(low, low_bound, high, min(high * (1 + matrix.graph.n * _EPS), matrix.ceiling))
@@ -194,6 +211,7 @@ def _lanczos(matrix: _Matrix) -> Iterator[tuple[int, _Ritz, _Ritz]]:
     while True:
         w = matrix @ v - beta * previous
         alpha = _dot(v, w)
+        # Without the projection Lanczos finds the eigenvalue 0, which rounding brings back, and calls it μ_2.
         w = matrix.project(w - alpha * v)
         beta = math.sqrt(_dot(w, w))
         alphas.append(alpha)
@@ -201,6 +219,8 @@ def _lanczos(matrix: _Matrix) -> Iterator[tuple[int, _Ritz, _Ritz]]:
         steps = len(alphas)
         finished = beta <= rounding  # an invariant subspace: its eigenvalues are exact
         if steps >= check or finished:
+            # Checks cost an eigenvalue problem of `steps` numbers. At growing distances they stay a small
+            # part of the work.
             check = max(steps + 20, int(1.1 * steps))
             yield steps, _ritz(alphas, betas, 0, rounding), _ritz(alphas, betas, steps - 1, rounding)
         if finished:
@@ -215,13 +235,17 @@ def _ritz(alphas: list[float], betas: list[float], which: int, rounding: float) 
 
 
 def _sparse(matrix: _Matrix) -> Extremes:
-    """Run Lanczos until both ends are known; use the inverse for the low end where that is better."""
+    """Run Lanczos until both ends are known.
+
+    The inverse is used for the low end where that is better.
+    """
     size = len(matrix.graph.indices) + matrix.graph.n
     inverse: tuple[float, float] | None = None
     low = high = _Ritz(0.0, np.inf)
     for steps, low, high in _lanczos(matrix):
         if inverse is None and steps >= _FIRST_STEPS and low.error > _ENOUGH * low.value:
             cheap = _factorisation_cost(matrix.graph) <= _LU_MOST
+            # (…, 0.0) means: tried, no bound. It is not tried again.
             inverse = _by_inverse(matrix) if cheap else (low.value, 0.0)
         tolerance = _WANTED if steps * size < _WORK else _ENOUGH
         by_inverse = inverse is not None and inverse[1] >= (1 - _ENOUGH) * inverse[0]
@@ -250,15 +274,18 @@ def _high_bound(matrix: _Matrix, high: _Ritz) -> float:
 
 
 def _high_error(matrix: _Matrix, high: _Ritz) -> float:
-    """Relative error of μ_N, or of 2 − μ_N if that is smaller: the rate may depend on it."""
+    """Return the relative error of μ_N, or of 2 − μ_N if smaller.
+
+    The rate may depend on either.
+    """
     error = min(high.error, matrix.ceiling - high.value)
     return error / min(high.value, abs(2 - high.value) + _EPS)
 
 
 def _diameter_bound(matrix: _Matrix) -> float:
-    """μ_2 ≥ 4/(Σγ · diameter) on every connected graph (docs/proofs/convergence.md).
+    """Bound μ_2 from below by 4/(Σγ · diameter).
 
-    An edge of conductance C has length 1/C.
+    This holds on every connected graph (docs/proofs/convergence.md). An edge of conductance C has length 1/C.
     """
     lengths = matrix.adjacency.copy()
     lengths.data = 1 / lengths.data
@@ -282,6 +309,7 @@ def _factorisation_cost(graph: Graph) -> float:
         return tree_like
     place = np.empty(graph.n, dtype=np.int64)
     place[reverse_cuthill_mckee(graph.adjacency(), symmetric_mode=True)] = np.arange(graph.n)
+    # Every agent of a connected graph has a neighbour. reduceat would be wrong on an empty row.
     first = np.minimum.reduceat(place[graph.indices], graph.indptr[:-1])
     width = np.maximum(place - first, 0).astype(np.float64)
     return min(tree_like, float(width @ width))
@@ -304,11 +332,16 @@ def _by_inverse(matrix: _Matrix) -> tuple[float, float]:
 
 
 class _Inverse:
-    """The inverse of S off its null vector, by a factorisation of L without one agent."""
+    """The inverse of S off its null vector.
+
+    It is a factorisation of L without one agent.
+    """
 
     def __init__(self, matrix: _Matrix) -> None:
         self.matrix = matrix
         self.keep = np.ones(matrix.graph.n, dtype=bool)
+        # L is singular, without one agent it is not. The agent with most neighbours would fill the factors
+        # most.
         self.keep[int(np.argmax(matrix.degrees))] = False
         laplacian = sp.csr_array(sp.diags_array(matrix.degrees) - matrix.adjacency)
         grounded = sp.csc_array(laplacian[self.keep][:, self.keep])
@@ -347,10 +380,11 @@ class _Inverse:
         return value, value / (1 + 2 * error)
 
     def _relative_error(self, u: FloatArray) -> tuple[float, float]:
-        """Return θ = uᵀSu of the unit vector u, and η with |θ/μ − 1| ≤ η for some eigenvalue μ.
+        """Return θ = uᵀSu of the unit vector u, and its relative error.
 
-        η = ‖Su − θu‖_{S⁺} / √θ. In the plain norm the rounding of u alone would cost 10⁻¹⁶/μ.
-        Differences along edges are taken first: they are small where u is smooth.
+        The error is η = ‖Su − θu‖_{S⁺} / √θ: some eigenvalue μ has |θ/μ − 1| ≤ η. In the plain norm the
+        rounding of u alone would cost 10⁻¹⁶/μ. Differences along edges are taken first: they are small where
+        u is smooth.
         """
         matrix = self.matrix
         u = _unit(matrix.project(u))

@@ -1,4 +1,4 @@
-"""What all agents agree on without noise, and how much each of them counts in it."""
+"""What agents agree on without noise, and how much each one counts."""
 
 from __future__ import annotations
 

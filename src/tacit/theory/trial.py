@@ -1,4 +1,4 @@
-"""A design question with some of its sides filled in, and what that leads to."""
+"""A design question with some sides filled in, and its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SAME = 1 + 1e-12  # a tolerance may be exceeded by rounding errors: 0.1³ count
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trial:
-    """A question about the best parameters, with some of its sides filled in or changed.
+    """A question about the best parameters, partly filled in.
 
     The fields are the sides that a search may change; everything else is taken from the question. If `mixing`
     is None, it is free (see `tacit.theory.choosing`), and methods that need a mixing use `BRISK`.
@@ -128,7 +128,10 @@ class Trial:
         return self.with_law(self.question.chosen_law, epsilon)
 
     def with_law(self, law: type[Law], epsilon: float) -> Mechanism:
-        """Return the mechanism with a law's noise of least variance for ε, in short decimal numbers."""
+        """Return the mechanism with a law's best noise for ε.
+
+        The best noise has the least variance. Its parameters are short decimal numbers.
+        """
         own = self.question.own_parameters() if law is self.question.chosen_law else {}
         if own:
             best = law.least_noise(self.sigma, epsilon, self.rounds, own)
@@ -137,11 +140,17 @@ class Trial:
         return self.question.place(best.rounded(_typed), self.agents)
 
     def one_shot(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with one-shot noise for ε, to which every answer is compared."""
+        """Return the mechanism with one-shot noise for ε.
+
+        Every answer is compared with it.
+        """
         return self.with_law(OneShot, epsilon)
 
     def ending_of(self, mechanism: Mechanism) -> Ending:
-        """The distances of agents from the target and from each other, at the question's probability."""
+        """Return how far agents are from the target and from each other.
+
+        It is at the question's failure probability.
+        """
         return ending(mechanism, self.b, self.rounds, self.spread)
 
     def radius_of(self, mechanism: Mechanism) -> float:
@@ -158,7 +167,10 @@ class Trial:
         return convergence.disagreement(mechanism, self.rounds or 0, self.spread, share)
 
     def met_by(self, mechanism: Mechanism) -> bool:
-        """Whether agents end close enough to the target, and, if rounds are given, to each other."""
+        """Whether agents end close enough to the target.
+
+        If rounds are given, they must also be close enough to each other.
+        """
         if self.rounds is not None and self.disagreement_of(mechanism) > self.tolerance * _SAME:
             return False
         return self.radius is None or self.radius_of(mechanism) <= self.radius
@@ -185,7 +197,10 @@ class Trial:
         return least(lambda epsilon: self.met_by(self.mechanism(epsilon)), guess, most=1e12)
 
     def least_agents(self) -> int | None:
-        """The least number of agents around a server that meets the question; None if none does."""
+        """Return the least number of agents that meets the question.
+
+        They are around a server. None if no number does.
+        """
         if self.radius is None:
             return 1
 
@@ -208,9 +223,10 @@ class Trial:
         return least_whole(enough, n, lowest=1, most=MOST_AGENTS)
 
     def rough(self, deviations: float) -> Rough:
-        """Estimate how radius and disagreement depend on ε, without the exact law of the noise.
+        """Estimate how radius and disagreement depend on ε.
 
-        `deviations` is an estimate of the radius in standard deviations of the average.
+        The exact law of the noise is not used. `deviations` is an estimate of the radius in standard
+        deviations of the average.
         """
         mechanism = self.mechanism(1.0)
         noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
@@ -225,7 +241,10 @@ class Trial:
 
 
 class Rough(NamedTuple):
-    """Estimates: radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε."""
+    """Estimates of the radius and the disagreement for any ε.
+
+    radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε.
+    """
 
     certain: float
     noise: float
@@ -234,7 +253,10 @@ class Rough(NamedTuple):
 
 
 def _typed(value: float, distance: float | None = None) -> float:
-    """Round up to a few digits; for a decay near 1, keep the digits of its distance from 1."""
+    """Round up to a few digits.
+
+    For a decay near 1, keep the digits of its distance from 1.
+    """
     digits = _DIGITS if distance is None else _DIGITS + max(0, math.ceil(-math.log10(distance)))
     rounded = float(shown_up(value, min(digits, 16)))
     return rounded if rounded >= value and (distance is None or rounded < 1) else value

@@ -20,7 +20,10 @@ MOST_KEEPERS_SHOWN = 3
 
 
 class Trust(NamedTuple):
-    """What one number of keepers leads to; 0 keepers: every agent adds its own noise."""
+    """What one number of keepers leads to.
+
+    With 0 keepers every agent adds its own noise.
+    """
 
     keepers: int
     loss: float | None

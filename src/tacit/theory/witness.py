@@ -1,4 +1,4 @@
-"""The proof of Lemma 1 as a program: from one execution to another that looks the same.
+"""The proof of Lemma 1 as a program.
 
 The proof maps every execution α from θ(0) to an execution f(α) from an adjacent θ'(0). Both look the same to
 the adversary: the noise of one agent is shifted by the difference of its two states, which fades round by
@@ -19,7 +19,9 @@ from tacit.history import History
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """An execution from an adjacent start that an adversary cannot tell from the given one.
+    """An execution from an adjacent start that looks the same.
+
+    An adversary cannot tell it from the given one.
 
     Attributes
     ----------
@@ -40,7 +42,9 @@ class Witness:
 
 
 def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
-    """Return f(α) for θ'_agent(0) = θ_agent(0) − shift (proof of Lemma 1, lem:pri).
+    """Return the execution f(α) of the proof of Lemma 1 (lem:pri).
+
+    It starts from θ'_agent(0) = θ_agent(0) − shift.
 
     Parameters
     ----------
@@ -75,6 +79,9 @@ def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
 
 
 def _log_ratios(eta: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:
-    """Per round Σ (|η'| − |η|)/scale; a round without noise must be the same in both."""
+    """Return Σ (|η'| − |η|)/scale for each round.
+
+    A round without noise must be the same in both.
+    """
     gain = (np.abs(other) - np.abs(eta)).reshape(len(scale), -1).sum(axis=1)
     return np.asarray(np.divide(gain, scale, out=np.zeros_like(gain), where=scale > 0))
