@@ -20,7 +20,10 @@ _LONGEST = 60  # characters of a text that an error shows
 
 
 def shown(value: object) -> str:
-    """Describe an argument in an error, without showing more than one number or a short text."""
+    """Describe an argument in an error, without revealing much.
+
+    It shows at most one number or a short text.
+    """
     if value is None or isinstance(value, Number):  # numpy's numbers are among them
         return str(value)
     if isinstance(value, str):
@@ -62,7 +65,10 @@ def number(
     why: str = "",
     field: str | None = None,
 ) -> float:
-    """Return a number of at least `least` and less than `below`; `must` says so in words."""
+    """Return a number of at least `least` and less than `below`.
+
+    `must` says so in words.
+    """
     real = _as_float(value)
     if real is not None and least <= real < below:
         return real
@@ -96,7 +102,10 @@ def _as_float(value: Any) -> float | None:
 
 
 def flag(name: str, value: Any, field: str | None = None) -> bool:
-    """Return True or False; other values that Python takes for one of them are refused."""
+    """Return True or False.
+
+    Other values that Python takes for one of them are refused.
+    """
     if isinstance(value, bool) or type(value).__name__ == "bool":  # the second is numpy's
         return bool(value)
     raise ParameterError(f"{name} must be True or False, got {shown(value)}.", field)
@@ -110,7 +119,10 @@ def function(name: str, value: Any) -> Callable[..., Any] | None:
 
 
 def instance(name: str, value: Any, kind: type[Any], must: str, advice: str = "") -> Any:
-    """Return an object of a class; `must` says in words what it must be, `advice` how to get one."""
+    """Return an object of a class.
+
+    `must` says in words what it must be, `advice` how to get one.
+    """
     if isinstance(value, kind):
         return value
     raise ParameterError(f"{name} must be {must}, got {shown(value)}.{advice and ' '}{advice}")

@@ -23,7 +23,10 @@ def frozen(array: npt.NDArray[np.generic]) -> None:
 
 
 def per_agent_columns(values: FloatArray, ndim: int) -> FloatArray:
-    """Shape one value per agent so that it broadcasts over states with `ndim` axes."""
+    """Shape one value per agent to broadcast over states.
+
+    The states have `ndim` axes.
+    """
     return values.reshape(values.shape + (1,) * (ndim - values.ndim))
 
 

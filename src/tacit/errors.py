@@ -49,7 +49,7 @@ class ParameterError(InputError):
 
 
 class LawError(ParameterError):
-    """A noise law is not known, is not a sound law, or does not define what was asked of it."""
+    """A noise law is unknown or unsound, or lacks what was asked."""
 
 
 class StateError(InputError):
@@ -76,15 +76,24 @@ class FileError(InputError):
 
 
 class LedgerError(FileError):
-    """A ledger cannot be trusted or written, so the agent must not send anything."""
+    """A ledger cannot be trusted or written.
+
+    The agent must not send anything.
+    """
 
 
 class Disputed(TacitError):
-    """A signed message contradicts this agent's ledger; the agent sends nothing more in the session."""
+    """A signed message contradicts this agent's ledger.
+
+    The agent sends nothing more in the session.
+    """
 
 
 class MissingExtra(TacitError, ModuleNotFoundError):
-    """A package is not installed that comes with an extra; ``extra`` is its name, ``name`` the package's."""
+    """A package that comes with an extra is not installed.
+
+    ``extra`` is the name of the extra, ``name`` that of the package.
+    """
 
     def __init__(self, who: str, extra: str, package: str) -> None:
         super().__init__(
@@ -94,7 +103,10 @@ class MissingExtra(TacitError, ModuleNotFoundError):
 
 
 class CapExceeded(TacitError):
-    """The request would exceed the owner's cap on the privacy loss; nothing was sent."""
+    """The request would exceed the owner's cap on the privacy loss.
+
+    Nothing was sent.
+    """
 
 
 class Infeasible(TacitError):

@@ -1,7 +1,7 @@
-"""Packages that only some users install: which extra brings them, and what to say where one is missing.
+"""Packages that only some users install, and their extras.
 
-An agent, a keeper, a coordinator and a hub need none of them. `pyproject.toml` has the extras;
-`tests/test_extras.py` compares.
+It also has what to say where one is missing. An agent, a keeper, a coordinator and a hub need none of them.
+`pyproject.toml` has the extras; `tests/test_extras.py` compares.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _SIZE = ["theory", "simulation", "plots", "cluster", "studio"]
 
 
 def missing_extra(error: ImportError, who: str) -> MissingExtra | None:
-    """Return what to raise instead of an error about a missing package; None if no extra has it."""
+    """Return what to raise if a package of an extra is missing.
+
+    None if no extra has the package.
+    """
     package = (error.name or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or package not in EXTRAS:
         return None
@@ -58,7 +61,10 @@ def missing_extra(error: ImportError, who: str) -> MissingExtra | None:
 
 
 def explains_extras(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function of the root say which extra it needs, where a package is missing."""
+    """Let a function say which extra it needs.
+
+    It is a function of the root, and says so where a package is missing.
+    """
 
     @wraps(function)
     def explained(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -71,7 +77,7 @@ def explains_extras(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _importing(error: ImportError) -> set[str]:
-    """Return the packages and modules of tacit in whose code the import failed."""
+    """Return the parts of tacit in whose code the import failed."""
     return {".".join(names[:length]) for names in _modules(error) for length in range(1, len(names) + 1)}
 
 

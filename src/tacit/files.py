@@ -1,8 +1,8 @@
-"""Files: written completely or not at all; files with secrets are readable by their owner only.
+"""Files: written completely or not at all.
 
-The only place that replaces a file, and the only journal of lines. A crash, a full disk or a second writer
-leaves either the old file or the new one, never a part of it. A journal
-keeps its complete lines; an incomplete last line is ignored.
+Files with secrets are readable by their owner only. The only place that replaces a file, and the only journal
+of lines. A crash, a full disk or a second writer leaves either the old file or the new one, never a part of
+it. A journal keeps its complete lines; an incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ LARGEST = 1 << 26
 
 
 def private_directory(path: Path) -> Path:
-    """Make a directory that only its owner can enter, or refuse one that others can."""
+    """Make a directory that only its owner can enter.
+
+    Refuse an existing one that others can enter.
+    """
     try:
         path.mkdir(mode=CLOSED, parents=True)
         path.chmod(CLOSED)  # the umask may have removed the owner's bits
@@ -91,9 +94,10 @@ def write_whole(
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Let the body write a temporary file, and rename it to `path` when it is complete.
+    """Let the body write a temporary file, and rename it at the end.
 
-    For libraries that write to a path themselves. The name keeps its suffix, which they depend on.
+    It becomes `path` when it is complete. For libraries that write to a path themselves. The name keeps its
+    suffix, which they depend on.
     """
     part = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.part{path.suffix}")
     try:
@@ -104,11 +108,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def open_own(path: Path) -> int:
-    """Open a public file of our own for appending, or make it; returns its descriptor.
+    """Open a public file of our own for appending, or make it.
 
-    An attacker who can create a link must not make us write to a key, a value or another file of the owner.
-    So links are not followed, and the file must be a regular file of this user with one name. Callers also
-    check its first bytes (`begins_as`).
+    Return its descriptor. An attacker who can create a link must not make us write to a key, a value or
+    another file of the owner. So links are not followed, and the file must be a regular file of this user
+    with one name. Callers also check its first bytes (`begins_as`).
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -132,15 +136,19 @@ def open_own(path: Path) -> int:
 
 
 def begins_as(descriptor: int, first: bytes) -> bool:
-    """Whether a file begins with these bytes, or is empty or cut short within them."""
+    """Whether a file begins with these bytes.
+
+    It may also be empty, or cut short within them.
+    """
     return first.startswith(os.pread(descriptor, len(first), 0))
 
 
 def read_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file; an incomplete last line, left by a crash, has no line feed.
+    """Yield the lines of a file.
 
-    A line with zeros in it counts as incomplete: a power cut can leave the length of a line on the disk
-    without its bytes. A line that is too long is yielded empty.
+    An incomplete last line, left by a crash, has no line feed. A line with zeros in it counts as incomplete:
+    a power cut can leave the length of a line on the disk without its bytes. A line that is too long is
+    yielded empty.
     """
     while line := file.readline(LARGEST):
         while not line.endswith(b"\n") and (rest := file.readline(LARGEST)):
@@ -152,7 +160,9 @@ def read_lines(file: BinaryIO) -> Iterator[bytes]:
 
 @final
 class LineJournal:
-    """A file that grows by whole lines and survives being stopped at any moment; one process writes it.
+    """A file that grows by whole lines.
+
+    It survives being stopped at any moment. One process writes it.
 
     Parameters
     ----------
@@ -186,7 +196,10 @@ class LineJournal:
                 yield line
 
     def begin(self, first: bytes) -> bool:
-        """Write the first line if there is none; return False if there is a different one."""
+        """Write the first line if there is none.
+
+        Return False if there is a different one.
+        """
         if not begins_as(self._descriptor, first):
             return False
         if os.fstat(self._descriptor).st_size < len(first):
@@ -221,7 +234,10 @@ def sync_directory(path: Path) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """Read a file with a secret, or refuse one that others could have read or written."""
+    """Read a file with a secret.
+
+    Refuse one that others could have read or written.
+    """
     return _read(path, private=True)
 
 
@@ -249,7 +265,10 @@ def _read(path: Path, *, private: bool) -> bytes:
 
 
 def require_private(path: Path, status: os.stat_result) -> None:
-    """Refuse a file with a secret that another user owns, or may read or write."""
+    """Refuse a file with a secret that is not private.
+
+    Another user owns it, or may read or write it.
+    """
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise FileError(

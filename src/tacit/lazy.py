@@ -13,9 +13,10 @@ from importlib import import_module
 def exports(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package, given which module has which names.
+    """Return ``__getattr__`` and ``__dir__`` for a lazy package.
 
-    ``FleetAgent as Agent`` is the module's `FleetAgent`, called `Agent` here.
+    `homes` says which module has which names. ``FleetAgent as Agent`` is the module's `FleetAgent`, called
+    `Agent` here.
     """
     listed = [(module, *name.split(" as ")) for module, names in homes.items() for name in names]
     home = {name[-1]: (f"{package}.{module}", name[0]) for module, *name in listed}

@@ -1,4 +1,7 @@
-"""How much memory there is, so that a request that cannot fit is refused early."""
+"""How much memory there is.
+
+A request that cannot fit is refused early.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from pathlib import Path
 
 
 def machine_memory() -> int:
-    """Return how many bytes of memory the machine has; 16 GiB if that is unknown."""
+    """Return how many bytes of memory the machine has.
+
+    16 GiB if that is unknown.
+    """
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -15,7 +21,10 @@ def machine_memory() -> int:
 
 
 def available_memory() -> int:
-    """Bytes that can be allocated without swapping, within the limits of a container."""
+    """Return how many bytes can be allocated without swapping.
+
+    The limits of a container count, too.
+    """
     try:
         page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, OSError, ValueError):

@@ -38,9 +38,10 @@ def fraction_up(value: Fraction) -> float:
 
 
 def ratio_up(over: int, under: int) -> float:
-    """Return the smallest float at least as large as a quotient of whole numbers; inf on overflow.
+    """Round a quotient of whole numbers up to a float.
 
-    The quotient is not reduced: with many thousand digits that would be the slowest part.
+    It is the smallest float that is at least as large; inf on overflow. The quotient is not reduced: with
+    many thousand digits that would be the slowest part.
     """
     try:
         result = over / under  # rounded to nearest, for whole numbers of any size

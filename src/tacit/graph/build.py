@@ -61,7 +61,10 @@ def from_keys(keys: IntArray, n: int, positions: FloatArray | None = None) -> Gr
 
 
 def from_pairs(i: Integers, j: Integers, n: int, positions: FloatArray | None = None) -> Graph:
-    """Make a graph from distinct edges {i, j} in any order, without self-loops."""
+    """Make a graph from distinct edges {i, j}, in any order.
+
+    There must be no self-loops.
+    """
     keys = pack(i, j)
     keys.sort()
     return from_keys(keys, n, positions)
@@ -72,7 +75,10 @@ def from_rows(
     present: npt.NDArray[np.bool_] | None = None,
     positions: FloatArray | None = None,
 ) -> Graph:
-    """Make a graph from rows of neighbours in rising order, of which some may be absent."""
+    """Make a graph from rows of neighbours in rising order.
+
+    Where `present` is given, only those neighbours count.
+    """
     n = len(candidates)
     counts = np.full(n, candidates.shape[1]) if present is None else present.sum(axis=1)
     chosen = candidates.ravel() if present is None else candidates[present]
@@ -86,7 +92,7 @@ def _row_starts(counts: npt.NDArray[np.integer]) -> IntArray:
 
 
 def require_room(n: int, edges: float, bytes_per_edge: int = 32, instead: str = "") -> None:
-    """Refuse a graph that does not fit in this machine's memory, before building it."""
+    """Refuse a graph that does not fit in memory, before building it."""
     if n > MAX_AGENTS:
         raise GraphError(f"a graph can have at most {MAX_AGENTS} agents, got {n}")
     need = edges * bytes_per_edge + 40 * n

@@ -19,7 +19,10 @@ _CHUNK = 2**24
 
 
 def label_components(indptr: IntArray, indices: IndexArray) -> IndexArray:
-    """Return for every agent the number of its part, in order of the parts' first agents."""
+    """Return for every agent the number of its part.
+
+    Parts are numbered in the order of their first agents.
+    """
     n = len(indptr) - 1
     tree = np.arange(n, dtype=np.int32)
     for k in range(2):
@@ -53,7 +56,10 @@ def _join(tree: IndexArray, i: IndexArray, j: IndexArray) -> None:
 
 
 def _chunks(rows: IndexArray, indptr: IntArray) -> list[IndexArray]:
-    """Split the rows into pieces with at most this many edges' ends, or of a single row."""
+    """Split the rows into pieces, to bound the memory.
+
+    A piece has at most `_CHUNK` ends of edges, or a single row.
+    """
     ends = np.cumsum(indptr[rows + 1] - indptr[rows])
     if not len(rows) or ends[-1] <= _CHUNK:
         return [rows]

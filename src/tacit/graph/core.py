@@ -30,11 +30,11 @@ GraphLike: TypeAlias = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """An undirected simple graph on agents 0 … n − 1, as compressed sparse rows.
+    """An undirected simple graph on agents 0 … n − 1.
 
-    The neighbours N(i) of agent i are ``indices[indptr[i]:indptr[i + 1]]``, in rising order.
-    Make one with `from_edges`, `from_networkx`, `from_sparse`, `from_file`, `from_name`, or
-    `load` for a name or a file: they check what they are given. The constructor takes over
+    It is stored as compressed sparse rows. The neighbours N(i) of agent i are ``indices[indptr[i]:indptr[i +
+    1]]``, in rising order. Make one with `from_edges`, `from_networkx`, `from_sparse`, `from_file`,
+    `from_name`, or `load` for a name or a file: they check what they are given. The constructor takes over
     the arrays it is given, makes them read-only and does not check that they are a graph.
 
     Attributes
@@ -83,9 +83,10 @@ class Graph:
         return html(Summary("Graph", {"": rows}))
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return the edges as a pandas table: who hears whom (by label), and the weight, 1 if there is none.
+        """Return the edges as a pandas table.
 
-        Every edge has two rows, one for each end that hears the other.
+        It says who hears whom (by label), and the weight, 1 if there is none. Every edge has two rows, one
+        for each end that hears the other.
         """
         from tacit.report import dataframe
 
@@ -160,7 +161,10 @@ class Graph:
         return sp.csr_array(self._adjacency)  # a new wrapper: setdiag and others would change ours
 
     def laplacian(self) -> sp.csr_array[np.float64]:
-        """Return L of eq:L_dis as a sparse array: degrees on the diagonal, −1 for neighbours."""
+        """Return L of eq:L_dis as a sparse array.
+
+        It has degrees on the diagonal, and −1 for neighbours.
+        """
         import scipy.sparse as sp
 
         return sp.csr_array(sp.diags_array(self.degrees.astype(np.float64)) - self.adjacency())
@@ -183,7 +187,10 @@ class Graph:
         return self.n > 0 and not self.components.any()
 
     def require_connected(self) -> None:
-        """Refuse a graph in two parts, naming two agents that cannot reach each other."""
+        """Refuse a graph in two parts.
+
+        The error names two agents that cannot reach each other.
+        """
         if not self.is_connected:
             other = int(np.argmax(self.components != self.components[0]))
             raise GraphError(
@@ -194,7 +201,9 @@ class Graph:
 
     @classmethod
     def of(cls, given: GraphLike) -> Graph:
-        """Make a graph from anything that describes one; every function that takes a graph does this.
+        """Make a graph from anything that describes one.
+
+        Every function that takes a graph does this.
 
         Parameters
         ----------
@@ -212,10 +221,10 @@ class Graph:
 
     @classmethod
     def from_edges(cls, edges: Iterable[tuple[int, int]] | npt.ArrayLike, n: int | None = None) -> Graph:
-        """Make a graph from pairs of agent numbers, or an array of shape (edges, 2).
+        """Make a graph from pairs of agent numbers.
 
-        Refuses self-loops, duplicate edges (in either order) and numbers outside 0 … n − 1.
-        Without `n`, the largest number determines the number of agents.
+        They may be an array of shape (edges, 2). Refuses self-loops, duplicate edges (in either order) and
+        numbers outside 0 … n − 1. Without `n`, the largest number determines the number of agents.
         """
         from tacit.graph.sources import from_edges
 
@@ -234,9 +243,10 @@ class Graph:
 
     @classmethod
     def from_sparse(cls, matrix: Any) -> Graph:
-        """Make a graph from a scipy sparse matrix: a non-zero entry (i, j) is an edge, j being heard by i.
+        """Make a graph from a scipy sparse matrix.
 
-        Entries other than 1, or a matrix that is not symmetric, are kept as `weights`.
+        A non-zero entry (i, j) is an edge: i hears j. Entries other than 1, or a matrix that is not
+        symmetric, are kept as `weights`.
         """
         from tacit.graph.sources import from_sparse
 
@@ -244,21 +254,30 @@ class Graph:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Graph:
-        """Make a graph from an edge-list or GraphML file (see `tacit.graph.files`)."""
+        """Make a graph from an edge-list or GraphML file.
+
+        The formats are in `tacit.graph.files`.
+        """
         from tacit.graph.files import from_file
 
         return from_file(path)
 
     @classmethod
     def from_name(cls, name: str) -> Graph:
-        """Make a graph of a named family, like ``ring:100`` or ``regular:1000:8:seed=1``."""
+        """Make a graph of a named family.
+
+        A name is like ``ring:100`` or ``regular:1000:8:seed=1``.
+        """
         from tacit.graph.families import from_name
 
         return from_name(name)
 
     @classmethod
     def load(cls, name_or_file: str | os.PathLike[str]) -> Graph:
-        """Make a graph from a name (``ring:100``) or, if there is such a file, from the file."""
+        """Make a graph from a name (``ring:100``) or from a file.
+
+        If there is a file of that name, it is read.
+        """
         path_text("the name or file of a graph", name_or_file, GraphError)
         is_file = os.path.exists(name_or_file) and not os.path.isdir(name_or_file)
         if is_file or not isinstance(name_or_file, str):
@@ -283,7 +302,10 @@ class Graph:
         return weighted
 
     def turned(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return one value per entry of `indices`, each taken from the other direction of its edge."""
+        """Return each value from the other direction of its edge.
+
+        There is one value per entry of `indices`.
+        """
         return values[np.argsort(self.indices, kind="stable")]
 
     @property

@@ -25,7 +25,7 @@ _SEED = "[:seed=S]"
 
 
 class Family(NamedTuple):
-    """One family of graphs: its builder, how its names are formed, and an example.
+    """One family of graphs: builder, form of its names, and an example.
 
     In a form, words in capitals are whole numbers, PROBABILITY and RADIUS decimal numbers.
     """

@@ -48,7 +48,10 @@ _HEADERS = {
 
 
 def from_file(path: str | os.PathLike[str]) -> Graph:
-    """Make a graph from an edge list, or from GraphML if the file is called so."""
+    """Make a graph from an edge list or a GraphML file.
+
+    A file is GraphML if its name says so.
+    """
     path = path_text("a graph's file", path, FileError)
     read = _graphml if path.lower().removesuffix(".gz").endswith(".graphml") else _edge_list
     try:
@@ -75,9 +78,10 @@ def _open(path: str) -> IO[str]:
 
 
 def read_weight_matrix(path: str | os.PathLike[str], graph: Graph) -> sp.csr_array[np.float64]:
-    """Read a matrix of weights W: lines of AGENT HEARD WEIGHT, with the graph's names of agents.
+    """Read a matrix of weights W.
 
-    The rest of a row is the agent's own weight, unless the file has a line for it.
+    The file has lines of AGENT HEARD WEIGHT, with the graph's names of agents. The rest of a row is the
+    agent's own weight, unless the file has a line for it.
     """
     import scipy.sparse as sp
 
@@ -157,7 +161,10 @@ def _clean_numbers(path: str, delimiter: str | None) -> Graph | None:
 def _distinct(
     ends: IntArray, labels: tuple[Hashable, ...], weights: FloatArray | None = None
 ) -> Graph | None:
-    """Make the graph, or return None if there is a self-loop or a duplicate edge."""
+    """Make the graph, unless an edge is a self-loop or a duplicate.
+
+    Then return None.
+    """
     keys = pack(ends[:, 0], ends[:, 1])
     keys.sort()
     if (ends[:, 0] == ends[:, 1]).any() or (keys[1:] == keys[:-1]).any():
@@ -268,7 +275,10 @@ class _GraphReader:
 
 
 def _weight(cell: str) -> float:
-    """Read an edge weight; 1 for the empty attributes that networkx writes, NaN if it is not a number."""
+    """Read an edge weight.
+
+    It is 1 for the empty attributes that networkx writes, and NaN if it is not a number.
+    """
     try:
         return 1.0 if cell == "{}" else float(cell)
     except ValueError:

@@ -1,6 +1,7 @@
-"""Deterministic families: ring, path, star, complete, grid, torus, hypercube, karate.
+"""Deterministic families of graphs.
 
-Each writes its rows directly: the neighbours of agent i are given by a formula.
+These are ring, path, star, complete, grid, torus, hypercube and karate. Each writes its rows directly: the
+neighbours of agent i are given by a formula.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tacit.graph.core import Graph
 
 
 def _agents(n: int, edges: float, least: int = 1) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Return 0 … n − 1, after a check that there are enough agents and enough memory."""
+    """Return 0 … n − 1, if there are enough agents and enough memory."""
     if n < least:
         raise GraphError(f"there must be at least {least} agent{'s' * (least > 1)}, got {n}")
     require_room(n, edges)

@@ -1,7 +1,8 @@
-"""Families of random graphs: the same arguments, seed included, give the same graph.
+"""Families of random graphs.
 
-Regular graphs (pairing model, repaired by switches), G(n, p) of Gilbert, Erdős and Rényi, preferential
-attachment of Barabási and Albert, small worlds of Watts and Strogatz, and geometric graphs.
+The same arguments, seed included, give the same graph. Regular graphs (pairing model, repaired by switches),
+G(n, p) of Gilbert, Erdős and Rényi, preferential attachment of Barabási and Albert, small worlds of Watts and
+Strogatz, and geometric graphs.
 """
 
 from __future__ import annotations
@@ -71,10 +72,10 @@ def _bad(keys: IntArray) -> IntArray:
 
 
 def _switched(keys: IntArray, bad: IntArray, rng: np.random.Generator) -> tuple[IntArray, int]:
-    """Switch bad edges {a, b} with good ones {c, d} to {a, c}, {b, d} where that is clean.
+    """Switch bad edges with good ones, where the result is clean.
 
-    Returns the keys and the number of switches; each removes at least one bad edge. Degrees do not
-    change, and no new self-loop or duplicate is made.
+    Edges {a, b} and {c, d} become {a, c} and {b, d}. Returns the keys and the number of switches; each
+    removes at least one bad edge. Degrees do not change, and no new self-loop or duplicate is made.
     """
     other = rng.integers(len(keys), size=len(bad))
     high, low = halves(keys)
@@ -99,7 +100,10 @@ def _alone(values: IntArray) -> npt.NDArray[np.bool_]:
 
 
 def _complement(graph: Graph) -> Graph:
-    """Join exactly the pairs that are not joined, in blocks of rows to save memory."""
+    """Join exactly the pairs that are not joined.
+
+    Rows are made in blocks, to save memory.
+    """
     n = graph.n
     indptr = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(n - 1 - graph.degrees, out=indptr[1:])
@@ -185,11 +189,12 @@ def barabasi_graph(agents: int, edges_each: int, seed: int = 0) -> Graph:
 
 
 def _attach(picked: IndexArray, done: int, m: int, draws: FloatArray) -> int:
-    """Fill `picked` from place `done` on until it is full or the draws are used up.
+    """Fill `picked` from place `done` on.
 
-    An agent of degree d occurs d times in the list of all edges' ends, so a uniform place in
-    it is a draw in proportion to degree. The list is not stored: it consists of blocks of 2m ends,
-    the m picked by an arrival and m times the arrival itself, after one block for the start.
+    It stops when `picked` is full or the draws are used up. An agent of degree d occurs d times in the list
+    of all edges' ends, so a uniform place in it is a draw in proportion to degree. The list is not stored: it
+    consists of blocks of 2m ends, the m picked by an arrival and m times the arrival itself, after one block
+    for the start.
     """
     for draw in draws:
         if done == len(picked):
@@ -225,12 +230,12 @@ _DRAWS = 64
 
 
 def smallworld_graph(agents: int, neighbours: int, probability: float, seed: int = 0) -> Graph:
-    """A ring in which every agent is joined to the k nearest, and some edges are rewired.
+    """Return a ring of near neighbours with some edges rewired.
 
-    Each edge is rewired with the given probability: it keeps its first agent and gets a
-    uniformly drawn other end, drawn again where that would make a self-loop or a duplicate.
-    An edge is left unchanged if 64 draws fail, as happens next to an agent that is already joined to
-    nearly all. The graph may be disconnected.
+    Every agent is joined to the k nearest. Each edge is rewired with the given probability: it keeps its
+    first agent and gets a uniformly drawn other end, drawn again where that would make a self-loop or a
+    duplicate. An edge is left unchanged if 64 draws fail, as happens next to an agent that is already joined
+    to nearly all. The graph may be disconnected.
     """
     if neighbours < 2 or neighbours % 2 or neighbours >= agents:
         raise GraphError(

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def is_one_graph(given: object) -> bool:
-    """Whether this is one graph, not a list of graphs, although one can iterate over it."""
+    """Whether this is one graph, and not a list of graphs.
+
+    One can iterate over some graphs, too.
+    """
     networkx, sparse = sys.modules.get("networkx"), sys.modules.get("scipy.sparse")
     foreign = (networkx and isinstance(given, networkx.Graph)) or (sparse and sparse.issparse(given))
     return bool(foreign) or isinstance(given, Graph | str | os.PathLike)
@@ -158,9 +161,10 @@ def from_networkx(graph: nx.Graph[Any]) -> Graph:
 
 
 def weighted_graph(heard: IntArray, said: IntArray, weight: FloatArray, n: int) -> Graph:
-    """Make a graph in which agent ``heard[e]`` counts the message of ``said[e]`` ``weight[e]`` times.
+    """Make a graph with weights of messages.
 
-    The entries are clean: no self-loops, no pair twice in one direction, weights above 0.
+    Agent ``heard[e]`` counts the message of ``said[e]`` ``weight[e]`` times. The entries are clean: no
+    self-loops, no pair twice in one direction, weights above 0.
     """
     graph = from_keys(np.unique(pack(heard, said)), n)
     rows = np.repeat(np.arange(n, dtype=np.int64), graph.degrees)

@@ -1,4 +1,6 @@
-r"""Histories in files: one session, one file of JSON lines, with one reader and one writer.
+r"""Histories in files: one session, one file of JSON lines.
+
+There is one reader and one writer.
 
 The first line declares the mechanism; each further line is a message or a feedback, in order of arrival::
 
@@ -95,7 +97,10 @@ def decoded(text: object) -> bytes | None:
 
 
 def same(one: Content, other: Content) -> bool:
-    """Whether two lines have the same content, in any order of keys; 1, 1.0 and true are different."""
+    """Whether two lines have the same content.
+
+    The order of keys does not matter; 1, 1.0 and true are different.
+    """
     try:
         return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
     except RecursionError:
@@ -195,7 +200,10 @@ class Declared:
     header: Content
 
     def same(self, header: Content) -> bool:
-        """Whether another first line declares the same; names and keys of sessions may differ."""
+        """Whether another first line declares the same.
+
+        Names and keys of sessions may differ.
+        """
         mine, theirs = (
             {word: line.get(word) for word in declare(self.mechanism, self.lattice) if word in line}
             | {"weights": line.get("weights"), "keepers": _counted(line.get("keepers", 0))}
@@ -244,7 +252,10 @@ class Declared:
 
 
 def _counted(keepers: Any) -> int:
-    """Return the number of keepers, given as a number or by their names; or raise."""
+    """Return the number of keepers, or raise.
+
+    They are given as a number or by their names.
+    """
     if not isinstance(keepers, list):
         return _whole(keepers, MOST_KEEPERS + 1)
     if not 0 < len(keepers) <= MOST_KEEPERS or not all(isinstance(name, str) for name in keepers):
@@ -369,7 +380,10 @@ class _HistoryTable:
             self.heard[now, agent] = bool(line["heard"])
 
     def _mask(self, line: Content, now: int) -> None:
-        """Add a masked message, a closing or an opening, which have no numbers to read."""
+        """Add a masked message, a closing or an opening.
+
+        They have no numbers to read.
+        """
         if "x" in line:
             raise ValueError
         if "closing" in line:
@@ -462,7 +476,10 @@ class _HistoryTable:
         return used
 
     def _updates(self, rounds: int) -> IntArray:
-        """How many updates each agent had made at each round; of shape (rounds, n)."""
+        """Return how many updates each agent had made at each round.
+
+        The shape is (rounds, n).
+        """
         update = np.zeros((rounds, self.n), dtype=np.int64)
         for agent in range(self.n):
             heard: list[bool | None] = [self.heard.get((t, agent)) for t in range(rounds)]
@@ -477,7 +494,10 @@ class _HistoryTable:
 
 
 def _settle(heard: list[bool | None], before: tuple[int, int], now: tuple[int, int], agent: int) -> None:
-    """Determine which feedback between two messages was used, if their updates tell."""
+    """Find which feedback between two messages was used.
+
+    Their updates may tell.
+    """
     between = range(before[0], now[0])
     open_ones = [t for t in between if heard[t] is None]
     needed = now[1] - before[1] - sum(1 for t in between if heard[t])

@@ -25,9 +25,10 @@ def overview(history: History) -> Summary:
 
 
 def message_columns(history: History) -> dict[str, npt.NDArray[Any]]:
-    """Return every public message: run, round, agent, number of updates, component if any, and message.
+    """Return every public message, as columns.
 
-    Where the graph has names of agents, they are the column `label`.
+    They are run, round, agent, number of updates, component if any, and message. Where the graph has names of
+    agents, they are the column `label`.
     """
     whole = history.stacked
     run, slot, agent = np.nonzero(whole.said)

@@ -1,8 +1,8 @@
-"""A history: the public part of a run, and the private part if its owner has it.
+"""A history: the public part of a run, and its private part.
 
-Messages are in *slots*. Usually there is one slot per round. If an agent was asked again in a round, there is
-one more slot with that round's number. `said` marks the messages that exist. A missing message is 0 and is
-never used.
+Only the owner has the private part. Messages are in *slots*. Usually there is one slot per round. If an agent
+was asked again in a round, there is one more slot with that round's number. `said` marks the messages that
+exist. A missing message is 0 and is never used.
 
 A history is of one run, or of many runs of one mechanism side by side. Then every array has a first axis for
 the runs.
@@ -61,7 +61,9 @@ class Observation:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Wholes:
-    """The whole numbers that were sent on a lattice; floats may not hold all their digits.
+    """The whole numbers that were sent on a lattice.
+
+    Floats may not hold all their digits.
 
     Attributes
     ----------
@@ -104,9 +106,10 @@ class Private:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class History:
-    """The paper's α = θ(0), (η(0), x(0), y(0)), θ(1), … over some rounds, or its public part.
+    """The paper's α = θ(0), (η(0), x(0), y(0)), θ(1), … of a run.
 
-    `History.full` makes one in which every agent sent, was used and moved in every round.
+    It may also be only its public part. `History.full` makes one in which every agent sent, was used and
+    moved in every round.
 
     Attributes
     ----------
@@ -162,9 +165,10 @@ class History:
         return html(overview(self))
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return the public messages as a pandas table, one row per message and component.
+        """Return the public messages as a pandas table.
 
-        States and noise are never in it, nor what agents send under masks to keepers.
+        There is one row per message and component. States and noise are never in it, nor what agents send
+        under masks to keepers.
         """
         from tacit.history.tables import message_columns
 
@@ -182,9 +186,10 @@ class History:
         wholes: Wholes | None = None,
         private: Private | None = None,
     ) -> History:
-        """Make a history in which every agent sent once, was used, and moved in every round.
+        """Make a history in which nobody is ever missing.
 
-        With `runs` the first axis of all arrays is that of runs.
+        Every agent sent once, was used, and moved in every round. With `runs` the first axis of all arrays is
+        that of runs.
         """
         slots, n = x.shape[int(runs) :][:2]
         said, used = np.ones(x.shape[: 2 + int(runs)], dtype=np.bool_), None
@@ -232,7 +237,10 @@ class History:
 
     @property
     def theta(self) -> FloatArray:
-        """Internal states, of shape (rounds + 1, n) or (rounds + 1, n, k). Private."""
+        """Internal states. Private.
+
+        The shape is (rounds + 1, n) or (rounds + 1, n, k).
+        """
         return self._own.theta
 
     @property
@@ -366,7 +374,10 @@ class History:
         )
 
     def of(self, agent: int) -> AgentHistory:
-        """Return one agent's messages and the feedback it received: all that depends on its value."""
+        """Return one agent's messages and the feedback it received.
+
+        This is all that depends on its value.
+        """
         if not 0 <= agent < self.mechanism.n:
             raise StateError(f"agent must be a number from 0 to {self.mechanism.n - 1}, got {agent}.")
         if self.mechanism.keepers:
@@ -395,12 +406,18 @@ class History:
 
     @property
     def pairs(self) -> IntArray:
-        """Who can use whose message on a graph, as pairs (i, j): (i, i) for all, then neighbours."""
+        """Who can use whose message on a graph, as pairs (i, j).
+
+        These are (i, i) for all agents, then neighbours.
+        """
         return closed_pairs(self.mechanism)
 
     @property
     def used_or_all(self) -> BoolArray:
-        """Whose messages each feedback is the mean of; all messages sent if `used` is None."""
+        """Whose messages each feedback is the mean of.
+
+        If `used` is None, these are all messages sent.
+        """
         if self.used is not None:
             return self.used
         heads = np.searchsorted(self.rounds_of, np.arange(self.rounds))
@@ -412,11 +429,17 @@ class History:
     # ---- what adversaries see -----------------------------------------------------------------------
 
     def channels(self) -> Observation:
-        """What an eavesdropper sees: α↓(x, y). Masked messages are pseudo-random and reveal nothing."""
+        """Return what an eavesdropper sees: α↓(x, y).
+
+        Masked messages are pseudo-random and reveal nothing.
+        """
         return Observation(x=None if self.mechanism.keepers else self.x, y=self.y)
 
     def server(self) -> Observation:
-        """Return only the server's state y, for an adversary who reads its memory but no messages."""
+        """Return only the server's state y.
+
+        This is for an adversary who reads its memory but no messages.
+        """
         return Observation(y=self.y)
 
     def compromised(self, agents: Iterable[int]) -> Observation:
@@ -430,10 +453,11 @@ class History:
         return replace(self.channels(), agents=chosen, theta=states)
 
     def conspirators(self, agent: int, keeper: int) -> Observation:
-        """What all other members and all keepers but one, colluding, learn about one agent.
+        """Return what conspirators learn about one agent.
 
-        They know all masks and noise except those between this agent and this keeper, so they know the sum
-        of the agent's message and the keeper's draw (docs/proofs/keepers.md).
+        They are all other members and all keepers but one. They know all masks and noise except those between
+        this agent and this keeper, so they know the sum of the agent's message and the keeper's draw
+        (docs/proofs/keepers.md).
         """
         m, n, sent = self.mechanism.keepers, self.mechanism.n, self._own.sent
         if not (0 <= keeper < m and 0 <= agent < n) or sent is None:
@@ -467,7 +491,10 @@ class AgentHistory:
 
     @property
     def scales(self) -> FloatArray:
-        """Laplace scale of each slot's message, shaped like `update`; 0 where nothing is drawn."""
+        """Laplace scale of each slot's message.
+
+        It is shaped like `update`, and 0 where nothing is drawn.
+        """
         return self.law.upper_scales(self.update)
 
     @property
@@ -477,7 +504,10 @@ class AgentHistory:
 
 
 def closed_pairs(mechanism: Mechanism) -> IntArray:
-    """Who can use whose message on a graph: pairs (i, i) of all agents, then (i, j) of neighbours."""
+    """Return who can use whose message on a graph.
+
+    These are pairs (i, i) of all agents, then (i, j) of neighbours.
+    """
     own = np.arange(mechanism.n)
     if not isinstance(mechanism, Distributed):
         raise StateError("pairs are for graphs: with a server everyone hears the same feedback.")

@@ -1,4 +1,4 @@
-"""The base class of noise laws: scales of the Laplace noise, and what follows from them.
+"""The base class of noise laws, and what follows from their scales.
 
 A law must define `scale`, the scale of the noise of update u. For a finite number of rounds everything else
 follows, because the draws are independent and the influence of an agent's value shrinks by 1 − σ per update.
@@ -38,10 +38,11 @@ _NEARLY_FLAT = (
 
 
 class Terms(NamedTuple):
-    """Independent Laplace terms of scale_g·ratio_g^t for each t < rounds (None: endless).
+    """Independent Laplace terms whose scales fade geometrically.
 
-    There is one entry g per series of terms. `group` is the class of agents that it belongs to. Each agent of
-    the class has `repeat` such series.
+    The scales are scale_g·ratio_g^t for each t < rounds (None: endless). There is one entry g per series of
+    terms. `group` is the class of agents that it belongs to. Each agent of the class has `repeat` such
+    series.
     """
 
     scale: FloatArray
@@ -52,14 +53,20 @@ class Terms(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """c·q^u, an upper bound on the scales of the updates; one number or one per agent."""
+    """An upper bound c·q^u on the scales of the updates.
+
+    c and q are one number, or one per agent.
+    """
 
     c: PerAgent
     q: PerAgent
 
 
 def checked(value: PerAgent, name: str, *, below_one: bool, field: str | None = None) -> float | FloatArray:
-    """Return a number in (0, 1) or (0, ∞), or a read-only array of such numbers."""
+    """Return a number in (0, 1) or (0, ∞), or one per agent.
+
+    Several numbers are returned as a read-only array.
+    """
     must = "must be in (0, 1)" if below_one else "must be a positive number"
     try:
         if isinstance(value, str | bool):
@@ -88,7 +95,9 @@ def _letters(law: type[Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Law(ABC):
-    """A noise law: independent Laplace noise whose scale depends only on the number of the update.
+    """A noise law: independent Laplace noise, one scale per update.
+
+    The scale depends only on the number of the update.
 
     Parameters
     ----------
@@ -175,7 +184,10 @@ class Law(ABC):
 
     @classmethod
     def further(cls) -> tuple[str, ...]:
-        """Words of the parameters besides mixing, noise and decay, which only this law has."""
+        """Return the words of the parameters that only this law has.
+
+        These are all besides mixing, noise and decay.
+        """
         return tuple(word for word in cls.words() if word not in WORDS.values())
 
     @classmethod
@@ -204,7 +216,10 @@ class Law(ABC):
 
     @property
     def agents(self) -> int | None:
-        """Number of agents, if parameters are one per agent; None if all agents share one value."""
+        """Number of agents, if parameters are one per agent.
+
+        None if all agents share one value.
+        """
         sizes = {value.size for value in self.values().values() if isinstance(value, np.ndarray)}
         if len(sizes) > 1:
             raise ParameterError(
@@ -222,7 +237,10 @@ class Law(ABC):
         return self
 
     def of_agents(self, index: npt.NDArray[np.integer[Any]] | list[int] | slice) -> Self:
-        """Return the law of some agents, in this order; shared parameters stay one number."""
+        """Return the law of some agents, in this order.
+
+        Shared parameters stay one number.
+        """
         own = {k: v[index] if isinstance(v, np.ndarray) else v for k, v in self.values().items()}
         return type(self)(**own)
 
@@ -262,7 +280,10 @@ class Law(ABC):
         return found
 
     def round_scales(self) -> Iterator[FloatArray]:
-        """Yield the scale of round 0, 1, …: arrays of one number, or of one per agent."""
+        """Yield the scale of round 0, 1, ….
+
+        Each is an array of one number, or of one per agent.
+        """
         t = 0
         while True:
             yield np.atleast_1d(np.asarray(self.scale(np.float64(t)), dtype=np.float64))
@@ -273,10 +294,11 @@ class Law(ABC):
         return np.asarray(self.scale(t) / self.c)
 
     def upper_scale(self, u: int) -> float:
-        """Return the scale of update u of one agent as a float64, rounded up; lattices draw with it.
+        """Return the scale of one agent's update u, rounded up.
 
-        It is rounded up so that the noise is never smaller than the law's. It must be the same on every
-        machine, because all members of a session compute the same grid from it.
+        It is a float64, and lattices draw with it. It is rounded up so that the noise is never smaller than
+        the law's. It must be the same on every machine, because all members of a session compute the same
+        grid from it.
         """
         return math.nextafter(float(self.scale(np.float64(u))), math.inf) if u else float(self.c)
 
@@ -290,7 +312,10 @@ class Law(ABC):
         return u == 0 or not self.shadowed
 
     def least_scale(self, rounds: int) -> float:
-        """Return the least `upper_scale` of a draw within `rounds` rounds, of one agent."""
+        """Return the least `upper_scale` of a draw, of one agent.
+
+        It is over the first `rounds` rounds.
+        """
         return min(self.upper_scale(u) for u in range(max(rounds, 1)) if self.draws(u))
 
     def largest_scale(self, rounds: int) -> float:
@@ -315,11 +340,17 @@ class Law(ABC):
         return round_up(total, _FLOAT_ERROR + ULP * (4 * rounds + 16))
 
     def _draws_within(self, rounds: int) -> int:
-        """How many messages of `rounds` rounds have fresh noise; the others follow from them."""
+        """Return how many messages of `rounds` rounds have fresh noise.
+
+        The others follow from them.
+        """
         return min(rounds, 1) if self.shadowed else rounds
 
     def costs(self, rounds: int, distance: float) -> FloatArray:
-        """a_u = d·(1−σ)^u/s_u of one agent: the most that message u can add to a likelihood ratio."""
+        """Return the most that each message adds to a likelihood ratio.
+
+        For message u of one agent it is a_u = d·(1−σ)^u/s_u.
+        """
         u = np.arange(self._draws_within(rounds))
         return np.asarray(distance * (1 - self.sigma) ** u / self.scales(u.size))
 
@@ -355,7 +386,10 @@ class Law(ABC):
         return Terms(scale, np.zeros_like(scale), group, 1)
 
     def significant_rounds(self, rounds: int | None) -> int:
-        """Return how many rounds matter in double precision; samplers of the outcome skip the rest."""
+        """Return how many rounds matter in double precision.
+
+        Samplers of the outcome skip the rest.
+        """
         if rounds is None:
             raise self.undefined("significant_rounds for an endless run", "what an endless run leads to")
         return rounds
@@ -368,7 +402,10 @@ class Law(ABC):
         return None
 
     def envelope(self, rounds: int | None) -> Envelope:
-        """Return c and q such that c·q^u bounds the scale of every update u below `rounds` (None: all)."""
+        """Return c and q such that c·q^u bounds the scales.
+
+        It bounds every update u below `rounds` (None: all).
+        """
         if rounds is None:
             raise self.undefined("envelope for an endless run", "after how many rounds agents agree")
         q = math.exp(-_NEARLY_FLAT / max(rounds, 1))
@@ -379,7 +416,7 @@ class Law(ABC):
 
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
-        """Return this law with the least variance among those with a loss of at most ε.
+        """Return this law with the least variance for a loss of at most ε.
 
         The base class can answer this for a law without further parameters; see `least_noise`.
         """
@@ -389,9 +426,10 @@ class Law(ABC):
     def least_noise(
         cls, sigma: PerAgent, epsilon: float, rounds: int | None, further: Mapping[str, PerAgent]
     ) -> Self:
-        """Return this law with these further parameters and the least noise c for a loss of at most ε.
+        """Return this law with the least noise c for a loss of at most ε.
 
-        The base class can compute it for a finite number of rounds, if all scales are proportional to c.
+        It has these further parameters. The base class can compute it for a finite number of rounds, if all
+        scales are proportional to c.
         """
         what = "the best noise for an epsilon"
         cls.require_further(further)
@@ -408,8 +446,9 @@ class Law(ABC):
         return made
 
     def rounded(self, up: Callable[..., float]) -> Self:
-        """Return the law with its numbers rounded up to a few digits, so that they can be typed.
+        """Return the law with numbers that can be typed.
 
-        ``up(value)`` rounds; ``up(value, distance)`` also keeps the digits of a distance from 1.
+        They are rounded up to a few digits. ``up(value)`` rounds; ``up(value, distance)`` also keeps the
+        digits of a distance from 1.
         """
         return self if isinstance(self.c, np.ndarray) else replace(self, c=up(self.c))

@@ -1,4 +1,7 @@
-"""Constant noise: as large in the last round as in the first, as in streaming counters."""
+"""Constant noise: as large in the last round as in the first.
+
+Streaming counters use such noise.
+"""
 
 from __future__ import annotations
 

@@ -130,7 +130,10 @@ class Fading(Law):
 
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
-        """Return the best fading noise with a loss of at most ε, including rounding."""
+        """Return the best fading noise with a loss of at most ε.
+
+        Rounding is included.
+        """
         # refuse mixing out of range before its logarithm is taken
         sigma = checked(sigma, "mixing (sigma)", below_one=True)
         c, q = best_noise(sigma, epsilon, rounds), best_decay(sigma)
@@ -141,7 +144,10 @@ class Fading(Law):
         return law
 
     def rounded(self, up: Callable[..., float]) -> Self:
-        """Round c and q up; for a decay near 1, keep the digits of its distance from 1."""
+        """Round c and q up.
+
+        For a decay near 1, keep the digits of its distance from 1.
+        """
         if isinstance(self.c, np.ndarray) or isinstance(self.q, np.ndarray):
             return self
         return replace(self, c=up(self.c), q=up(self.q, 1 - self.q))
@@ -153,7 +159,10 @@ def best_decay(sigma: PerAgent) -> float | FloatArray:
 
 
 def best_noise(sigma: PerAgent, epsilon: float, rounds: int | None = None) -> float | FloatArray:
-    """c* = 1/(ε(1 − (1−σ)^{2/3})); times 1 − (1−σ)^{2T/3} if only T rounds are run."""
+    """Return c* = 1/(ε(1 − (1−σ)^{2/3})), the best noise.
+
+    It is multiplied by 1 − (1−σ)^{2T/3} if only T rounds are run.
+    """
     log_ratio = 2 / 3 * np.log1p(-np.asarray(sigma, dtype=np.float64))
     spent = 1.0 if rounds is None else -np.expm1(rounds * log_ratio)
     return _plain(spent / (epsilon * -np.expm1(log_ratio)))

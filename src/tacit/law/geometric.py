@@ -1,4 +1,7 @@
-"""Formulas of laws with scale c·q^u: `Fading` (q < 1) and `Constant` (q = 1)."""
+"""Formulas of laws with scale c·q^u.
+
+These are `Fading` (q < 1) and `Constant` (q = 1).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def by_kinds(
     exact: Callable[[list[float]], float],
     rounded: Callable[[], FloatArray],
 ) -> FloatArray:
-    """Return ε per agent: exact if there are few kinds of agents, otherwise rounded up."""
+    """Return ε per agent, rounded up.
+
+    It is computed exactly if there are few kinds of agents.
+    """
     each = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in law))
     if each[0].size <= _EXACT_AGENTS and (rounds or 0) <= _EXACT_ROUNDS:
         rows = np.column_stack([np.atleast_1d(value) for value in each])
@@ -66,7 +72,10 @@ def _exact_epsilon(kind: list[float], rounds: int | None) -> float:
 
 
 def _rounded_epsilons(mixing: PerAgent, noise: PerAgent, decay: PerAgent, rounds: int | None) -> FloatArray:
-    """ε per agent in extended precision, with an allowance for rounding errors."""
+    """Return ε per agent, from extended precision.
+
+    An allowance for rounding errors is added.
+    """
     sigma, c, q = extended(mixing), extended(noise), extended(decay)
     gap = (q - 1) + sigma  # q − (1 − σ)
     if rounds is None:
@@ -100,11 +109,11 @@ def loss_parts(
 
 @lru_cache(maxsize=4096)  # agents of one session ask for the same scales repeatedly
 def fading_scale(c: float, q: float, u: int) -> float:
-    """Return b_u, the least float64 that is at least c·q^u: the scale that update u is drawn with.
+    """Return b_u, the scale that update u is drawn with.
 
-    It is rounded up, so the noise is never smaller than the paper's. It is a float64, so that sampler and
-    accounting use exactly the same number. It is the same on every machine, because it is computed with whole
-    numbers only.
+    It is the least float64 that is at least c·q^u. It is rounded up, so the noise is never smaller than the
+    paper's. It is a float64, so that sampler and accounting use exactly the same number. It is the same on
+    every machine, because it is computed with whole numbers only.
 
     Examples
     --------
@@ -123,7 +132,10 @@ def fading_scale(c: float, q: float, u: int) -> float:
 
 
 def _power(a: int, u: int, precision: int) -> tuple[int, int, int]:
-    """Return low, high, e with low·2^e ≤ a^u ≤ high·2^e; low = high if `precision` bits suffice."""
+    """Enclose a^u: return low, high, e with low·2^e ≤ a^u ≤ high·2^e.
+
+    low = high if `precision` bits suffice.
+    """
     low = high = 1
     exponent = 0
     for bit in bin(u)[2:]:
@@ -136,7 +148,10 @@ def _power(a: int, u: int, precision: int) -> tuple[int, int, int]:
 
 
 def _least_float(value: int, exponent: int) -> float:
-    """Return the least float64 that is at least value·2^exponent; 0 if that is below 2^−1000."""
+    """Return the least float64 that is at least value·2^exponent.
+
+    0 if that is below 2^−1000.
+    """
     excess = max(value.bit_length() - 53, 0)
     value, exponent = -(-value >> excess), exponent + excess
     return math.ldexp(value, exponent) if value.bit_length() + exponent > -1000 else 0.0

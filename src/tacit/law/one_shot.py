@@ -1,4 +1,7 @@
-"""Noise once: the baseline that every design is compared with (docs/proofs/one-shot.md)."""
+"""Noise once: the baseline that every design is compared with.
+
+Proofs: docs/proofs/one-shot.md.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from tacit.rounding import extended, fraction_up, product_up, round_up
 @final
 @dataclass(frozen=True, eq=False)
 class OneShot(Law):
-    """Noise once: a public shadow starts at θ(0) + Lap(c) and moves without noise.
+    """Noise once: a noisy public shadow that then moves without noise.
 
-    All messages follow from the shadow's start, so ε = 1/c for any mixing, any number of rounds and any
-    schedule.
+    The shadow starts at θ(0) + Lap(c). All messages follow from the shadow's start, so ε = 1/c for any
+    mixing, any number of rounds and any schedule.
 
     Examples
     --------

@@ -38,11 +38,11 @@ _TAKEN = {
 
 
 def register(law: type[Law]) -> type[Law]:
-    """Make a law known by its name to session files, transcripts, sweeps and the command line.
+    """Make a law known by its name.
 
-    Every member of a session with this law must register it, or install a package that has an entry point
-    with the law's name in the group ``tacit.laws``. `register` returns the law, so it can be used as a
-    decorator.
+    Session files, transcripts, sweeps and the command line then know it. Every member of a session with this
+    law must register it, or install a package that has an entry point with the law's name in the group
+    ``tacit.laws``. `register` returns the law, so it can be used as a decorator.
     """
     if not getattr(law, "name", ""):
         raise LawError(f"the law {law.__name__} does not define its name.")
@@ -64,7 +64,10 @@ def names() -> tuple[str, ...]:
 
 
 def named(name: str) -> type[Law]:
-    """Return the law of this name: one that is registered, or one of an installed package."""
+    """Return the law of this name.
+
+    It is registered, or in an installed package.
+    """
     if name not in _LAWS:
         _load(name)
     if name not in _LAWS:

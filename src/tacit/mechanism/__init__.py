@@ -1,4 +1,7 @@
-"""The mechanisms of sections 3 and 4 of the paper: pure functions, no randomness, no I/O."""
+"""The mechanisms of sections 3 and 4 of the paper.
+
+They are pure functions, without randomness and I/O.
+"""
 
 from tacit.mechanism.base import Mechanism, Round, State
 from tacit.mechanism.client_server import ClientServer

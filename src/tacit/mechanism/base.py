@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The agents' states, and the values that their next messages are made from.
+    """The agents' states, and what their next messages are made from.
 
     `basis` is θ itself, or the public shadow if the law draws noise only once.
     """
@@ -44,9 +44,10 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Mechanism(ABC):
-    """A synchronous private consensus mechanism: `ClientServer` or `Distributed`.
+    """A synchronous private consensus mechanism.
 
-    Other subclasses are refused: guarantees and simulations hold only for these two.
+    It is a `ClientServer` or a `Distributed`. Other subclasses are refused: guarantees and simulations hold
+    only for these two.
     """
 
     law: Law
@@ -98,12 +99,18 @@ class Mechanism(ABC):
 
     @property
     def noise_law(self) -> Law:
-        """The law of the noise of all sources: the agents' own, or the one that keepers share."""
+        """The law of the noise of all sources.
+
+        It is the agents' own, or the one that keepers share.
+        """
         return self.law.of_agent(0) if self.keepers else self.law
 
     @property
     def shadowed(self) -> bool:
-        """Whether noise is drawn once, and later messages follow from the first one."""
+        """Whether noise is drawn once.
+
+        Later messages then follow from the first one.
+        """
         return self.law.shadowed
 
     def report(self, basis: FloatArray, eta: FloatArray) -> FloatArray:
@@ -111,7 +118,10 @@ class Mechanism(ABC):
         return basis + eta
 
     def update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        """Phase (iv): θ_i(t+1) = (1 − σ_i) θ_i(t) + σ_i y_i(t), eq:upd and eq:upd_dis."""
+        """Phase (iv): return the states moved towards the feedback.
+
+        θ_i(t+1) = (1 − σ_i) θ_i(t) + σ_i y_i(t), eq:upd and eq:upd_dis.
+        """
         sigma = per_agent_columns(np.asarray(self.law.sigma), theta.ndim)
         return (1 - sigma) * theta + sigma * y
 
@@ -138,10 +148,11 @@ class Mechanism(ABC):
         return State(theta, basis), Round(x, y)
 
     def state_space(self) -> tuple[FloatArray, FloatArray]:
-        """Return (A, B) with θ(t+1) = A θ(t) + B η(t), as dense arrays, for python-control and others.
+        """Return dense (A, B) with θ(t+1) = A θ(t) + B η(t).
 
-        A has shape (n, n), B has shape (n, sources): one column per agent, or per keeper. Noise that is drawn
-        once is refused, because later messages then do not follow from the states alone.
+        They are for python-control and others. A has shape (n, n), B has shape (n, sources): one column per
+        agent, or per keeper. Noise that is drawn once is refused, because later messages then do not follow
+        from the states alone.
 
         Examples
         --------
@@ -169,7 +180,9 @@ class Mechanism(ABC):
         return a, np.tile(sigma / self.n, (1, self.keepers)) if self.keepers else feedback
 
     def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> History:
-        """Run as many rounds as there is noise for, and return everything that happened.
+        """Run as many rounds as there is noise for.
+
+        Return everything that happened.
 
         Parameters
         ----------

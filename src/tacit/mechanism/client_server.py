@@ -1,8 +1,9 @@
-"""The client-server mechanism, section 3 of the paper (sec:pconsensus), and the same with keepers.
+"""The client-server mechanism, without and with keepers.
 
-Without keepers every agent adds its own noise and trusts nobody. With m keepers agents send their states
-under masks, and each keeper adds one draw to the sum. An agent then has to trust at least one of the keepers
-(docs/proofs/keepers.md). The law of the noise does not depend on who adds it.
+This is section 3 of the paper (sec:pconsensus); keepers are not in it. Without keepers every agent adds its
+own noise and trusts nobody. With m keepers agents send their states under masks, and each keeper adds one
+draw to the sum. An agent then has to trust at least one of the keepers (docs/proofs/keepers.md). The law of
+the noise does not depend on who adds it.
 """
 
 from __future__ import annotations

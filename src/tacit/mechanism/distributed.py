@@ -1,4 +1,7 @@
-"""The distributed mechanism on a graph, section 4 of the paper (sec:distributed)."""
+"""The distributed mechanism on a graph.
+
+This is section 4 of the paper (sec:distributed).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ from tacit.mechanism.topology import Weights, WeightsLike, resolve_weights
 @final
 @dataclass(frozen=True, eq=False)
 class Distributed(Mechanism):
-    """Agents that exchange messages with their neighbours on a connected graph, without a server.
+    """Agents on a connected graph, without a server.
+
+    They exchange messages with their neighbours.
 
     Parameters
     ----------
@@ -71,10 +76,16 @@ class Distributed(Mechanism):
 
     @property
     def stationary(self) -> FloatArray:
-        """ω with ωᵀW = ωᵀ: |N(i)| + 1 in the paper, 1 for all agents with Metropolis weights."""
+        """ω with ωᵀW = ωᵀ.
+
+        It is |N(i)| + 1 in the paper, and 1 for all agents with Metropolis weights.
+        """
         # The theory takes plain means as unit conductances, so this must not depend on the rule.
         return self.closed_degrees.astype(np.float64) if self.topology.plain else self.topology.stationary
 
     def aggregate(self, x: FloatArray) -> FloatArray:
-        """Phase (ii): y_i(t) = Σ_j W_ij x_j(t); in the paper the mean over N(i) ∪ {i}, eq:y_dis."""
+        """Phase (ii): return the feedback y_i(t) = Σ_j W_ij x_j(t).
+
+        In the paper it is the mean over N(i) ∪ {i}, eq:y_dis.
+        """
         return self.topology.aggregate(x)

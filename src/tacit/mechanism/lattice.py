@@ -1,11 +1,11 @@
-"""The mechanisms on whole numbers, so that the proofs hold for the program that runs.
+"""The mechanisms on whole numbers, as the proofs need them.
 
-States are multiples of the state step s = 2^state_exponent, fixed for a session. Message u is a multiple
-of the message step g_u, which shrinks with the noise: it is the largest power of two that is at most
-2^−bits·b_u, never below s. b_u is the law's scale of update u as a float64, rounded up. Feedback is a
-multiple of s. All rounding is to the nearest, ties up: floor(value/step + 1/2). This rounding depends only on
-the value, keeps order, and commutes with adding whole steps. docs/proofs/lattice.md needs only these three
-properties.
+So the proofs hold for the program that runs. States are multiples of the state step s = 2^state_exponent,
+fixed for a session. Message u is a multiple of the message step g_u, which shrinks with the noise: it is the
+largest power of two that is at most 2^−bits·b_u, never below s. b_u is the law's scale of update u as a
+float64, rounded up. Feedback is a multiple of s. All rounding is to the nearest, ties up: floor(value/step +
+1/2). This rounding depends only on the value, keeps order, and commutes with adding whole steps.
+docs/proofs/lattice.md needs only these three properties.
 
 Nothing here draws noise: the caller passes it in.
 """
@@ -33,7 +33,9 @@ _NOISE_ROOM = 64
 @final
 @dataclass(frozen=True)
 class Lattice:
-    """The grid for all numbers of a session; public, and the same for all its members.
+    """The grid for all numbers of a session.
+
+    It is public, and the same for all members.
 
     Parameters
     ----------
@@ -88,10 +90,11 @@ class Lattice:
         *,
         bits: int = 40,
     ) -> Lattice:
-        """Return a lattice fine enough for a number of rounds and wide enough for their noise.
+        """Return a lattice for a number of rounds.
 
-        The state step is at most 2^−(bits+16)·σ times the last noise scale. Rounded states then add less than
-        2^−(bits+14) per component to the loss of all messages.
+        It is fine enough for them, and wide enough for their noise. The state step is at most 2^−(bits+16)·σ
+        times the last noise scale. Rounded states then add less than 2^−(bits+14) per component to the loss
+        of all messages.
         """
         kinds = law.kinds()
         last = min(kind.least_scale(rounds) for kind in kinds)
@@ -157,7 +160,10 @@ class Lattice:
         return cast(Whole, whole[()])
 
     def within(self, values: Any, what: str, exponent: int | None = None) -> Whole:
-        """Return whole numbers within the reach, or refuse without showing a value."""
+        """Return whole numbers within the reach.
+
+        Others are refused, without showing a value.
+        """
         whole = values if type(values) is int else as_whole(values, what)
         bound = self.limit >> ((self.state_exponent if exponent is None else exponent) - self.state_exponent)
         inside = -bound <= whole <= bound if isinstance(whole, int) else np.all(abs(whole) <= bound)
@@ -166,7 +172,10 @@ class Lattice:
         return whole
 
     def lifted(self, message: Any, exponent: int) -> Whole:
-        """Return a message of step 2^exponent as whole numbers of the state step, exactly."""
+        """Return a message as whole numbers of the state step, exactly.
+
+        The message is in whole numbers of 2^exponent.
+        """
         if not self.state_exponent <= exponent <= cast(int, self.reach_exponent):
             raise StateError(
                 f"a message's exponent must be from {self.state_exponent} to {self.reach_exponent}, "
@@ -192,7 +201,10 @@ class Lattice:
         return nearest(sum(lifted[1:], start=lifted[0]), len(lifted))
 
     def value(self, whole: Any, exponent: int | npt.NDArray[np.int64] | None = None) -> Any:
-        """Return whole numbers of a step (by default of the state step) as the nearest floats."""
+        """Return whole numbers of a step as the nearest floats.
+
+        By default it is the state step.
+        """
         step = self.state_exponent if exponent is None else exponent
         result = np.ldexp(np.asarray(whole, dtype=object).astype(np.float64), step)
         return result[()]
@@ -201,9 +213,10 @@ class Lattice:
 @final
 @dataclass(frozen=True)
 class LatticeAgent:
-    """The arithmetic of one agent, as pure functions of whole numbers; holds nothing private.
+    """The arithmetic of one agent, as pure functions of whole numbers.
 
-    Every function takes a number or an array of them: components, or agents with equal parameters.
+    It holds nothing private. Every function takes a number or an array of them: components, or agents with
+    equal parameters.
     """
 
     lattice: Lattice
@@ -234,11 +247,17 @@ class LatticeAgent:
         return sigma.numerator, sigma.denominator.bit_length() - 1
 
     def speaks(self, u: int) -> bool:
-        """Whether fresh noise is drawn for message u: always, or only for the first if the law draws once."""
+        """Whether fresh noise is drawn for message u.
+
+        Always, or only for the first if the law draws once.
+        """
         return self.law.draws(u)
 
     def scale(self, u: int) -> float:
-        """b_u: the Laplace scale of update u, as the law rounds it up to a float64."""
+        """Return b_u, the Laplace scale of update u.
+
+        The law rounds it up to a float64.
+        """
         if u < 0:
             raise ParameterError(f"updates are counted from 0, got {u}.")
         if not self.speaks(u):
@@ -254,19 +273,26 @@ class LatticeAgent:
         return scale
 
     def message_exponent(self, u: int) -> int:
-        """Return the public exponent of g_u = 2^exponent, at most 2^−bits·b_u and never below s."""
+        """Return the public exponent of the message step g_u = 2^exponent.
+
+        g_u is at most 2^−bits·b_u, and never below s.
+        """
         if not self.speaks(u):
             return self.lattice.state_exponent  # the message is the shadow, which is public
         return max(math.frexp(self.scale(u))[1] - 1 - self.lattice.bits, self.lattice.state_exponent)
 
     def draw_scale(self, u: int) -> float:
-        """b_u/g_u, exactly: the scale of the whole number that is drawn for update u."""
+        """Return b_u/g_u, exactly.
+
+        It is the scale of the whole number that is drawn for update u.
+        """
         return math.ldexp(self.scale(u), -self.message_exponent(u))
 
     def report(self, basis: Any, u: int, draw: Any) -> Whole:
-        """Phase (i): message u, round(basis, g_u) + g_u·draw, as whole numbers of g_u.
+        """Phase (i): return message u, as whole numbers of g_u.
 
-        A message beyond the reach is clamped to it. The noise is already added, so this leaks nothing.
+        It is round(basis, g_u) + g_u·draw. A message beyond the reach is clamped to it. The noise is already
+        added, so this leaks nothing.
         """
         exponent = self.message_exponent(u)
         basis = self.lattice.within(basis, "a state")  # before any noise is added
@@ -279,9 +305,10 @@ class LatticeAgent:
         return max(min(x, bound), -bound) if isinstance(x, int) else np.clip(x, -bound, bound)
 
     def update(self, state: Any, y: Any) -> Whole:
-        """Phase (iv): (1−σ)θ + σy to the nearest state step, ties up; eq:upd, eq:upd_dis.
+        """Phase (iv): return the state moved towards the feedback.
 
-        The result lies between θ and y, so states never leave the reach.
+        It is (1−σ)θ + σy to the nearest state step, ties up; eq:upd, eq:upd_dis. The result lies between θ
+        and y, so states never leave the reach.
         """
         theta = self.lattice.within(state, "a state")
         numerator, shift = self.mixing

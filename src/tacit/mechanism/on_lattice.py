@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class WholeState:
-    """The agents' states, and the values that their next messages are made from, in state steps."""
+    """The agents' states, and what their next messages are made from.
+
+    Both are in state steps.
+    """
 
     theta: WholeArray = field(repr=False)
     basis: WholeArray = field(repr=False)
@@ -32,7 +35,9 @@ class WholeState:
 @final
 @dataclass(frozen=True, eq=False)
 class OnLattice:
-    """A mechanism on a lattice: a pure function of values and whole-number draws.
+    """A mechanism on a lattice.
+
+    It is a pure function of values and whole-number draws.
 
     Examples
     --------
@@ -56,7 +61,10 @@ class OnLattice:
         return tuple(self.lattice.agent(self.mechanism.law, i) for i in range(count))
 
     def draw_scales(self, u: int) -> tuple[float, ...]:
-        """Return the scale of update u's whole-number draws, per agent or one for all."""
+        """Return the scales of the whole-number draws of update u.
+
+        There is one per agent, or one for all.
+        """
         drawing = self.agents[:1] if self.mechanism.keepers else self.agents
         return tuple(agent.draw_scale(u) if agent.speaks(u) else 0.0 for agent in drawing)
 
@@ -66,7 +74,10 @@ class OnLattice:
         return np.broadcast_to(np.array(steps, dtype=np.int64), (self.mechanism.n,))
 
     def start(self, values: Any) -> WholeState:
-        """Return the state before round 0: each agent's value on the state lattice."""
+        """Return the state before round 0.
+
+        It is each agent's value on the state lattice.
+        """
         rows = [self.lattice.start(value) for value in values]
         if len(rows) != self.mechanism.n or len({np.shape(row) for row in rows}) > 1:
             raise StateError(
@@ -77,7 +88,10 @@ class OnLattice:
         return WholeState(theta, theta)
 
     def step(self, state: WholeState, u: int, draw: WholeArray) -> tuple[WholeState, WholeArray, Whole]:
-        """Run round u on the given draws; returns the state, the messages and the feedback."""
+        """Run round u on the given draws.
+
+        Return the state, the messages and the feedback.
+        """
         if self.mechanism.keepers:
             return self._step_with_keepers(state, u, draw)
         x = self._each(lambda agent, basis, noise: agent.report(basis, u, noise), state.basis, draw)
@@ -91,9 +105,10 @@ class OnLattice:
     def _step_with_keepers(
         self, state: WholeState, u: int, draw: WholeArray
     ) -> tuple[WholeState, WholeArray, Whole]:
-        """Run a round in which keepers add `draw` to the sum of the agents' masked messages.
+        """Run a round in which keepers add `draw` to the sum.
 
-        Masked messages cannot be clamped one by one, so the feedback is clamped to the reach.
+        It is the sum of the agents' masked messages. They cannot be clamped one by one, so the feedback is
+        clamped to the reach.
         """
         x = self._each(lambda agent, basis: agent.report(basis, u, 0), state.basis)
         if not self.agents[0].speaks(u) and np.any(draw != 0):
@@ -107,13 +122,18 @@ class OnLattice:
         return WholeState(theta, heard if self.mechanism.shadowed else theta), x, y
 
     def aggregate(self, lifted: WholeArray) -> Whole:
-        """Phase (ii): the weighted mean of the messages, given in state steps, to the nearest state step."""
+        """Phase (ii): return the weighted mean of the messages.
+
+        Messages are in state steps. The mean is rounded to the nearest state step.
+        """
         if not isinstance(self.mechanism, Distributed):
             return nearest(lifted.sum(axis=0), self.mechanism.n)
         return self.mechanism.topology.aggregate_whole(lifted)
 
     def execute(self, values: Any, draws: Any) -> History:
-        """Run as many rounds as there are draws for, and return everything that happened.
+        """Run as many rounds as there are draws for.
+
+        Return everything that happened.
 
         Parameters
         ----------
@@ -126,11 +146,11 @@ class OnLattice:
         return self.run(self.start(values), draws)
 
     def run(self, state: WholeState, draws: Any) -> History:
-        """Run as many rounds as there are draws for, from a state that `start` made.
+        """Run as many rounds as there are draws for, from a state.
 
-        Agents send whole numbers. The history also has them as the nearest floats, which are exact if 53
-        significant bits are enough. Rounding to the message step comes before the noise, so x differs from
-        θ + η by up to half a message step.
+        The state is one that `start` made. Agents send whole numbers. The history also has them as the
+        nearest floats, which are exact if 53 significant bits are enough. Rounding to the message step comes
+        before the noise, so x differs from θ + η by up to half a message step.
         """
         from tacit.history import History, Private, Wholes
 
@@ -166,7 +186,10 @@ class OnLattice:
         )
 
     def _each(self, call: Callable[..., Whole], *arrays: WholeArray) -> WholeArray:
-        """Apply a function of (agent, its rows): in one call if all agents share their parameters."""
+        """Apply a function of (agent, its rows).
+
+        This is one call if all agents share their parameters.
+        """
         if len(self.agents) == 1:
             return cast(WholeArray, call(self.agents[0], *arrays))
         rows = zip(self.agents, *arrays, strict=True)

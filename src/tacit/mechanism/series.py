@@ -1,4 +1,4 @@
-"""Series on a grid: what agents send in each slot, and which mean is published.
+"""Series on a grid: what agents send, and which mean is published.
 
 All functions are pure. A code says how readings become messages, and how sums of messages become sums of
 readings again:
@@ -34,13 +34,19 @@ _COMPUTED: Final = 51
 
 
 def decoding_filter(slots: int) -> FloatArray:
-    """f(0), …, f(slots−1) with f(k) = binom(2k, k)/4^k; convolved with itself it is all ones."""
+    """Return f(k) = binom(2k, k)/4^k for k < slots.
+
+    Convolved with itself it is all ones.
+    """
     k = np.arange(1, require_slots(slots), dtype=np.float64)
     return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
 
 
 def encoding_filter(slots: int) -> FloatArray:
-    """g(0) = 1, g(k) = −f(k)/(2k−1): the filter that agents run. Its running sums are f."""
+    """Return the filter g that agents run.
+
+    g(0) = 1 and g(k) = −f(k)/(2k−1). Its running sums are f.
+    """
     found = decoding_filter(slots)
     found[1:] /= 1 - 2 * np.arange(1, slots)
     return found
@@ -63,7 +69,9 @@ def require_slots(slots: int) -> int:
 
 
 class SeriesCode(ABC):
-    """How the readings of all slots become messages, and sums of messages become sums of readings.
+    """How readings become messages, and back.
+
+    It is about the readings of all slots. Sums of messages become sums of readings.
 
     Parameters
     ----------
@@ -82,11 +90,17 @@ class SeriesCode(ABC):
 
     @abstractmethod
     def encode(self, readings: FloatArray) -> FloatArray:
-        """Return the messages of readings of shape (…, slots): the fast way, for simulations."""
+        """Return the messages of readings of shape (…, slots).
+
+        This is the fast way, for simulations.
+        """
 
     @abstractmethod
     def messages(self, readings: Sequence[float]) -> tuple[float, ...]:
-        """Return the messages of the slot that was read last, from all readings so far."""
+        """Return the messages of the slot that was read last.
+
+        They follow from all readings so far.
+        """
 
     @abstractmethod
     def decode(self, sums: FloatArray) -> FloatArray:
@@ -94,12 +108,18 @@ class SeriesCode(ABC):
 
     @abstractmethod
     def variances(self) -> FloatArray:
-        """Return the variance of each slot's published sum if every draw has variance 1."""
+        """Return the variance of each slot's published sum.
+
+        It is for draws of variance 1.
+        """
 
 
 @final
 class SquareRoot(SeriesCode):
-    """The square root of summation: agents filter with g, published sums are filtered with f."""
+    """The square root of summation.
+
+    Agents filter with g, and published sums are filtered with f.
+    """
 
     def __init__(self, slots: int) -> None:
         super().__init__(slots)
@@ -110,7 +130,10 @@ class SquareRoot(SeriesCode):
         return _convolved(self._g, readings)
 
     def messages(self, readings: Sequence[float]) -> tuple[float, ...]:
-        """w(t), within 2^−51 of the largest reading: only the products are rounded, not their sum."""
+        """Return w(t), within 2^−51 of the largest reading.
+
+        Only the products are rounded, not their sum.
+        """
         last = self._g[: len(readings)][::-1] * np.asarray(readings, dtype=np.float64)
         return (math.fsum(last.tolist()),)
 
@@ -125,10 +148,11 @@ class SquareRoot(SeriesCode):
 
 @final
 class BinaryTree(SeriesCode):
-    """A binary tree over the changes: node m of level j is x(m·2^j − 1) − x((m−1)·2^j − 1).
+    """A binary tree over the changes of the reading.
 
-    A node is sent in its last slot. The reading of slot t is a sum of nodes, at most one per level: one for
-    each one bit of t + 1. Messages are listed level by level.
+    Node m of level j is x(m·2^j − 1) − x((m−1)·2^j − 1). A node is sent in its last slot. The reading of slot
+    t is a sum of nodes, at most one per level: one for each one bit of t + 1. Messages are listed level by
+    level.
     """
 
     def __init__(self, slots: int) -> None:
@@ -185,9 +209,10 @@ class Independent(SeriesCode):
 
 
 def _convolved(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Convolve along the last axis by Fourier transforms, and keep the slots of the first array.
+    """Convolve along the last axis by Fourier transforms.
 
-    The error is about 10^−15 of the largest reading. Only simulations use this; agents use `messages`.
+    The result has as many slots as the first array. The error is about 10^−15 of the largest reading. Only
+    simulations use this; agents use `messages`.
     """
     slots = first.shape[-1]
     size = min(p << max((-(-(2 * slots - 1) // p) - 1).bit_length(), 0) for p in (1, 3, 5, 9, 15))
@@ -201,7 +226,9 @@ def _convolved(first: FloatArray, second: FloatArray) -> FloatArray:
 @final
 @dataclass(frozen=True)
 class SeriesGrid:
-    """Messages are whole numbers of steps h = 2^exponent; readings count from `low`, clamped to the range.
+    """The grid of messages: whole numbers of steps h = 2^exponent.
+
+    Readings count from `low`, and are clamped to the range.
 
     Attributes
     ----------
@@ -215,11 +242,12 @@ class SeriesGrid:
 
     @classmethod
     def fitting(cls, noise: float, low: float, high: float, bits: int = GRID_BITS) -> SeriesGrid:
-        """Return the grid for noise of this deviation (Gaussian) or scale (Laplace).
+        """Return the grid for this noise.
 
-        A message is computed within e = 2^−51 of the range and rounded to the nearest step, so rounding moves
-        two streams' messages apart by at most h + 2e. The grid is so fine that this is at most 2^−bits of the
-        noise: h is at most half of that, and a range for which 2e exceeds the other half is refused.
+        The noise is a deviation (Gaussian) or a scale (Laplace). A message is computed within e = 2^−51 of
+        the range and rounded to the nearest step, so rounding moves two streams' messages apart by at most h
+        + 2e. The grid is so fine that this is at most 2^−bits of the noise: h is at most half of that, and a
+        range for which 2e exceeds the other half is refused.
         """
         widest = _COMPUTED - 2 - bits
         if not (0 < noise < math.inf and high - low <= noise * 2.0**widest):
@@ -237,7 +265,7 @@ class SeriesGrid:
 
     @property
     def moved(self) -> float:
-        """The most by which rounding increases the distance of two messages: h + 2e."""
+        """The most by which rounding moves two messages apart: h + 2e."""
         return self.step + 2 * (self.high - self.low) * 2.0**-_COMPUTED
 
     def clamp(self, reading: float) -> float:
@@ -276,17 +304,26 @@ class SeriesAgent:
 
     @property
     def last(self) -> float:
-        """The last clamped reading, counted from the low end of the range; 0 before the first. Private."""
+        """The last clamped reading, counted from the low end. Private.
+
+        It is 0 before the first reading.
+        """
         return self._readings[-1] if self._readings else 0.0
 
     def hold_until(self, slot: int) -> None:
-        """Repeat the last reading in all missed slots before this one; nothing is sent for them."""
+        """Repeat the last reading in all missed slots before this one.
+
+        Nothing is sent for them.
+        """
         if not self.slot <= slot <= self._code.slots:
             raise StateError(f"slots go forward, up to {self._code.slots}: {slot} cannot follow {self.slot}.")
         self._readings.extend([self.last] * (slot - self.slot))
 
     def restore(self, slot: int, last: float) -> None:
-        """Restore the clamped reading of a slot from stored records; computes nothing."""
+        """Restore the clamped reading of a slot from stored records.
+
+        Nothing is computed.
+        """
         self.hold_until(slot)
         self._readings.append(last)
 
@@ -306,11 +343,11 @@ class SeriesAgent:
 
 @final
 class SeriesDecoder:
-    """Published means, slot by slot, from the opened sums; the same floats on every machine.
+    """Published means, slot by slot, from the opened sums.
 
-    A slot without a sum is lost: it has no mean. The square-root code needs its sum for later slots, so it is
-    replaced by the sum with which the previous mean would have stayed the same (docs/proofs/series.md,
-    section 7).
+    They are the same floats on every machine. A slot without a sum is lost: it has no mean. The square-root
+    code needs its sum for later slots, so it is replaced by the sum with which the previous mean would have
+    stayed the same (docs/proofs/series.md, section 7).
 
     Parameters
     ----------
@@ -335,9 +372,10 @@ class SeriesDecoder:
         return f"<SeriesDecoder, {self.slot} slots>"
 
     def add(self, total: int, used: int, members: int) -> None:
-        """Take the opened sum of the next slot, in grid steps; if `used` is 0, the slot is lost.
+        """Take the opened sum of the next slot, in grid steps.
 
-        This is cheap, except for lost slots. `mean` computes the mean of the last slot.
+        If `used` is 0, the slot is lost. This is cheap, except for lost slots. `mean` computes the mean of
+        the last slot.
         """
         if used == 0:
             held = self._sum(self.slot - 1) if self.members and self._filtered else 0.0

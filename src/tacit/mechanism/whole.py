@@ -1,6 +1,7 @@
-"""Exact arithmetic on whole numbers; only `nearest` and `nearest_shift` round.
+"""Exact arithmetic on whole numbers.
 
-Whole numbers are Python's integers, alone or in object arrays: they cannot overflow.
+Only `nearest` and `nearest_shift` round. Whole numbers are Python's integers, alone or in object arrays: they
+cannot overflow.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ Whole: TypeAlias = int | WholeArray
 
 
 def as_whole(values: Any, what: str) -> Whole:
-    """Return Python integers, which cannot overflow; refuse other values without showing them."""
+    """Return Python integers, which cannot overflow.
+
+    Other values are refused, without showing them.
+    """
     if type(values) is int:
         return values
     array = np.asarray(values)

@@ -1,7 +1,7 @@
-"""Results for people: rows are made once, and rendered as text, HTML and LaTeX.
+"""Results for people, as text, HTML and LaTeX.
 
-Every result makes its own rows (`Shown.summary`), with each number rounded to the safe side. Programs read
-the exact numbers from ``as_dict``, printed by `json_text`.
+Rows are made once, and rendered in each form. Every result makes its own rows (`Shown.summary`), with each
+number rounded to the safe side. Programs read the exact numbers from ``as_dict``, printed by `json_text`.
 """
 
 from tacit.report.numbers import down, each, near, typed, up

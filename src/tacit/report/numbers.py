@@ -1,4 +1,7 @@
-"""Numbers for people: upper bounds are rounded up, lower bounds down, the rest to nearest."""
+"""Numbers for people, rounded to the safe side.
+
+Upper bounds are rounded up, lower bounds down, the rest to nearest.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ def down(value: float, digits: int = 6) -> str:
 
 
 def near(value: float, digits: int = 6) -> str:
-    """Write a number that is no bound, rounded to nearest; whole numbers without a decimal point."""
+    """Write a number that is no bound, rounded to nearest.
+
+    Whole numbers have no decimal point.
+    """
     if math.isnan(value):
         return "-"
     if abs(value) < 10**15 and value == int(value):
@@ -38,5 +44,8 @@ def each(value: Any, show: Callable[[float], str] = near) -> str:
 
 
 def typed(value: Any) -> str:
-    """Write a parameter with all digits, so that it can be typed in again; of many, the range."""
+    """Write a parameter with all digits, so that it can be typed in.
+
+    Of many parameters, write the range.
+    """
     return repr(value).removesuffix(".0") if isinstance(value, float) else each(value, up)

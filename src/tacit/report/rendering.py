@@ -1,6 +1,7 @@
-"""Summaries as text for terminals, HTML, LaTeX; and results as JSON for programs.
+"""Summaries as text, HTML and LaTeX, and results as JSON.
 
-Text from a file or a roster is escaped, so that a name cannot bring its own markup.
+Text is for terminals, JSON for programs. Text from a file or a roster is escaped, so that a name cannot bring
+its own markup.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ _LATEX = str.maketrans(
 
 
 def _columns(summary: Summary | Grid) -> tuple[list[str], list[list[str]]]:
-    """Return columns and cells; rows of a summary have a name, a value and what it means."""
+    """Return columns and cells.
+
+    Rows of a summary have a name, a value and what it means.
+    """
     if isinstance(summary, Grid):
         return list(summary.columns), [list(row) for row in summary.rows]
     rows = [row for section in summary.sections.values() for row in section]
@@ -40,7 +44,10 @@ def _columns(summary: Summary | Grid) -> tuple[list[str], list[list[str]]]:
 
 
 def html(summary: Summary | Grid) -> str:
-    """Return a table with a caption, a header cell at the start of every row, and notes below."""
+    """Return a table with a caption, and notes below.
+
+    Every row starts with a header cell.
+    """
     from html import escape
 
     columns, rows = _columns(summary)
@@ -59,7 +66,10 @@ def html(summary: Summary | Grid) -> str:
 
 
 def latex(summary: Summary | Grid) -> str:
-    """Return a tabular with the title above and the notes below; it needs no package."""
+    """Return a tabular with the title above and the notes below.
+
+    It needs no LaTeX package.
+    """
     columns, rows = _columns(summary)
 
     def line(cells: list[str]) -> str:
@@ -77,9 +87,10 @@ def latex(summary: Summary | Grid) -> str:
 def text(
     summary: Summary | Grid, *, spaced: bool = True, wrap: bool = True, marked: Collection[int] = ()
 ) -> Group:
-    """Return a summary for a terminal: title, rows and notes, with space between.
+    """Return a summary for a terminal.
 
-    Of a table, long cells are cut instead of wrapped unless `wrap`, and the rows `marked` are yellow.
+    It has title, rows and notes, with space between. Of a table, long cells are cut instead of wrapped unless
+    `wrap`, and the rows `marked` are yellow.
     """
     from rich.console import Group
     from rich.padding import Padding
@@ -132,7 +143,10 @@ def _table_of(table: Grid, wrap: bool, marked: Collection[int]) -> Table:
 
 
 def json_text(answer: Any) -> str:
-    """Return valid JSON of what ``as_dict`` returned: infinite numbers and NaN become null."""
+    """Return valid JSON of what ``as_dict`` returned.
+
+    Infinite numbers and NaN become null.
+    """
     return json.dumps(jsonable(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -150,7 +164,10 @@ def jsonable(value: Any) -> Any:
 
 
 def dataframe(records: Any) -> pd.DataFrame:
-    """Return records, or columns by name, as a pandas table; a nested name becomes one with a dot."""
+    """Return records, or columns by name, as a pandas table.
+
+    A nested name becomes one with a dot.
+    """
     try:
         import pandas as pd
     except ModuleNotFoundError as error:
@@ -159,7 +176,7 @@ def dataframe(records: Any) -> pd.DataFrame:
 
 
 class Shown(ABC):
-    """A result that makes its own rows, and displays them as a table in a notebook."""
+    """A result that makes its own rows, and a table in a notebook."""
 
     @abstractmethod
     def summary(self) -> Summary | Grid:

@@ -1,4 +1,7 @@
-"""Results for people: rows in sections, and notes; or a table with its own columns."""
+"""Results for people: rows in sections, or a table.
+
+Both have notes; a table has its own columns.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _SHOWN = 4  # components of a result
 
 
 class Row(NamedTuple):
-    """One quantity: its name, the value as it is printed, what it means, and its unit."""
+    """One quantity: name, printed value, meaning and unit."""
 
     name: str
     value: str
@@ -54,7 +57,10 @@ class Grid:
 def component_rows(
     name: str, one: float, every: float, components: int, meaning: str, *, unit: str = ""
 ) -> list[Row]:
-    """Return a radius for one component and, if there are several, for all of them together."""
+    """Return a radius for one component.
+
+    If there are several, also return it for all of them together.
+    """
     if components == 1:
         return [Row(name, up(one), meaning, unit)]
     together = f"the same for all {components:,} components together"
@@ -67,7 +73,10 @@ def component_rows(
 def result_row(
     name: str, values: float | Iterable[float], inside: float | Iterable[float], meaning: str
 ) -> Row:
-    """Return a result as it is shown, clamped to the range, and say so if that changed it."""
+    """Return a result as it is shown, clamped to the range.
+
+    Say so if clamping changed it.
+    """
     listed, shown = ([v] if isinstance(v, float) else list(v) for v in (values, inside))
     text = ", ".join(near(value) for value in shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")
     return Row(name, text, meaning + ("" if listed == shown else "; clamped to the range"))

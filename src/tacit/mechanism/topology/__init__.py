@@ -1,7 +1,7 @@
-"""Weights of messages on a graph: a row-stochastic matrix W, so that the feedback is y = W x.
+"""Weights of messages on a graph.
 
-One rule per file, one row per rule in `registry`. The server is not among them: `ClientServer` is the
-mean over all agents without a matrix.
+They are a row-stochastic matrix W, and the feedback is y = W x. One rule per file, one row per rule in
+`registry`. The server is not among them: `ClientServer` is the mean over all agents without a matrix.
 """
 
 from tacit.mechanism.topology.base import RowShares, Weights

@@ -29,7 +29,10 @@ _MOST_STEPS = 20_000
 
 
 class RowShares(NamedTuple):
-    """One row in whole numbers: W_ii = own/total, and W_ij = heard/total for the neighbours in order."""
+    """One row of weights in whole numbers.
+
+    W_ii = own/total, and W_ij = heard/total for the neighbours in order.
+    """
 
     own: int
     heard: tuple[int, ...]
@@ -41,7 +44,10 @@ class RowShares(NamedTuple):
 
 
 class WholeRows(NamedTuple):
-    """All rows in whole numbers: `own` and `total` per agent, `heard` in the order of the graph's indices."""
+    """All rows of weights in whole numbers.
+
+    `own` and `total` are per agent, `heard` is in the order of the graph's indices.
+    """
 
     own: WholeArray
     heard: WholeArray
@@ -79,7 +85,10 @@ class Weights(ABC):
 
     @property
     def plain(self) -> bool:
-        """Whether every message of a closed neighbourhood counts the same, as in the paper."""
+        """Whether all messages of a closed neighbourhood count the same.
+
+        The paper's do.
+        """
         return False
 
     @cached_property
@@ -128,7 +137,10 @@ class Weights(ABC):
         return np.asarray(self.matrix @ flat).reshape(x.shape)
 
     def aggregate_whole(self, lifted: WholeArray) -> Whole:
-        """Phase (ii) on whole numbers: every row's exact sum, rounded once to the nearest, ties up."""
+        """Phase (ii) on whole numbers.
+
+        Every row's sum is exact, and rounded once to the nearest, ties up.
+        """
         graph, rows = self.graph, self.whole
         column = (-1,) + (1,) * (lifted.ndim - 1)
         total = rows.own.reshape(column) * lifted
@@ -139,15 +151,19 @@ class Weights(ABC):
 
     @property
     def reversible(self) -> bool:
-        """Whether ω_iW_ij = ω_jW_ji is known to hold exactly, ω being `stationary`.
+        """Whether ω_iW_ij = ω_jW_ji is known to hold exactly.
 
-        If not, rates are bounded by singular values instead of eigenvalues, which is always correct.
+        ω is `stationary`. If not, rates are bounded by singular values instead of eigenvalues, which is
+        always correct.
         """
         return False
 
     @cached_property
     def stationary(self) -> FloatArray:
-        """ω with ωᵀW = ωᵀ, up to a factor: the weight of an agent's noise in the final value."""
+        """ω with ωᵀW = ωᵀ, up to a factor.
+
+        It is the weight of an agent's noise in the final value.
+        """
         omega = _left_eigenvector(self.matrix)
         frozen(omega)
         return omega
@@ -169,7 +185,10 @@ class Weights(ABC):
 
 
 def _reached(graph: Graph, counts: list[bool]) -> npt.NDArray[np.bool_]:
-    """Return which agents can be reached from agent 0 along the entries that count."""
+    """Return which agents can be reached from agent 0.
+
+    Only entries that count are followed.
+    """
     starts, ends, reached = graph.indptr.tolist(), graph.indices.tolist(), np.zeros(graph.n, dtype=bool)
     reached[0], waiting = True, [0]
     while waiting:
@@ -208,7 +227,10 @@ def _left_eigenvector(matrix: sp.csr_array[np.float64]) -> FloatArray:
 
 
 def _by_factorisation(matrix: sp.csr_array[np.float64]) -> FloatArray:
-    """Solve ωᵀ(I − W) = 0 with ω = 1 at one agent; the rest of I − W is a regular M-matrix."""
+    """Solve ωᵀ(I − W) = 0 with ω = 1 at one agent.
+
+    The rest of I − W is a regular M-matrix.
+    """
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 

@@ -1,4 +1,7 @@
-"""The paper's feedback: the mean over an agent's neighbours and itself (eq:y_dis)."""
+"""The paper's feedback: the mean over the closed neighbourhood.
+
+These are an agent's neighbours and the agent itself (eq:y_dis).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from tacit.mechanism.whole import Whole, WholeArray, nearest
 @final
 @dataclass(frozen=True, eq=False)
 class ClosedNeighbourhood(Weights):
-    """W_ij = 1/(|N(i)|+1) for every message that agent i hears, its own included."""
+    """W_ij = 1/(|N(i)|+1) for every message that agent i hears.
+
+    Its own message is one of them.
+    """
 
     name: ClassVar[str] = "closed"
 
@@ -50,7 +56,10 @@ class ClosedNeighbourhood(Weights):
         return self.graph.degrees.astype(np.float64) + 1
 
     def aggregate(self, x: FloatArray) -> FloatArray:
-        """y_i(t) = Σ_{j ∈ N(i) ∪ {i}} x_j(t) / (|N(i)| + 1), eq:y_dis, without a matrix of weights."""
+        """Phase (ii), without a matrix of weights.
+
+        y_i(t) = Σ_{j ∈ N(i) ∪ {i}} x_j(t) / (|N(i)| + 1), eq:y_dis.
+        """
         return np.asarray((x + self.graph.neighbour_sums(x)) / per_row(self.stationary, x))
 
     def aggregate_whole(self, lifted: WholeArray) -> Whole:

@@ -1,4 +1,7 @@
-"""User-defined weights: from edge weights, from a matrix, or from whole numbers in a session file."""
+"""User-defined weights.
+
+They come from edge weights, from a matrix, or from whole numbers in a session file.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +58,10 @@ class GivenWeights(Weights):
 
     @classmethod
     def of_edges(cls, graph: Graph) -> GivenWeights:
-        """Use the edge weights for the neighbours' messages, and 1 for the own message.
+        """Use the graph's edge weights.
 
-        Whole numbers are kept exactly; other weights are rounded to 2^−42 of the largest.
+        They are for the neighbours' messages; the own message has weight 1. Whole numbers are kept exactly;
+        other weights are rounded to 2^−42 of the largest.
         """
         if graph.weights is None:
             raise ParameterError(
@@ -78,10 +82,10 @@ class GivenWeights(Weights):
 
     @classmethod
     def of_matrix(cls, graph: Graph, matrix: Any) -> GivenWeights:
-        """Take a row-stochastic matrix W, sparse or not, with weights only on the graph's edges.
+        """Take a row-stochastic matrix W, sparse or not.
 
-        Rows must add up to 1 within 10⁻⁹. Weights are rounded to multiples of 2^−53; the rest of a row goes
-        to the agent's own weight, unless that is given as 0.
+        It has weights only on the graph's edges. Rows must add up to 1 within 10⁻⁹. Weights are rounded to
+        multiples of 2^−53; the rest of a row goes to the agent's own weight, unless that is given as 0.
         """
         import scipy.sparse as sp
 
@@ -157,7 +161,10 @@ class GivenWeights(Weights):
         return cls(graph, own, counts)
 
     def entries(self) -> tuple[tuple[int, int, int], ...]:
-        """Return (i, j, count) for every positive weight, in rising order; (i, i, count) is the own one."""
+        """Return (i, j, count) for every positive weight, in rising order.
+
+        (i, i, count) is the weight of the own message.
+        """
         rows = []
         for i in range(self.graph.n):
             shares = self.shares(i)
@@ -182,7 +189,10 @@ class GivenWeights(Weights):
 
     @cached_property
     def stationary(self) -> FloatArray:
-        """The totals of the rows if the counts are symmetric; otherwise the eigenvector."""
+        """The left eigenvector: the totals of symmetric rows.
+
+        It is computed if the counts are not symmetric.
+        """
         if not self.reversible:
             return Weights.stationary.func(self)  # type: ignore[attr-defined, no-any-return]
         totals = np.array([self.shares(i).total for i in range(self.graph.n)], dtype=np.float64)

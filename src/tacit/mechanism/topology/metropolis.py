@@ -1,4 +1,7 @@
-"""Metropolis weights: the true average on every connected graph, from degrees alone."""
+"""Metropolis weights: the true average on every connected graph.
+
+An agent's weights follow from its own and its neighbours' degrees.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,12 @@ from tacit.mechanism.topology.base import RowShares, Weights
 @final
 @dataclass(frozen=True, eq=False)
 class Metropolis(Weights):
-    """W_ij = 1/(1 + max(|N(i)|, |N(j)|)) on edges, and the rest of a row on the agent's own message.
+    """W_ij = 1/(1 + max(|N(i)|, |N(j)|)) on edges.
 
-    W is symmetric, so with one mixing for all, the agents agree on the true average, with the same deviation
-    as with a server (docs/proofs/weights.md). An agent needs to know only its neighbours' degrees.
-    Where two agents miss each other's messages W stays symmetric, because each keeps the weight to itself.
+    The rest of a row goes to the agent's own message. W is symmetric, so with one mixing for all, the agents
+    agree on the true average, with the same deviation as with a server (docs/proofs/weights.md). An agent
+    needs to know only its neighbours' degrees. Where two agents miss each other's messages W stays symmetric,
+    because each keeps the weight to itself.
     """
 
     name: ClassVar[str] = "metropolis"
@@ -42,7 +46,10 @@ class Metropolis(Weights):
 
     @cached_property
     def plain(self) -> bool:
-        """Whether all agents have the same degree: then it is the mean of the closed neighbourhood."""
+        """Whether all agents have the same degree.
+
+        Then it is the mean of the closed neighbourhood.
+        """
         return bool(self.graph.degrees.min() == self.graph.degrees.max())
 
     @property

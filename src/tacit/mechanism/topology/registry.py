@@ -1,4 +1,7 @@
-"""The rules of weights that files and the command line know by name: one row each."""
+"""The rules of weights that are known by name: one row each.
+
+Files and the command line use these names.
+"""
 
 from __future__ import annotations
 
@@ -69,10 +72,10 @@ def resolve_weights(graph: Graph, given: WeightsLike) -> Weights:
 
 
 def written_weights(weights: Weights) -> WrittenWeights:
-    """Return weights in the form of session files: public, exact, and unique for each rule.
+    """Return weights in the form of session files.
 
-    None for the closed neighbourhood, the name of another rule, or one (i, j, count) for every message j that
-    agent i counts, its own included, in rising order.
+    It is public, exact, and unique for each rule. None for the closed neighbourhood, the name of another
+    rule, or one (i, j, count) for every message j that agent i counts, its own included, in rising order.
     """
     if isinstance(weights, GivenWeights):
         return weights.entries()
@@ -80,7 +83,10 @@ def written_weights(weights: Weights) -> WrittenWeights:
 
 
 def read_weights(graph: Graph, written: WrittenWeights) -> Weights:
-    """Return the weights that `written_weights` wrote; refuses what it would not write."""
+    """Return the weights that `written_weights` wrote.
+
+    Anything that it would not write is refused.
+    """
     if written is None or isinstance(written, str):
         return resolve_weights(graph, written)
     return GivenWeights.of_entries(graph, written)
