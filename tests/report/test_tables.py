@@ -81,6 +81,46 @@ def test_a_history_is_its_public_messages(history):
     assert str(SECRET) not in history._repr_html_()
 
 
+def test_a_graph_is_a_table_of_its_facts_in_latex():
+    said = Graph.of("ring:1000").to_latex()
+    assert r"\begin{tabular}" in said
+    assert "agents & 1,000 &" in said
+    assert "degrees & 2 to 2 &" in said
+
+
+def test_a_short_history_is_its_public_messages_in_latex(history):
+    lines = history.to_latex().splitlines()
+    assert r"run & round & agent & update & message \\" in lines
+    assert rf"0 & 1 & 2 & 1 & {history.x[1, 2]:.6g} \\" in lines
+    private = [*history.theta.reshape(-1), *history.eta.reshape(-1)]
+    cells = {cell.strip(" \\") for line in lines for cell in line.split("&")}
+    assert not cells & {f"{value:.6g}" for value in private} - {"2", "3"}  # the numbers of agents and updates
+    assert str(SECRET) not in history.to_latex()
+
+
+def test_a_long_history_is_its_counts_in_latex():
+    rounds = 20
+    made = ClientServer(LAW, agents=3).execute([SECRET, 2.0, 3.0], np.ones((rounds, 3)))
+    said = made.to_latex()
+    assert f"messages & {3 * rounds} &" in said
+    assert f"{made.x[0, 0]:.6g}" not in said
+
+
+def test_a_history_with_keepers_shows_no_masked_message_in_latex():
+    made = ClientServer(LAW, agents=2, keepers=1).execute([SECRET, 1.5], [[0.5], [0.25]])
+    said = made.to_latex()
+    assert "messages & 0 &" in said
+    assert not any(f"{value:.6g}" in said for value in made.private.sent.reshape(-1))
+
+
+def test_components_and_names_are_in_the_latex_of_a_history():
+    named = nx.relabel_nodes(nx.path_graph(2), {0: "north_1", 1: "south"})
+    made = Distributed(LAW, named).execute([[0.0, 1.0], [2.0, 3.0]], 0.125 * np.ones((1, 2, 2)))
+    said = made.to_latex()
+    assert r"run & round & agent & update & label & component & message \\" in said
+    assert r"0 & 0 & 0 & 0 & north\_1 & 1 & 1.125 \\" in said
+
+
 def test_names_of_agents_are_in_the_table_of_a_history():
     named = nx.relabel_nodes(nx.path_graph(3), {0: "north", 1: "middle", 2: "south"})
     made = Distributed(LAW, named).execute(np.arange(6.0).reshape(3, 2), np.ones((2, 3, 2)))

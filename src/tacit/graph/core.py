@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import scipy.sparse as sp  # loaded when first used: an agent of a server never does
 
+    from tacit.report import Summary
+
 IndexArray = npt.NDArray[np.int32]
 GraphLike: TypeAlias = (
     "Graph | str | os.PathLike[str] | nx.Graph[Any] | sp.sparray | sp.spmatrix | npt.NDArray[np.integer[Any]]"
@@ -69,18 +71,32 @@ class Graph:
     def __repr__(self) -> str:
         return f"<Graph {self.n} agents, {self.n_edges} edges>"
 
-    def _repr_html_(self) -> str:
-        from tacit.report import Row, Summary, html
+    def _summary(self) -> Summary:
+        from tacit.report import Row, Summary
 
-        parts = int(self.components.max()) + 1 if self.n else 0
+        parts, counts = int(self.components.max()) + 1 if self.n else 0, self.degree_counts()
         rows = [
             Row("agents", f"{self.n:,}"),
             Row("edges", f"{self.n_edges:,}"),
             Row("parts", f"{parts:,}", "1 if every agent can reach every other"),
-            Row("degrees", f"{self.degrees.min(initial=0)} to {self.degrees.max(initial=0)}"),
+            Row("degrees", f"{min(counts, default=0)} to {max(counts, default=0)}"),
             Row("weights", "none" if self.weights is None else "on edges"),
         ]
-        return html(Summary("Graph", {"": rows}))
+        return Summary("Graph", {"": rows})
+
+    def _repr_html_(self) -> str:
+        from tacit.report import html
+
+        return html(self._summary())
+
+    def to_latex(self) -> str:
+        """Return size, parts and degrees as a table for a paper.
+
+        It needs no LaTeX package.
+        """
+        from tacit.report import latex
+
+        return latex(self._summary())
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the edges as a pandas table.

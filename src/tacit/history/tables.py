@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.history.value import History
-from tacit.report import Row, Summary
+from tacit.report import Grid, Row, Summary, near
+
+MOST_ROWS = 40
+"""A printed table of messages has at most this many rows; a longer one is for pandas."""
 
 
 def overview(history: History) -> Summary:
@@ -22,6 +25,17 @@ def overview(history: History) -> Summary:
         Row("messages", f"{int(history.said.sum()):,}", "sent openly, retries included"),
     ]
     return Summary("History", {"": rows})
+
+
+def messages(history: History) -> Grid:
+    """Return the columns of `message_columns` as a table for people."""
+    columns = {name: values.tolist() for name, values in message_columns(history).items()}
+    rows = [
+        [value if isinstance(value, str) else near(value) for value in row]
+        for row in zip(*columns.values(), strict=True)
+    ]
+    right = tuple(place for place, name in enumerate(columns) if name != "label")
+    return Grid(f"Messages of {history.mechanism.n:,} agents", list(columns), rows, right=right)
 
 
 def message_columns(history: History) -> dict[str, npt.NDArray[Any]]:

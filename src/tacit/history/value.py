@@ -23,7 +23,7 @@ from tacit.law import Law
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.whole import WholeArray
-from tacit.report import dataframe, html
+from tacit.report import dataframe, html, latex
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,6 +163,17 @@ class History:
         from tacit.history.tables import overview
 
         return html(overview(self))
+
+    def to_latex(self) -> str:
+        """Return the public messages as a table for a paper.
+
+        With more than 40 rows, or no message sent openly, it is a table of counts instead. States and noise
+        are in neither. It needs no LaTeX package.
+        """
+        from tacit.history.tables import MOST_ROWS, messages, overview
+
+        rows = int(self.said.sum()) * (self.components or 1)
+        return latex(messages(self) if 0 < rows <= MOST_ROWS else overview(self))
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the public messages as a pandas table.
