@@ -96,6 +96,14 @@ def test_what_cannot_be_opened_is_refused(tmp_path):
             Graph.from_file(tmp_path / "graph.txt.gz")
 
 
+def test_a_broken_gzip_file_of_weights_is_refused(tmp_path):
+    path = tmp_path / "weights.gz"
+    for broken in (b"0 1 0.5\n", gzip.compress(b"0 1 0.5\n1 0 0.5\n")[:-6]):
+        path.write_bytes(broken)
+        with pytest.raises(FileError, match="gzip"):
+            files.read_weight_matrix(path, Graph.of("path:2"))
+
+
 cells = st.sampled_from(
     ["0", "1", "2", "3", "7", "007", "-1", "+2", "1.0", "1e1", "a", "b", "source", "1_0", "٣", ""]
 )

@@ -212,11 +212,11 @@ def test_parameters_of_its_own_are_asked_for_and_no_others(tmp_path):
     asked = {"agents": 3, "mixing": 0.5, "noise": 1.0, "law": "harmonic"}
     with pytest.raises(ParameterError, match="harmonic noise needs rate"):
         Question(**asked).mechanism()
-    with pytest.raises(ParameterError, match=r"rote is no parameter that only harmonic .* its own are rate"):
+    with pytest.raises(ParameterError, match=r"rote: its own are rate"):
         Question(**asked, parameters={"rate": 0.5, "rote": 1}).mechanism()
     with pytest.raises(ParameterError, match="decay has a field of its own"):
         Question(**asked, parameters={"decay": 0.5}).mechanism()
-    with pytest.raises(ParameterError, match=r"rate is no parameter .* it has none of its own"):
+    with pytest.raises(ParameterError, match=r"rate: it has none"):
         Question(**asked | {"law": "constant"}, parameters={"rate": 0.5}).mechanism()
     for wrong in ("rate", 0.5, [0.5], {1: 0.5}, {"rate": "much"}, (("rate", 1), ("rate", 2))):
         with pytest.raises(ParameterError):
@@ -351,12 +351,12 @@ def test_the_command_line_takes_its_parameters(tmp_path):
     ("words", "told"),
     [
         (f"analyze {SIZE} --noise 4 --rounds 4", "harmonic noise needs rate"),
-        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rote=1", "rote is no parameter"),
+        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rote=1", "got rote"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate", "is not like rate=0.5"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=much", "is not a finite number"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=-1", "rate .* must be a positive number"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=1 --parameter rate=2", "got rate twice"),
-        ("analyze --agents 3 --mixing 0.6 --noise 4 --decay 0.7 --parameter rate=1", "rate is no parameter"),
+        ("analyze --agents 3 --mixing 0.6 --noise 4 --decay 0.7 --parameter rate=1", "got rate"),
         (f"simulate {SIZE} --noise 4 --rounds 4 --parameter mixing=1", "mixing has a field of its own"),
         (f"design {SIZE} --epsilon 1 --parameter rate=0.5", "does not define best for an endless run"),
         ("sweep --agents 3 --mixing 0.6 --noise 4 --parameter decay=0.5", "option of its own"),

@@ -21,6 +21,7 @@ import warnings
 import zlib
 from array import array
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -54,10 +55,17 @@ def from_file(path: str | os.PathLike[str]) -> Graph:
     """
     path = path_text("a graph's file", path, FileError)
     read = _graphml if path.lower().removesuffix(".gz").endswith(".graphml") else _edge_list
-    try:
+    with _refusals(path, f"there is no file {path!r}."):
         return read(path)
+
+
+@contextmanager
+def _refusals(path: str, missing: str) -> Iterator[None]:
+    """Raise what goes wrong while reading a file as one sentence."""
+    try:
+        yield
     except FileNotFoundError:
-        raise FileError(f"there is no file {path!r}.") from None
+        raise FileError(missing) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise FileError(
             f"{path!r} must be a gzip file, as its name says, but is broken or something else."
@@ -65,7 +73,7 @@ def from_file(path: str | os.PathLike[str]) -> Graph:
     except OSError as error:
         raise FileError(f"{path!r} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
-        raise FileError(f"{path!r} must be text in UTF-8, but is not. Is it an edge list?") from None
+        raise FileError(f"{path!r} must be text in UTF-8, but is not. Is it the right file?") from None
 
 
 def _open(path: str) -> IO[str]:
@@ -88,28 +96,19 @@ def read_weight_matrix(path: str | os.PathLike[str], graph: Graph) -> sp.csr_arr
     path = os.fspath(path)
     number = {str(graph.label(i)): i for i in range(graph.n)}
     found: dict[tuple[int, int], float] = {}
-    try:
-        with _open(path) as lines:
-            for line, text in _data_lines(lines):
-                cells = [cell.strip() for cell in (text.split(",") if "," in text else text.split())]
-                weight = _weight(cells[2]) if len(cells) == 3 else math.nan
-                if not math.isfinite(weight) or cells[0] not in number or cells[1] not in number:
-                    raise FileError(
-                        f"{path!r}, line {line}: must be AGENT HEARD WEIGHT, two agents of the graph and "
-                        "a number."
-                    )
-                pair = number[cells[0]], number[cells[1]]
-                if pair in found:
-                    raise FileError(f"{path!r}, line {line}: every weight must be given once.")
-                found[pair] = weight
-    except FileNotFoundError:
-        raise FileError(
-            f"weights must be closed, metropolis, edges or a file, and there is no file {path!r}."
-        ) from None
-    except OSError as error:
-        raise FileError(f"{path!r} cannot be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{path!r} must be text in UTF-8, but is not.") from None
+    missing = f"weights must be closed, metropolis, edges or a file, and there is no file {path!r}."
+    with _refusals(path, missing), _open(path) as lines:
+        for line, text in _data_lines(lines):
+            cells = [cell.strip() for cell in (text.split(",") if "," in text else text.split())]
+            weight = _weight(cells[2]) if len(cells) == 3 else math.nan
+            if not math.isfinite(weight) or cells[0] not in number or cells[1] not in number:
+                raise FileError(
+                    f"{path!r}, line {line}: must be AGENT HEARD WEIGHT, two agents and a number."
+                )
+            pair = number[cells[0]], number[cells[1]]
+            if pair in found:
+                raise FileError(f"{path!r}, line {line}: every weight must be given once.")
+            found[pair] = weight
     sums = np.bincount([i for i, _ in found], list(found.values()), graph.n) if found else np.zeros(graph.n)
     for i in range(graph.n):
         found.setdefault((i, i), max(1 - float(sums[i]), 0.0))

@@ -289,7 +289,7 @@ def read_history(path: Path | str, declared: Declared | None = None) -> History:
         declared = Declared(reader.path, reader.declared)
     elif not declared.same(reader.declared):
         raise FileError(
-            f"{path} declares another mechanism than {declared.path.name}: keep them in folders apart."
+            f"{path} declares another mechanism than {declared.path.name}: keep them in separate folders."
         )
     table = _HistoryTable(declared)
     for number, content in reader:

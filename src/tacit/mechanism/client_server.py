@@ -52,7 +52,9 @@ class ClientServer(Mechanism):
     def __post_init__(self) -> None:
         whole("agents", self.agents, 1)
         if self.agents > MOST_AGENTS:
-            raise ParameterError(f"agents must be at most 2^53, which floats still count, got {self.agents}.")
+            raise ParameterError(
+                f"agents must be at most 2^53, the most that floats count exactly, got {self.agents}."
+            )
         whole("keepers", self.keepers, 0, most=MOST_KEEPERS, bounds=f"from 0 to {MOST_KEEPERS}")
         super().__post_init__()
         if self.keepers:

@@ -69,7 +69,8 @@ class Lattice:
             raise ParameterError(f"state_exponent must be from -900 to 900, got {self.state_exponent}.")
         if not 8 <= self.bits <= 51:
             raise ParameterError(
-                f"bits must be from 8 to 51, got {self.bits}: fewer cost privacy, more have no sampler."
+                f"bits must be from 8 to 51, got {self.bits}: with fewer, rounding costs privacy; with more, "
+                "there is no exact sampler."
             )
         least = max(math.frexp(max(abs(self.low), abs(self.high)))[1], self.state_exponent + 1)
         if self.reach_exponent is None:

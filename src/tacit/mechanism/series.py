@@ -382,7 +382,7 @@ class SeriesDecoder:
             self._scaled[self.slot] = held - self._sum(self.slot) if self._filtered else 0.0
         else:
             if not (members >= used >= 1 and members >= self.members):
-                raise ParameterError("in every slot no more members are used than there are.")
+                raise ParameterError("used must be at most members in every slot.")
             self.members = members
             self._scaled[self.slot] = math.ldexp(float(total), self._grid.exponent) * (members / used)
         self._lost = used == 0

@@ -66,7 +66,9 @@ class DrawnAhead:
         messages: int | None = None,
     ) -> None:
         if depth < 2:
-            raise ParameterError(f"depth must be at least 2, got {depth}: two updates are always drawn for.")
+            raise ParameterError(
+                f"depth must be at least 2, got {depth}: the draws of two updates must be ready."
+            )
         if first < 0 or (size is not None and size < 1):
             raise ParameterError(f"first must be at least 0 and size at least 1, got {first} and {size}.")
         self._source, self._scale, self._size = source, scale, size

@@ -115,7 +115,7 @@ def message_loss(scale: float, sensitivity: int) -> float:
     """
     if sensitivity.bit_length() > 1000:
         raise ParameterError(
-            "the adjacency must be at most 2^900 times the noise: there is nothing to protect."
+            "the adjacency must be at most 2^900 times the noise: such noise protects nothing."
         )
     # OpenDP takes 64-bit distances. The loss of a sum of distances is at most the sum of their losses.
     measured, (parts, rest) = _made(scale), divmod(sensitivity, _LARGE_DISTANCE)

@@ -127,7 +127,8 @@ def _weights(rows: Graph | Rows, weights: WeightsLike) -> Weights | None:
         return resolve_weights(rows, weights)
     if weights not in (None, ClosedNeighbourhood.name):
         raise ParameterError(
-            "weights need a whole graph, which this one is nowhere: they depend on neighbours' neighbours. "
+            "weights need a whole graph, but workers build this one in parts, and weights depend on "
+            "neighbours' neighbours. "
             "Give a Graph, or leave weights out."
         )
     return None

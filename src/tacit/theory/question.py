@@ -317,7 +317,8 @@ class Question:
                 has = f"its own are {', '.join(law.further())}" if law.further() else "it has none of its own"
                 field = f"{word} has a field of its own" if word in ("mixing", "noise", "decay") else has
                 raise ParameterError(
-                    f"{word} is no parameter that only {law.name} noise has: {field}.", "parameters"
+                    f"parameters must be those that only {law.name} noise has, got {word}: {field}.",
+                    "parameters",
                 )
         return dict(self.parameters)
 

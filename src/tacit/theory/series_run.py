@@ -39,7 +39,7 @@ def run_deviations(
     u, n = np.asarray(used, dtype=np.float64), np.asarray(members, dtype=np.float64)
     there = u > 0
     if u.shape != n.shape or np.any(u > n):
-        raise ParameterError("in every slot no more members are used than there are.")
+        raise ParameterError("used must be at most members in every slot.")
     scale = np.divide(n, u, out=np.zeros_like(u), where=there)
     draw = noise * math.sqrt(keepers) * _SLACK
     plain = mechanism == "independent" or not len(u)

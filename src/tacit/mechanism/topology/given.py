@@ -125,7 +125,7 @@ class GivenWeights(Weights):
             k = int(np.argmax(~known & (w.data[off] > 0)))
             i, j = graph.label(int(rows[off][k])), graph.label(int(w.indices[off][k]))
             raise ParameterError(
-                f"weights must be on edges of the graph, but row {i} has one for {j}, who is no neighbour."
+                f"weights must be on edges of the graph, but row {i} has one for {j}, not a neighbour."
             )
         counts = np.zeros(len(graph.indices), dtype=np.int64)
         counts[place[known]] = np.rint(w.data[off][known] * ONE).astype(np.int64)

@@ -66,7 +66,7 @@ def resolve_weights(graph: Graph, given: WeightsLike) -> Weights:
     if graph.weights is not None and name != "edges":
         raise ParameterError(
             f"the graph has edge weights, which {name or 'a matrix of weights'} would ignore. Use weights "
-            "`edges`, or remove them from the graph (Graph.unweighted)."
+            "`edges`, or make the graph without weights."
         )
     return GivenWeights.of_matrix(graph, given) if name is None else _RULES[name](graph)
 
