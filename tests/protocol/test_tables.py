@@ -88,7 +88,7 @@ def test_a_row_is_written_once():
 def test_the_impossible_is_a_bug_and_says_so():
     machine = CoordinatorMachine(known_session(2), sign=known_key(-1).sign)
     machine._due = lambda: On.MOVE
-    with pytest.raises(TacitError, match="bug of tacit"):
+    with pytest.raises(TacitError, match="bug"):
         machine.handle(Start())
 
 

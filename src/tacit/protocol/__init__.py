@@ -1,4 +1,4 @@
-"""The protocol without I/O: events go in, records to save and messages to send come out.
+"""The protocol without I/O: events in; records and messages out.
 
 - `session`: what all agree on, and its id. `canonical`: the bytes that are hashed. `roster`: the members.
 - `messages`, `codec`: the kinds of message, and the only code that reads and writes them.

@@ -47,7 +47,10 @@ from tacit.theory.targets import weights
 
 
 class AgentMachine(PrivateMachine):
-    """One agent of a session with a coordinator; holds its private state. Parameters: `PrivateMachine`."""
+    """One agent of a session with a coordinator; holds its private state.
+
+    Its parameters are those of `PrivateMachine`.
+    """
 
     table: ClassVar[Table] = AGENT
     _audience = COORDINATOR
@@ -80,6 +83,7 @@ class AgentMachine(PrivateMachine):
             self._newest = feedback.frame
             self._apply(feedback.digest, feedback.body.used, feedback.body.count)
         elif isinstance(record, Evidence) and record.first_digest == digest(record.second):
+            # A dispute. It stays in force after a restart, which cannot tell who else used the key.
             self.disputed, self._stopped = record.round, True
 
     @property
@@ -99,6 +103,7 @@ class AgentMachine(PrivateMachine):
             return On.PAST, Refused(Refusal.REPLAY, COORDINATOR)
         if known is not None:
             return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
+        # Later feedback cannot be compared yet: `_due` does that when its round comes.
         if t == u and message.body.before != self._heard:
             return On.CONTRADICTED, self._forked(message)
         return On.FEEDBACK, message
@@ -112,7 +117,7 @@ class AgentMachine(PrivateMachine):
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, COORDINATOR)
 
     def _forked(self, message: Message) -> Evidence:
-        """Return evidence: feedback of the own round that names another previous feedback."""
+        """Return evidence of feedback that continues another history."""
         return Evidence(COORDINATOR, self.private.update, self._heard, b"", message.frame)
 
     def _due(self) -> On | None:
@@ -123,8 +128,10 @@ class AgentMachine(PrivateMachine):
             return None
         if private.update == self.session.rounds:
             return On.LAST
+        # Before any move or turn: the next message must not be made if this key has spoken elsewhere.
         if self._is_misnamed():
             return On.MISNAMED
+        # With one-shot noise an update needs the first message, so even a late agent makes that first.
         if private.update in self._kept and not private.lacks_shadow:
             before = cast(Feedback, self._kept[private.update].body).before
             return On.MOVE if before == self._heard else On.FORKED
@@ -153,6 +160,7 @@ class AgentMachine(PrivateMachine):
         private = self.private
         if private.silent:
             return On.CAPPED
+        # After a restart the message of this update may exist already: the same bytes go out, not new noise.
         if private.said is not None:
             return On.SAID
         # Without a shadow the agent cannot make an update. So it is drawn even if the round is over.
@@ -174,20 +182,23 @@ class AgentMachine(PrivateMachine):
     def _keep(self, message: Message) -> None:
         body = message.body
         assert isinstance(body, Feedback)
+        # The limit bounds memory: the coordinator could sign feedback for every round of the session.
         if body.round < self.private.update + AHEAD:
             self._kept[body.round] = message
+        # Without the limit: one-shot noise must not be drawn if any round, however far, names this agent.
         if self._names_me(body.used) and (body.round > self.private.update or self.private.said is None):
             self._claim = message
         self._learn(body.round + 1)
 
     def _opened(self, t: int) -> None:
-        if t == self.private.update:  # asked for the own round: send, even if something was sent before
+        if t == self.private.update:
+            # Unlike `_learn` this may lower `_open`: the coordinator still needs the message of this round.
             self._open = t
         else:
             self._learn(t)
 
     def _learn(self, t: int) -> None:
-        """Note that round t is open; request the feedback that is missing up to it."""
+        """Note that round t is open; request the feedback missing up to it."""
         if t <= self._open:
             return
         self._open = t
@@ -195,7 +206,11 @@ class AgentMachine(PrivateMachine):
             self._notices.append(Behind(self.private.update, t))
 
     def _ask_for_missed(self) -> bool:
-        """Request feedback from the own round on, unless an earlier request may still be answered."""
+        """Request feedback from the own round on, if that is due.
+
+        One answer brings up to `BATCH` rounds, so no second request is sent before these are used. If an
+        answer is lost, the repeat timer asks again.
+        """
         u = self.private.update
         if not u < self._open or u in self._kept or u < self._asked + BATCH:
             return False
@@ -215,7 +230,7 @@ class AgentMachine(PrivateMachine):
             self._say_again(None)
 
     def _say_again(self, _: Any, *, fresh: bool = True) -> None:
-        """Send the same bytes again, or, if there are none, tell which round this agent is in."""
+        """Send the same bytes again; without any, tell the own position."""
         private = self.private
         if private.said is not None:
             self._messages.append(Send(COORDINATOR, private.said))
@@ -254,14 +269,18 @@ class AgentMachine(PrivateMachine):
         self._influence.hear(used, count)
 
     def _remind(self, asked: int) -> None:
-        """The coordinator lost rounds: send it the newest feedback that its own key signed."""
+        """Send the newest feedback to a coordinator that lost rounds.
+
+        Its own key signed it. So a coordinator with an old ledger notices that, and stops before it signs a
+        second feedback for a round.
+        """
         self._refuse(Refused(Refusal.LATE, COORDINATOR))
         if self._newest is not None and self._may_answer(COORDINATOR):
             self._messages.append(Send(COORDINATOR, self._newest))
             self._notices.append(Forgotten(self.private.update, asked))
 
     def _dispute(self, _: Any) -> None:
-        """Record feedback that names a message not made here, and send nothing more.
+        """Record feedback that names a message not made here, and stop.
 
         The coordinator may lie. Or another process uses the same key, or an old ledger was restored. Then
         noise drawn here would be drawn a second time for the same update. This agent cannot distinguish these
@@ -271,6 +290,7 @@ class AgentMachine(PrivateMachine):
         assert message is not None
         assert isinstance(message.body, Feedback)
         self.disputed, self._stopped = message.body.round, True
+        # Equal digests of first and second mark a dispute: see `Evidence` and `_replay`.
         self._records.append(Evidence(COORDINATOR, self.disputed, message.digest, b"", message.frame))
         self._notices.append(DisputeFound(self.disputed))
         self._rest()

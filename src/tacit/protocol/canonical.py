@@ -1,7 +1,7 @@
-r"""The canonical bytes of a session, which are hashed: the same on every machine.
+r"""The canonical bytes of a session, the same on every machine.
 
-The encoding is MessagePack. All maps are written as arrays in this order, with nil only where a field is
-absent:
+Their hash is the session's id. The encoding is MessagePack. All maps are written as arrays in this order,
+with nil only where a field is absent:
 
     "tacit session", format 2,
     name, [[agent name, key (32 bytes)], …], coordinator's key or nil,
@@ -140,7 +140,7 @@ def encode_session(session: Session) -> bytes:
         "decay": session.decay,
         "rounds": session.rounds,
         "lattice": (
-            float(lattice.low) + 0.0,
+            float(lattice.low) + 0.0,  # no negative zero: it would hash differently
             float(lattice.high) + 0.0,
             lattice.state_exponent,
             lattice.bits,
@@ -153,6 +153,7 @@ def encode_session(session: Session) -> bytes:
         "start": session.least_start,
         "expires": session.expires,
     }
+    # The lowest format that has the fields: sessions that need none of them keep their old bytes and id.
     keepers = tuple((keeper.name, keeper.key) for keeper in session.keepers) or None
     further = {"keepers": keepers, "mask_bytes": session.mask_bytes, "weights": session.weights}
     if session.further:
@@ -198,6 +199,7 @@ def decode_session(data: bytes) -> Session:
             session = _session(msgspec.msgpack.decode(data, type=_kind(data)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
         raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
+    # One session has one encoding, so members can compare sessions by their bytes as well as by their id.
     if session.encode() != data:
         raise FileError("a session must be written in its one canonical form, and this one is not.")
     return session
@@ -255,5 +257,9 @@ def _session(w: _Written) -> Session:
 
 
 def _kind(data: bytes) -> type[_Written]:
-    """Return the class for the format in the second field, after the array's head and the first."""
+    """Return the class for the format that these bytes name.
+
+    It is read before the rest, because each format has its own fields. An array of 16 or more fields has a
+    head of 3 bytes; "tacit session" has 1 + 13. So the format is byte 17.
+    """
     return _FORMATS.get(data[17], _Written) if data[:1] == b"\xdc" and len(data) > 17 else _Written

@@ -77,7 +77,10 @@ _FROM_SERIES_COORDINATOR = _FROM_COORDINATOR | {Kind.SERIES_CLOSING}
 
 
 def digest(frame: bytes) -> bytes:
-    """Return SHA-256 of the signed bytes, without the signature: a signer can make several."""
+    """Return SHA-256 of the signed bytes, without the signature.
+
+    A signer can make several signatures of the same bytes. These are one message, not a contradiction.
+    """
     return hashlib.sha256(frame[:-SIGNATURE_BYTES]).digest()
 
 
@@ -87,7 +90,7 @@ def combined(digests: Iterable[bytes]) -> bytes:
 
 
 def history(before: bytes, digests: Iterable[bytes]) -> bytes:
-    """Return the digest to which a peer's next report commits, after a mean of these messages.
+    """Return the digest that a peer's report after this mean commits to.
 
     `before` is the digest to which its report for the round of the mean committed, or would have committed.
     So one signature covers every mean so far, also those after which the peer sent nothing.
@@ -96,7 +99,7 @@ def history(before: bytes, digests: Iterable[bytes]) -> bytes:
 
 
 def as_array(numbers: Sequence[int] | WholeArray) -> Whole:
-    """Return numbers in the form of the lattice: a single one as a plain number, for speed."""
+    """Return numbers as the lattice takes them: a single one as an int."""
     if len(numbers) == 1:
         return cast(int, numbers[0])
     array = np.empty(len(numbers), dtype=object)
@@ -198,6 +201,7 @@ class Codec:
         head = self._read_head(frame)
         if isinstance(head, Refusal):
             return Refused(head)
+        # The body is decoded after this check: only members can reach that code with bytes of their choice.
         signed, signature = frame[:-SIGNATURE_BYTES], frame[-SIGNATURE_BYTES:]
         if not own and not is_signed(self.session.key(head.sender), DOMAIN + signed, signature):
             return Refused(Refusal.BAD_SIGNATURE)
@@ -206,6 +210,8 @@ class Codec:
             body: Body = _BODY[kind].decode(head.body)
         except _UNREADABLE:
             return Refused(Refusal.MALFORMED, head.sender)
+        # MessagePack can write one number in several ways. If all were accepted, one message could have
+        # several digests, and a sender could show different ones to different members.
         if _ENCODE(body) != head.body or _ENCODE(head) != signed:
             wrong: Refusal | None = Refusal.NOT_CANONICAL
         elif kind not in self._may_say(head.sender):
@@ -214,6 +220,8 @@ class Codec:
             wrong = self._wrong(head.sender, body)
         if wrong is None and isinstance(body, Report | Feedback) and not isinstance(body, Masked):
             lattice, numbers = self.session.lattice, self.unpack(body.numbers)
+            # One sender could otherwise move the mean as far as it likes. The sum of a series is limited by
+            # all its messages and noise together.
             finer = body.exponent - lattice.state_exponent if isinstance(body, Report) else 0
             bound = lattice.limit >> finer if self.session.series is None else self.session.sum_limits[0]
             if not all(-bound <= v <= bound for v in numbers):
@@ -233,6 +241,7 @@ class Codec:
 
     def _read_head(self, frame: bytes) -> _Head | Refusal:
         """Read only what is needed to know who must have signed."""
+        # 0b1001 starts a MessagePack array of up to 15 fields. The length is checked before parsing.
         if not SIGNATURE_BYTES + 2 <= len(frame) <= self.most_bytes or frame[0] >> 4 != 0b1001:
             return Refusal.TOO_LARGE if len(frame) > self.most_bytes else Refusal.MALFORMED
         if frame[1] != VERSION:  # other versions may have any form after their number
@@ -249,7 +258,10 @@ class Codec:
         return head if head.kind in BODIES else Refusal.UNKNOWN_KIND
 
     def _wrong(self, sender: int, body: Body) -> Refusal | None:
-        """Return what is wrong with a message's content, except its numbers, ignoring earlier ones."""
+        """Return what is wrong with a body, except its numbers.
+
+        Only the session decides. Whether it fits earlier messages is for the machines to check.
+        """
         match body:
             case Key() | Masked() | Closing() | Opening():
                 return self._wrong_with_keepers(sender, body)
@@ -264,7 +276,7 @@ class Codec:
         return self._wrong_place(body)
 
     def _wrong_lost(self, body: Feedback) -> Refusal | None:
-        """Check the feedback of a slot that is lost: nobody is named, and the sum is 0."""
+        """Check the feedback of a lost slot: nobody is named, the sum is 0."""
         if body.round >= self.session.rounds:
             return Refusal.WRONG_ROUND
         if len(body.used) != self._bitmap:
@@ -301,6 +313,7 @@ class Codec:
             return Refusal.WRONG_ROUND
         if len(body.numbers) != self._length:
             return Refusal.WRONG_LENGTH
+        # Fixed per sender and update: `read` shifts by it, and a mean needs all messages on known grids.
         right = body.exponent == self.session.exponent(sender, body.update)
         return None if right else Refusal.OFF_LATTICE
 
@@ -321,6 +334,7 @@ class Codec:
         if len(bitmap) != self._bitmap:
             return Refusal.WRONG_LENGTH
         used = int.from_bytes(bitmap, "little")
+        # Bits behind the last agent would make a second encoding of the same set.
         if used.bit_length() > self.session.n:
             return Refusal.UNKNOWN_SENDER
         if used.bit_count() != count or count < self.session.least_quorum:
@@ -332,4 +346,6 @@ class Codec:
         return as_array(message.numbers), cast(Report, message.body).exponent
 
 
+# Keyed by session id and frame. The result needs nothing else, so machines can share it. `own` reads are
+# never cached: a frame whose signature was not checked must not be found by `open`.
 _opened = lru_cache(maxsize=_RECENT)(Codec.read)

@@ -1,4 +1,4 @@
-"""The coordinator of the client-server mechanism: collects messages and averages them.
+"""The coordinator of the client-server mechanism: averages messages.
 
 It receives nothing private. Agents check what they can, and keep what it signed. Each round's feedback, which
 names the used messages, is recorded with their reports before it is sent. So a restarted coordinator repeats
@@ -100,6 +100,7 @@ class CoordinatorMachine(EndingCoordinator):
             case Closed():
                 if not self._opened or record.round != self.round:
                     raise StateError("the ledger's records must follow one another, and these do not.")
+                # A report of a past round that differs from the recorded one is still a contradiction.
                 self._past.append(dict(zip(record.used, map(digest, record.reports), strict=True)))
                 self._keep(record.frame)
                 self.present = set(record.used)
@@ -107,6 +108,7 @@ class CoordinatorMachine(EndingCoordinator):
             case Ended():
                 self._ended = True
                 if record.reason is not None:
+                    # Ed25519 is deterministic, and `round` is the recorded one: these are the same bytes.
                     self._stop = self._stop_frame(record.reason)
             case Evidence():
                 self._evidence[record.sender, record.round] = record.second
@@ -133,12 +135,16 @@ class CoordinatorMachine(EndingCoordinator):
         return On.START if self._stop is None else On.ENDED
 
     def _classify_expiry(self) -> On:
+        # A start after the expiry, with all rounds closed before: the session is complete, not cut off.
         if self.phase is CoordinatorPhase.IDLE and self.round == self.session.exchanges:
             return On.COMPLETE
         return On.EXPIRED
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
-        """Stop if this key has signed feedback that the ledger does not have."""
+        """Stop if this key has signed feedback that the ledger does not have.
+
+        Going on would sign a second feedback for that round, and split the agents into two histories.
+        """
         body = message.body
         if not isinstance(body, Feedback):
             return super()._classify_own(message)
@@ -146,7 +152,7 @@ class CoordinatorMachine(EndingCoordinator):
             raise LedgerError(
                 f"the coordinator's key has signed feedback of round {body.round} of session "
                 f"{self.session.name}, and this ledger does not have it: it is not the newest, or another "
-                "process uses the key. Go on with the right ledger; without it the session is lost."
+                "process uses the key. Continue with the right ledger; without it the session is lost."
             )
         return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
 
@@ -154,13 +160,18 @@ class CoordinatorMachine(EndingCoordinator):
         body, t = message.body, self.round
         if isinstance(body, Report):
             return self._classify_report(message, body)
+        # A member cannot be further than the feedback that this key signed: this ledger may be an old copy.
         if self._place(body) > t:
             return On.LOST, message
         kind = {Present: On.PRESENT, Ask: On.ASKED, Done: On.DONE, Stop: On.QUIET}[type(body)]
         return kind, message
 
     def _place(self, body: Body) -> int:
-        """Return the round that a member is at, or requests. After the last round all are at the end."""
+        """Return the round that a member is at, or requests.
+
+        With one-shot noise and keepers agents make further updates after the last exchange. They all count as
+        at the end.
+        """
         u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
         return min(u, self.session.exchanges)
 
@@ -168,6 +179,7 @@ class CoordinatorMachine(EndingCoordinator):
         u, sender = body.update, message.sender
         if u > self.round:
             return On.LOST, message
+        # Contradictions come first: a second message is evidence even if it is late.
         known = self._known(u, sender)
         if known is not None and known != message.digest:
             first = self._reports[sender].frame if u == self.round else b""
@@ -176,12 +188,14 @@ class CoordinatorMachine(EndingCoordinator):
             return (On.LATE if known is None else On.PAST), message
         if known is not None:
             return On.REFUSED, Refused(Refusal.REPLAY, sender)
+        # Its sender has moved by feedback that is not in this ledger. A mean of different histories would not
+        # be the mechanism, and no verifier could recompute it.
         if body.heard != self._before:
             return On.REFUSED, Refused(Refusal.OTHER_HISTORY, sender)
         return On.REPORT, message
 
     def _known(self, u: int, sender: int) -> bytes | None:
-        """Return the digest of an agent's report for a round, if it is recent enough to be stored."""
+        """Return the digest of an agent's report for a recent round."""
         if u == self.round:
             return self._reports[sender].digest if sender in self._reports else None
         back = self.round - u
@@ -230,7 +244,11 @@ class CoordinatorMachine(EndingCoordinator):
         self._say(None, Ask(0))
 
     def _reopen(self, _: Any) -> None:
-        """Continue after a restart: repeat the last feedback."""
+        """Continue after a restart: repeat the last feedback.
+
+        Reports of the open round were not recorded. Agents repeat them, with the same bytes, until the
+        feedback comes.
+        """
         self._open_round()
         if self._feedback:
             self._messages.append(Send(None, self._feedback[-1]))
@@ -268,18 +286,21 @@ class CoordinatorMachine(EndingCoordinator):
         self._awaited.discard(message.sender)
 
     def _early(self, message: Message) -> None:
-        """Handle a report before round 0 was opened: the sender is present, the report is not used."""
+        """Note the sender of a report before round 0; do not use the report."""
         self._see(message.sender)
         self._refuse(Refused(Refusal.OUT_OF_PLACE, message.sender))
 
     def _late(self, message: Message) -> None:
-        """Handle a report for a closed round: not used, but answered with the feedback it lacks."""
+        """Answer a report for a closed round with the feedback it lacks."""
         self._refuse(Refused(Refusal.LATE, message.sender))
         self._see(message.sender)
         self._bring_up(message)
 
     def _past_report(self, message: Message) -> None:
-        """Handle a report that was already used: a replay, or its sender missed the feedback."""
+        """Answer a report that was used before.
+
+        It is a replay, or its sender missed the feedback.
+        """
         self._refuse(Refused(Refusal.REPLAY, message.sender))
         self._bring_up(message)
 
@@ -292,6 +313,8 @@ class CoordinatorMachine(EndingCoordinator):
         who, u = message.sender, self._place(message.body)
         if self.phase is CoordinatorPhase.GATHERING or not self._may_answer(who):
             return
+        # After a restart at the end it stays for a short time only. A request shows that someone is still
+        # behind, so it stays as long as any coordinator at the end.
         if self._hasty:
             self._hasty = False
             self._timers.set("deadline", self.session.deadlines.start)
@@ -341,14 +364,18 @@ class CoordinatorMachine(EndingCoordinator):
         self._refuse(Refused(Refusal.AHEAD, message.sender))
         self._notices.append(LostHistory(message.sender, self._place(message.body)))
         if self._may_answer(message.sender):
-            self._say(
-                message.sender, Ask(self.round)
-            )  # it answers with feedback that this key signed, if it can
+            # It answers with feedback that this key signed, if it has some: see `_classify_own`.
+            self._say(message.sender, Ask(self.round))
 
     # ---- rounds -------------------------------------------------------------------------------------
 
     def _close(self, _: Any) -> None:
-        """Phases (ii) and (iii): the mean of the messages used, recorded, then sent to all."""
+        """Phases (ii) and (iii): record the mean of the messages, then send it.
+
+        If it were sent first, a crash in between could lead to a second feedback for this round, from other
+        reports. Agents that heard different ones would move apart.
+        """
+        # In rising order, so that a verifier can recompute the digest of the reports.
         used = tuple(sorted(self._reports))
         reports = [self._reports[i] for i in used]
         y = as_numbers(self.session.lattice.mean([self.codec.lifted(report) for report in reports]))
@@ -366,6 +393,7 @@ class CoordinatorMachine(EndingCoordinator):
         self._messages.append(Send(None, frame))
         without = (i for i in range(self.session.n) if i not in self._reports and i not in self.silent)
         self._notices.append(RoundClosed(self.round, used, tuple(without)))
+        # The next round does not wait for those who missed this deadline, until their next message.
         self.present -= self._awaited
         reports = self._reports.values()
         self._past.append({report.sender: report.digest for report in reports})
@@ -378,7 +406,7 @@ class CoordinatorMachine(EndingCoordinator):
             self._serve(None)
 
     def _serve(self, _: Any) -> None:
-        """All rounds are finished: keep running until everyone has the last feedback."""
+        """Keep running after the last round until all have its feedback."""
         self._reports, self._awaited = {}, set()
         self._expired = False
         self._timers.off("missing")
@@ -386,7 +414,7 @@ class CoordinatorMachine(EndingCoordinator):
         self._again(fresh=True)
 
     def _serve_again(self, _: Any) -> None:
-        """All rounds were finished before a restart: keep running for members that still need them."""
+        """Keep running after a restart at the end, for members that are behind."""
         self._serve(None)
         if self._ended:  # all agents had received the last feedback
             self.done = set(range(self.session.n))
@@ -395,6 +423,7 @@ class CoordinatorMachine(EndingCoordinator):
 
     def _finish(self, _: Any) -> None:
         self._rest()
+        # Only if all are done. Otherwise a restart serves those again that lack the last feedback.
         if not self._ended and len(self.done) == self.session.n:
             self._ended = True
             self._records.append(Ended(self.round, None))
@@ -408,7 +437,7 @@ class CoordinatorMachine(EndingCoordinator):
             self._tell_missing(TELL_IN_ROUND)
 
     def _waiting(self) -> Waiting | None:
-        """Return who is missing: the agents expected, or all others if those are too few."""
+        """Return who is missing: agents expected, or all if those are too few."""
         if self.phase is CoordinatorPhase.GATHERING:
             missing = [i for i in range(self.session.n) if i not in self.present]
             return Waiting(self.round, tuple(missing), max(0, self.session.least_start - len(self.present)))
@@ -419,7 +448,7 @@ class CoordinatorMachine(EndingCoordinator):
         return Waiting(self.round, tuple(absent) if needed else self.missing, needed)
 
     def _repeat_is_due(self) -> None:
-        """At the end, repeat the last feedback to agents that have not confirmed it."""
+        """Repeat the last feedback to agents that have not confirmed it."""
         for who in sorted(self.present - self.done):
             self._messages.append(Send(who, self._feedback[-1]))
         self._again(fresh=False)

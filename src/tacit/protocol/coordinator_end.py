@@ -1,4 +1,4 @@
-"""How a coordinator ends a session early: it records that, then tells all members."""
+"""How a coordinator ends a session early: record it, then tell all."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class EndingCoordinator(Machine):
     def _stop_all(self, reason: Reason) -> None:
         self._stop = self._stop_frame(reason)
         self._rest()
+        # Recorded before the stop is sent: a restarted coordinator must not open rounds that members left.
         if not self._ended:
             self._ended = True
             self._records.append(Ended(self.round, reason))
@@ -41,7 +42,10 @@ class EndingCoordinator(Machine):
         return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
 
     def _say_stopped(self, about: Any) -> None:
-        """Tell a member that asks (after a restart, all members) that the session was stopped."""
+        """Tell a member that asks that the session was stopped.
+
+        `about` is its message, or its number when it connects. After a restart it is None, and all are told.
+        """
         assert self._stop is not None
         who = about.sender if isinstance(about, Message) else about
         if who is None or self._may_answer(who):

@@ -1,4 +1,4 @@
-"""Diagrams and lists generated from the tables, so that the docs always match the code.
+"""Diagrams and lists made from the tables, so that docs match the code.
 
 ``python -m tacit.protocol.diagrams < page.md > new.md`` renews what lies between the markers
 ``<!-- made from: agent -->`` and ``<!-- end -->`` of a page.
@@ -40,7 +40,10 @@ def mermaid(table: Table) -> str:
 
 
 def listing(table: Table) -> str:
-    """Return as a markdown table what is done in each phase; what is refused or ignored is left out."""
+    """Return a markdown table of what is done in each phase.
+
+    Events that are refused or ignored are left out.
+    """
     lines = ["| in | on | does | then |", "|---|---|---|---|"]
     rows = [
         (phase, row, event.value)

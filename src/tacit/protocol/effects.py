@@ -31,7 +31,10 @@ class Start:
 @final
 @dataclass(frozen=True)
 class Heard:
-    """Bytes arrived. `hint` is the sender according to the network; only the signature is trusted."""
+    """Bytes arrived.
+
+    `hint` is the sender according to the network. Only the signature is trusted.
+    """
 
     frame: bytes = field(repr=False)
     hint: int | None = None
@@ -40,9 +43,10 @@ class Heard:
 @final
 @dataclass(frozen=True)
 class Tick:
-    """The time is `now`, in seconds of a monotonic clock. `wake` says when the next tick is due.
+    """The time is `now`, in seconds of a monotonic clock.
 
-    `wall` is the time in seconds since 1970, which decides when slots of a series begin. It may be set back.
+    `Machine.wake` says when the next tick is due. `wall` is the time in seconds since 1970, which decides
+    when slots of a series begin. It may be set back.
     """
 
     now: float
@@ -52,7 +56,10 @@ class Tick:
 @final
 @dataclass(frozen=True)
 class Joined:
-    """An agent (or the coordinator) is connected. Only a valid signature makes it present."""
+    """An agent (or the coordinator) is connected.
+
+    Only a valid signature makes it present.
+    """
 
     who: int
 
@@ -60,7 +67,10 @@ class Joined:
 @final
 @dataclass(frozen=True)
 class Left:
-    """The connection to this agent (or the coordinator) is lost. Deadlines decide if it is absent."""
+    """The connection to this agent (or the coordinator) is lost.
+
+    Deadlines decide whether it is absent.
+    """
 
     who: int
 
@@ -68,10 +78,10 @@ class Left:
 @final
 @dataclass(frozen=True)
 class NoiseReady:
-    """The draw for update u, whole numbers of the message step: one, or one per component.
+    """The noise of one update: a whole number, or one per component.
 
-    Its scale must be `LatticeAgent.draw_scale(u)`. The machine says in `wants_noise` for which update
-    it needs one. A second draw for the same update is refused.
+    It counts message steps. Its scale must be `LatticeAgent.draw_scale(u)`. The machine says in `wants_noise`
+    for which update it needs one. A second draw for the same update is refused.
     """
 
     update: int
@@ -81,10 +91,10 @@ class NoiseReady:
 @final
 @dataclass(frozen=True)
 class ReadingReady:
-    """The reading of a slot of a series, None if there was none, and 32 random bytes for its masks.
+    """The reading of a slot of a series, and 32 random bytes for its masks.
 
-    The machine says in `wants_reading` for which slot it needs one. A second one for the same slot is
-    refused.
+    `reading` is None if there was none. The machine says in `wants_reading` for which slot it needs one. A
+    second one for the same slot is refused.
     """
 
     slot: int
@@ -95,7 +105,7 @@ class ReadingReady:
 @final
 @dataclass(frozen=True)
 class Halt:
-    """The owner wants to end the session for good (coordinator), or to leave it (agents)."""
+    """The owner ends the session for good (coordinator) or leaves it."""
 
 
 @final
@@ -104,8 +114,9 @@ class Expired:
     """The session's `expires` has passed, by the wall clock of this machine.
 
     The driver must check the clock before every other event, and at the start pass this event instead of
-    `Start`, unless the machine has `ended`. A machine that has handled it never sends a message again, even
-    if the clock is set back: that is recorded.
+    `Start`, unless the machine has `ended`. A machine that has handled it never makes a report or an opening
+    again, even if the clock is set back: that is recorded. It may still repeat recorded bytes, and tell
+    others that it has stopped.
     """
 
 
@@ -117,7 +128,7 @@ Event: TypeAlias = Start | Heard | Tick | Joined | Left | NoiseReady | ReadingRe
 @final
 @dataclass(frozen=True)
 class Send:
-    """Bytes to send to an agent, to the `COORDINATOR`, or to all who listen (None)."""
+    """Bytes to send to one member, or to all who listen (None)."""
 
     to: int | None
     frame: bytes = field(repr=False)
@@ -138,7 +149,7 @@ class Refused:
 @final
 @dataclass(frozen=True)
 class Cost:
-    """The maximum loss of the session, the loss spent before, and the owner's cap."""
+    """The session's maximum loss, the loss spent before, and the cap."""
 
     planned: float
     spent: float
@@ -148,7 +159,7 @@ class Cost:
 @final
 @dataclass(frozen=True)
 class OverCap:
-    """The session would exceed the owner's cap: nothing was sent and nothing will be."""
+    """The session would exceed the owner's cap: nothing is ever sent."""
 
     planned: float
     spent: float
@@ -158,7 +169,10 @@ class OverCap:
 @final
 @dataclass(frozen=True)
 class FellSilent:
-    """Message `update` would exceed the cap: neither it nor any later one is sent. Listening continues."""
+    """Message `update` would exceed the cap, so no more messages are sent.
+
+    The agent still receives feedback and makes its updates.
+    """
 
     update: int
     spent: float
@@ -168,7 +182,10 @@ class FellSilent:
 @final
 @dataclass(frozen=True)
 class Spoken:
-    """Message `update` is recorded and sent now; with the loss so far, including earlier sessions."""
+    """Message `update` is recorded and sent now.
+
+    `spent` is the loss so far, including earlier sessions.
+    """
 
     update: int
     spent: float
@@ -177,7 +194,10 @@ class Spoken:
 @final
 @dataclass(frozen=True)
 class Answered:
-    """A keeper opened the sum of `count` messages of update `update`; recorded and sent now."""
+    """A keeper opened the sum of `count` messages of update `update`.
+
+    The opening is recorded and sent now.
+    """
 
     update: int
     count: int
@@ -186,7 +206,10 @@ class Answered:
 @final
 @dataclass(frozen=True)
 class Nonsense:
-    """The sum of round `round` is impossible with honest agents and keepers; the session stops."""
+    """The sum of round `round` is impossible with honest members.
+
+    A session stops then. A series loses the slot and goes on.
+    """
 
     round: int
 
@@ -203,9 +226,9 @@ class Updated:
 @final
 @dataclass(frozen=True)
 class MeanPublished:
-    """The mean of a slot of a series; None if the slot is lost. Public, and not clamped to the range.
+    """The mean of a slot of a series; None if the slot is lost.
 
-    `count` messages of `members` agents are in it.
+    It is public, and not clamped to the range. `count` messages of `members` agents are in it.
     """
 
     slot: int
@@ -217,7 +240,7 @@ class MeanPublished:
 @final
 @dataclass(frozen=True)
 class SlotMissed:
-    """An agent of a series sends nothing for this slot, because it lacks a keeper's key."""
+    """An agent of a series lacks a keeper's key and skips this slot."""
 
     slot: int
 
@@ -234,7 +257,10 @@ class RoundOpened:
 @final
 @dataclass(frozen=True)
 class RoundClosed:
-    """A round is over: whose messages were used, and who was missing but may still send."""
+    """A round is over: whose messages were used, and who was missing.
+
+    `missing` leaves out the members that announced that they send nothing more.
+    """
 
     round: int
     used: tuple[int, ...]
@@ -244,7 +270,7 @@ class RoundClosed:
 @final
 @dataclass(frozen=True)
 class Waiting:
-    """Round `round` waits for these members, and needs at least `needed` of them.
+    """Round `round` waits for these members; it needs `needed` of them.
 
     The notice is repeated while the round waits. If `needed` is 0, the round continues without them at its
     deadline.
@@ -258,7 +284,7 @@ class Waiting:
 @final
 @dataclass(frozen=True)
 class Behind:
-    """The member is at round `round` and catches up; the others are at round `open`."""
+    """The member is at round `round` and catches up to round `open`."""
 
     round: int
     open: int
@@ -267,7 +293,7 @@ class Behind:
 @final
 @dataclass(frozen=True)
 class LostHistory:
-    """`who` made more updates than this coordinator has recorded: its ledger is not the newest."""
+    """`who` is further than this machine's records: the ledger is old."""
 
     who: int
     update: int
@@ -276,7 +302,10 @@ class LostHistory:
 @final
 @dataclass(frozen=True)
 class Forgotten:
-    """The coordinator lost its ledger: it asks for round `asked`, but `round` rounds are over."""
+    """The coordinator lost its ledger: it asks for an old round.
+
+    It asks for round `asked`, but `round` rounds are over.
+    """
 
     round: int
     asked: int
@@ -285,9 +314,10 @@ class Forgotten:
 @final
 @dataclass(frozen=True)
 class Weighed:
-    """All rounds are over: the weight of this agent's value in the last feedback, and its fair share.
+    """All rounds are over: the weight of this agent's value in the result.
 
-    Both follow from public facts: in how many rounds (`times`) its message was used, and in which.
+    `weight` is its weight in the last feedback; `share` is its weight in the target. They follow from public
+    facts: in how many rounds (`times`) its message was used, and in which.
     """
 
     weight: float
@@ -299,7 +329,10 @@ class Weighed:
 @final
 @dataclass(frozen=True)
 class Equivocated:
-    """`sender` signed two different messages for one round; both are recorded as evidence."""
+    """`sender` signed two different messages for one round.
+
+    Both are recorded as evidence.
+    """
 
     sender: int
     round: int
@@ -308,7 +341,7 @@ class Equivocated:
 @final
 @dataclass(frozen=True)
 class DisputeFound:
-    """The feedback of round `round` names a message that this agent did not make; the agent stops."""
+    """Feedback names a message that this agent did not make; it stops."""
 
     round: int
 
@@ -367,7 +400,10 @@ Notice: TypeAlias = (
 
 @final
 class Step(NamedTuple):
-    """What to do after an event: save the records, then send the messages, then show the notices."""
+    """What to do after an event: save records, send messages, show notices.
+
+    In this order. If saving fails, nothing may be sent.
+    """
 
     records: tuple[Record, ...] = ()
     messages: tuple[Send, ...] = ()

@@ -1,8 +1,8 @@
-"""The weight of one agent's value in the feedback, from public facts: the used messages.
+"""The weight of one agent's value in the feedback, from public facts.
 
-Every state is a linear function of all initial values and noise (docs/proofs/influence.md). This module
-computes the coefficient of one agent's value, forward in time. `tacit.theory.influence` finds all
-coefficients at once.
+These facts are whose messages were used in each round. Every state is a linear function of all initial values
+and noise (docs/proofs/influence.md). This module computes the coefficient of one agent's value, forward in
+time. `tacit.theory.influence` finds all coefficients at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @final
 @dataclass
 class Influence:
-    """The weight of one agent's value in the feedback of a server. Make one with `of`.
+    """The weight of one agent's value in the feedback of a server.
+
+    Make one with `of`. Floats are enough: the result is only shown.
 
     Attributes
     ----------
@@ -39,14 +41,17 @@ class Influence:
 
     @classmethod
     def of(cls, session: Session, number: int) -> Self:
-        """Return the weights at the start: 1 in the agent's own state, 0 in all others."""
+        """Return the initial weights: 1 in the own state, 0 in all others."""
         if isinstance(session.mixing, float):
             # With one mixing all others have the same coefficient in every round, so two numbers are enough.
             return cls(number, (session.mixing,), (1.0, 0.0))
         return cls(number, session.mixing, tuple(float(i == number) for i in range(session.n)))
 
     def hear(self, used: bytes, count: int) -> None:
-        """Take the next round's feedback: a bit for each used agent, and their number."""
+        """Take the next feedback: a bit for each used agent, and their number.
+
+        All states move, also those of agents whose messages were not used: everyone hears the feedback.
+        """
         mine = used[self.number // 8] >> self.number % 8 & 1
         self.used += mine
         if len(self.mixing) == 1:

@@ -1,4 +1,4 @@
-"""A keeper: holds masks, adds noise, and opens the sum of each update only once.
+"""A keeper: holds masks, adds noise, opens the sum of an update once.
 
 It never gets the agents' messages. In a closing the coordinator names the agents whose messages it adds up.
 The keeper answers with the sum of its masks of these agents, plus noise: an opening. Together with the
@@ -104,6 +104,7 @@ class KeeperMachine(Machine):
             case Keyed():
                 self.keyring.replay(record)
             case Disclosed():
+                # `own` skips the signature check: the frame was made here.
                 opening = self.codec.read(record.frame, own=True)
                 follows = isinstance(opening, Message) and opening.sender == self.number
                 if not follows or not self._may_open(record.update):
@@ -146,7 +147,11 @@ class KeeperMachine(Machine):
         return On.START
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
-        """Stop if this key has opened something that the ledger does not have."""
+        """Stop if this key has opened something that the ledger does not have.
+
+        The ledger may be an old copy. A second opening of that update, with new noise or for other agents,
+        would reveal more than one may.
+        """
         body = message.body
         if isinstance(body, Opening) and not self._has_said(body.round, message.digest):
             raise self._opened_elsewhere(body.round)
@@ -161,14 +166,15 @@ class KeeperMachine(Machine):
         return LedgerError(
             f"{self.session.member_name(self.number)} has opened update {t} or made a key, but not from this "
             "ledger: another process uses the same identity, or an old ledger was put back. A second answer "
-            "would undo the protection of every agent, so nothing more is said here."
+            "could undo the protection of every agent, so nothing more is sent from here. Continue with the "
+            "process or ledger that sent it."
         )
 
     def _classify_message(self, message: Message) -> tuple[On, Any]:
         body = message.body
         match body:
             case Key():
-                return self.keyring.sorted_key(message)
+                return self.keyring.classify(message)
             case Closing():
                 return self._classify_closing(message, body)
             case Feedback():
@@ -182,6 +188,7 @@ class KeeperMachine(Machine):
 
     def _classify_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
         t = body.round
+        # The first closing of an update is the only one, even while its answer still waits for noise.
         if t < self.update or self._closing is not None:
             first = self._answers[t].closing if t < self.update else self._pending_frame
             known = digest(first)
@@ -196,6 +203,7 @@ class KeeperMachine(Machine):
         used = self.codec.members(body.used)
         if not self.keyring.knows(used):
             return On.LACKING, message
+        # With other keys the masks would not cancel. The opening would be used up and the sum be nonsense.
         if self.keyring.named(used) != body.keys:
             return On.REFUSED, Refused(Refusal.OTHER_KEY, COORDINATOR)
         return On.CLOSING, message
@@ -215,6 +223,8 @@ class KeeperMachine(Machine):
     # ---- what is done -------------------------------------------------------------------------------
 
     def _enter(self, _: Any) -> None:
+        # Recorded before it is sent. Without the record the driver makes a new key after a crash, which all
+        # members that know the first one would refuse.
         if self._begun is not None:
             self._records.append(self._begun)
             self._begun = None
@@ -236,6 +246,7 @@ class KeeperMachine(Machine):
         self._closing = message
 
     def _take_noise(self, event: NoiseReady) -> None:
+        # Only while a closing waits for it, and once: nobody may choose between two draws.
         if event.update != self.wants_noise:
             self._refuse(Refused(Refusal.SECOND_DRAW))
             return
@@ -245,7 +256,11 @@ class KeeperMachine(Machine):
         self._draw = numbers
 
     def _disclose(self, _: Any) -> None:
-        """Make T, the masks of the agents in the closing plus the noise, which is not kept."""
+        """Make the opening T: the masks of the agents in the closing plus noise.
+
+        It is recorded before it is sent. After a crash the same bytes are repeated. Without the record the
+        update would be opened again with another draw, and the average of two openings has less noise.
+        """
         session, closing, draw = self.session, self._closing, self._draw
         assert closing is not None
         assert draw is not None
@@ -263,6 +278,7 @@ class KeeperMachine(Machine):
         answer = self._answer_to(closing, u, frame)
         self._answers[u] = answer
         self._records.append(answer)
+        # The draw exists only inside the opening from here on. Nothing else may keep it.
         self._closing = self._draw = None
         self.update += 1
         self._messages.append(Send(COORDINATOR, frame))
@@ -271,7 +287,7 @@ class KeeperMachine(Machine):
         self._tell_missing(TELL_IN_ROUND)
 
     def _salts(self, body: Closing) -> list[bytes]:
-        """Return the third input of each agent's mask, besides the key and the update."""
+        """Return the last input of each agent's mask, after key and update."""
         return [body.heard] * body.count
 
     def _answer_to(self, closing: Message, u: int, frame: bytes) -> Disclosed:
@@ -282,7 +298,10 @@ class KeeperMachine(Machine):
             self._messages.append(Send(COORDINATOR, self._answers[t].frame))
 
     def _accuse(self, evidence: Evidence) -> None:
-        """Record the contradiction, and send the coordinator what its own key signed first."""
+        """Record a contradiction, and show the coordinator its first frame.
+
+        A coordinator with an old ledger learns from it that its key has signed another closing, and stops.
+        """
         super()._accuse(evidence)
         if evidence.sender == COORDINATOR and self._may_answer(COORDINATOR):
             self._messages.append(Send(COORDINATOR, evidence.first))
@@ -300,7 +319,8 @@ class KeeperMachine(Machine):
             self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
             self._again(fresh=False)
         elif self.phase is KeeperPhase.SERVING:
-            # The coordinator may lack the answer, or this keeper the last feedback: it comes for a key.
+            # The coordinator may lack the answer, or this keeper the last feedback, which is sent to a keeper
+            # that repeats its key.
             self._messages.append(Send(COORDINATOR, self._answers[self.update - 1].frame))
             self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
             self._again(fresh=False)
@@ -312,12 +332,14 @@ class KeeperMachine(Machine):
     # ---- the end ------------------------------------------------------------------------------------
 
     def _erase(self) -> None:
+        # Once only. The driver deletes the key file after it has saved the record. From the key all masks of
+        # this keeper can be computed, so it should not outlive its use.
         if not self.keyring.erased:
             self.keyring.erase()
             self._records.append(Erasing(self.update))
 
     def _serve(self, _: Any) -> None:
-        """All updates are opened: erase the key, and stay until the coordinator has the last answer."""
+        """Erase the key after the last opening, and stay to repeat it."""
         self._erase()
 
     def _serve_again(self, _: Any) -> None:
@@ -325,11 +347,11 @@ class KeeperMachine(Machine):
         self._messages.append(Send(COORDINATOR, self._answers[self.update - 1].frame))
         self._again(fresh=True)
         self._tell_missing(TELL_FIRST)
-        # After a restart the session may be over for all others: nobody would ever say so.
+        # After a restart the session may be over for all others, and nobody would say so.
         self._timers.set("deadline", self.return_time)
 
     def _wait_for_return(self, _: Any) -> None:
-        """The coordinator is gone, perhaps for good: it may need the last answer, so give it some time."""
+        """Wait some time for a coordinator that left: it may need the answer."""
         self._timers.set("deadline", self.session.deadlines.start)
 
     def _deadline_is_due(self) -> None:
@@ -358,7 +380,7 @@ class KeeperMachine(Machine):
             self._messages.append(Send(COORDINATOR, self._parting))
 
     def _expire(self, _: Any) -> None:
-        if self._begun is not None:  # it has not said anything, and never will
+        if self._begun is not None:  # nothing was sent, so there is nothing to record
             self._notices.append(Stopped(self.update, Reason.EXPIRED))
         elif not self._ended:
             self._record_stop(Reason.EXPIRED)

@@ -1,4 +1,4 @@
-"""How a coordinator passes ephemeral keys on: from agents to keepers, and from keepers to agents."""
+"""How a coordinator passes ephemeral keys on, to agents and keepers."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ from tacit.protocol.effects import Send
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import Machine
 from tacit.protocol.messages import Message
-from tacit.protocol.records import Evidence
 from tacit.protocol.tables import On
 
 
 class KeyExchange(Machine):
-    """A coordinator that stores the first key of every member, and sends it to those who need it."""
+    """A coordinator that stores the first key of each member and passes it on.
+
+    It cannot replace keys: each is signed by its member. It can only withhold them, and then no sum opens.
+    """
 
     keyring: Keyring
 
     def _classify_key(self, message: Message) -> tuple[On, Any]:
-        known = self.keyring.digest(message.sender)
-        if known is not None and known != message.digest:
-            first = self.keyring.frames[message.sender]
-            return On.CONTRADICTED, Evidence(message.sender, 0, known, first, message.frame)
-        return On.KEY, message
+        kind, subject = self.keyring.classify(message)
+        # A coordinator does not refuse a repeated key: it is a request for the keys of others.
+        return (On.KEY, message) if kind is On.REFUSED else (kind, subject)
 
     def _take_key(self, message: Message) -> None:
-        """Store a member's first key and forward it; if it is repeated, send keys it may lack."""
+        """Store a member's first key and pass it on.
+
+        A member repeats its key while it lacks something, so a repetition is answered.
+        """
         who, keepers = message.sender, self.session.keeper_numbers
         new = self.keyring.digest(who) is None
         if new:
+            # Saved before it is passed on: a restarted coordinator must know whose key came first.
             self._records.append(self.keyring.take(message))
         if who in keepers:
             if new:
@@ -44,7 +48,7 @@ class KeyExchange(Machine):
         self._see(who)
         if new:
             self._pass_on(message.frame, (j for j in keepers if self.keyring.knows((j,))))
-        if new or self._may_answer(who):
+        if new or self._may_answer(who):  # a first key comes once, so it needs no limit
             self._give_keys(who)
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The ephemeral keys of one session that one member knows: the first of each member.
+"""The ephemeral keys that one member knows: the first of each member.
 
 A second key of the same member is refused: its masks would not cancel, so the member would drop out of the
 sum. Privacy does not depend on this.
@@ -51,20 +51,20 @@ class Keyring:
         return self._digests.get(member)
 
     def named(self, members: Iterable[int]) -> bytes:
-        """Return one digest for the keys of these members, in this order, for use in frames."""
+        """Return one digest for the keys of these members, in this order."""
         return combined(self._digests[i] for i in members)
 
     def take(self, message: Message) -> Keyed:
         """Store a member's first key; return its record."""
         member, body = message.sender, message.body
         if member in self._digests or not isinstance(body, Key):
-            raise StateError("the first key of a member is the only one.")
+            raise StateError("a member can have only one key in a session.")
         self.frames[member], self._digests[member] = message.frame, message.digest
         self._public[member] = body.public
         return Keyed(member, message.frame)
 
-    def sorted_key(self, message: Message) -> tuple[On, Message | Refused | Evidence]:
-        """Classify another member's key: the first, a repetition, or a contradiction."""
+    def classify(self, message: Message) -> tuple[On, Message | Refused | Evidence]:
+        """Classify a member's key: first, repeated, or a contradiction."""
         known = self.digest(message.sender)
         if known is None:
             return On.KEY, message
@@ -75,6 +75,7 @@ class Keyring:
 
     def replay(self, record: Keyed) -> None:
         """Restore a key from a ledger."""
+        # `own` skips the signature check: it was checked before the key was recorded.
         message = self._codec.read(record.frame, own=True)
         if not isinstance(message, Message) or message.sender != record.member:
             raise StateError("the ledger's keys must be of this session, and one is not.")
@@ -83,7 +84,7 @@ class Keyring:
     # ---- the own key ----------------------------------------------------------------------------------
 
     def unlock(self, private: bytes | None, sign: Sign) -> Keyed | None:
-        """Take the own private key. For a new member returns the record of its public key.
+        """Take the own private key; return a new member's record of its key.
 
         A missing key that is still needed is an error. A new key would not fit the masks of the others, and
         would hide that the old one was lost.
@@ -113,12 +114,13 @@ class Keyring:
         return None
 
     def secret(self, other: int) -> bytes:
-        """Return the secret that the owner of this ring shares with an agent or keeper."""
+        """Return the secret that this ring's owner shares with a member."""
         found = self._agreed.get(other)
         if found is None:
             if self._private is None:
                 raise StateError("a mask needs the private ephemeral key, and it was erased.")
-            agent, keeper = map(self._party, sorted((self._number, other)))  # keepers follow agents
+            # Both sides must name the agent first. Keepers are numbered after agents, so sorting does that.
+            agent, keeper = map(self._party, sorted((self._number, other)))
             session = self._codec.session.id
             found = agree(self._private, self._public[other], session=session, agent=agent, keeper=keeper)
             self._agreed[other] = found
@@ -130,5 +132,6 @@ class Keyring:
 
     def erase(self) -> None:
         """Erase the own private key and all secrets computed from it."""
+        # Python may leave copies in memory. What counts is the file, which the driver deletes.
         self.erased, self._private = True, None
         self._agreed.clear()

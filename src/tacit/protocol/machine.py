@@ -1,4 +1,4 @@
-"""The base class of all machines: an event goes in, a table decides, a step comes out."""
+"""Base class of all machines: event in, table lookup, step out."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ class Machine(ABC):
 
     @property
     def wake(self) -> float | None:
-        """When the next `Tick` is due, −∞ for at once, None for never. Earlier ticks do no harm."""
+        """When the next `Tick` is due, −∞ for at once, None for never.
+
+        Earlier ticks are harmless.
+        """
         return self._timers.wake
 
     def handle(self, event: Event) -> Step:
@@ -114,11 +117,14 @@ class Machine(ABC):
             case Expired():
                 kind, subject = self._classify_expiry(), event
             case NoiseReady() if On.NOISE not in self.table.events:
-                raise ParameterError("a coordinator adds no noise.")
+                # Not a refusal: only the driver makes this event, so it is a bug there.
+                raise ParameterError("a coordinator adds no noise: pass it no NoiseReady.")
             case ReadingReady() if On.READING not in self.table.events:
-                raise ParameterError("only an agent of a series takes readings.")
+                raise ParameterError("only an agent of a series takes readings: pass others no ReadingReady.")
             case _:
                 kind, subject = _KINDS[type(event)], event
+        # One event can make more transitions due: the last report closes the round, which opens the next one.
+        # All of them are in one step. Their records are saved together, so a crash cannot separate them.
         while kind is not None:
             row = self.table.rows[self.phase, kind]
             if row.action != "ignore":
@@ -138,6 +144,8 @@ class Machine(ABC):
         message = self.codec.open(frame)
         if isinstance(message, Refused):
             return On.REFUSED, message
+        # Before the check of `_others`: a frame with the own signature matters, no matter who relayed it. It
+        # may show that another process uses this key, or that this ledger is an old copy.
         if message.sender == self.number:
             return self._classify_own(message)
         if message.sender not in self._others:
@@ -145,7 +153,7 @@ class Machine(ABC):
         return self._classify_message(message)
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
-        """Classify a message that this machine's own key signed and someone else sent."""
+        """Classify a message that this key signed and someone else sent."""
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
 
     @property
@@ -187,19 +195,22 @@ class Machine(ABC):
         self._refuse(Refused(Refusal.OUT_OF_PLACE))
 
     def _impossible(self, _: Any) -> None:
-        raise TacitError(f"{self!r} came where its table says it cannot. This is a bug of tacit.")
+        raise TacitError(f"{self!r} made a transition that its table calls impossible: a bug in tacit.")
 
     def _accuse(self, evidence: Evidence) -> None:
-        """Record a contradiction, once per sender and round; send the agent its first message.
+        """Record a contradiction, once per sender and round.
 
-        Another process may use the same key, and its owner has to learn of that.
+        An agent gets its first message back. If another process uses the same key, its ledger lacks that
+        message, so it stops and tells its owner.
         """
         self._refuse(Refused(Refusal.EQUIVOCATION, evidence.sender))
         place = evidence.sender, evidence.round
+        # One pair is proof enough. A liar can sign any number of them, which would fill the disk.
         if place not in self._evidence and len(self._evidence) < MOST_EVIDENCE:
             self._evidence[place] = evidence.second
             self._records.append(evidence)
             self._notices.append(Equivocated(evidence.sender, evidence.round))
+        # `first` is empty where an earlier record has the frame; only the last round's is still in memory.
         first = evidence.first or self._last.get(place)
         listens = evidence.sender != COORDINATOR and evidence.sender in self.session.neighbours(self.number)
         if first and listens and self._may_answer(evidence.sender):
@@ -208,6 +219,7 @@ class Machine(ABC):
     # ---- time ---------------------------------------------------------------------------------------
 
     def _tick(self, tick: Tick) -> None:
+        # By time, not per tick: ticks may come at any rate, and each would allow more answers.
         if tick.now >= self._answers_again:
             self._answered.clear()
             self._answers_again = tick.now + ANSWERS_EVERY
@@ -216,12 +228,16 @@ class Machine(ABC):
 
     @property
     def return_time(self) -> float:
-        """Seconds to wait after a restart at the end: members that need something ask again by then."""
+        """How long to wait for requests after a restart at the end, in s.
+
+        Members repeat a request after at most `MOST_BACKOFF` times `repeat`. So those that still need
+        something have asked by then.
+        """
         deadlines = self.session.deadlines
         return min(deadlines.start, (MOST_BACKOFF + 2) * deadlines.repeat)
 
     def _tell_missing(self, seconds: float) -> None:
-        """Report after this many seconds who is missing, then repeat with exponential backoff."""
+        """Report in `seconds` who is missing, then with exponential backoff."""
         self._telling = seconds
         self._timers.set("missing", seconds)
 

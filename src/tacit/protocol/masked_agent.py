@@ -1,4 +1,4 @@
-"""An agent whose session has keepers: it adds masks where it would add noise.
+"""An agent whose session has keepers: it adds masks instead of noise.
 
 Its message is its rounded state plus one mask for each keeper. Anyone who lacks one of these masks learns
 nothing from it. So an update reveals only what the openings reveal, once: the agent's state plus the noise of
@@ -87,7 +87,7 @@ class MaskedAgentMachine(AgentMachine):
             case Erasing():
                 self.keyring.erase()
             case Moved() if not record.heard:
-                return  # by itself, towards the last feedback
+                return  # an update without new feedback, see `_move`; `resumed_state` has restored it
         super()._replay(record)
 
     @property
@@ -101,9 +101,10 @@ class MaskedAgentMachine(AgentMachine):
             return super()._classify_message(message)
         if not isinstance(message.body, Key):
             return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
-        return self.keyring.sorted_key(message)
+        return self.keyring.classify(message)
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
+        # Another process made a key for this session, so it may also have spoken in it.
         if isinstance(message.body, Key) and self.keyring.digest(self.number) != message.digest:
             raise self._spoken_elsewhere(0)
         return super()._classify_own(message)
@@ -122,13 +123,17 @@ class MaskedAgentMachine(AgentMachine):
     def _turn(self) -> On | None:
         turn = super()._turn()
         if turn is On.TURN and not self.keyring.knows(self.session.keeper_numbers):
-            return None  # it cannot mask yet; keys come with the answer to its own
+            # With the masks of some keepers, only these would protect the number. It waits for all keys: the
+            # coordinator answers its own key with theirs.
+            return None
         return turn
 
     # ---- what is done -------------------------------------------------------------------------------
 
     def _announce(self) -> None:
         super()._announce()
+        # Recorded before it is sent. Without the record the driver makes a new key after a crash, which all
+        # members that know the first one would refuse.
         if self._begun is not None:
             self._records.append(self._begun)
             self._begun = None
@@ -145,7 +150,11 @@ class MaskedAgentMachine(AgentMachine):
         return (self._masked,)
 
     def _masked(self, x: Whole, report: Report) -> Masked:
-        """X = round(θ/g_u) + Σ_j mask_j, for the keepers j."""
+        """X = round(θ/g_u) + Σ_j mask_j, for the keepers j.
+
+        It is made once per update, and `heard` is an input of the masks. So a rolled-back agent that is shown
+        another history does not use one mask for two numbers, which would reveal their difference.
+        """
         session, u, heard = self.session, report.update, report.heard
         assert session.mask_bytes is not None
         keepers, width, length = session.keeper_numbers, session.mask_bytes, session.masked_bytes
@@ -155,15 +164,17 @@ class MaskedAgentMachine(AgentMachine):
 
     def _speak(self, subject: Any) -> None:
         super()._speak(subject)
+        # That was the last message. Repetitions need its bytes only, not the key.
         if self.private.update + 1 == self.session.exchanges:
             self._erase()
 
     def _move(self, subject: Any) -> None:
         if not self._moves_alone:
             super()._move(subject)
-            if self.private.update == self.session.exchanges:
+            if self.private.update == self.session.exchanges:  # it may have missed the last exchange
                 self._erase()
             return
+        # Noise is drawn once: there is one exchange, and all later updates move towards its feedback.
         t = self.private.update
         towards = self.private.feedback
         assert towards is not None
@@ -182,7 +193,11 @@ class MaskedAgentMachine(AgentMachine):
     # ---- the end of the key ---------------------------------------------------------------------------
 
     def _erase(self) -> None:
-        """Tell the driver, once, that the private key is no longer needed; the driver deletes it."""
+        """Record, once, that the private key is not needed any more.
+
+        The driver deletes the key then. From it and the messages on the wire anyone could compute the numbers
+        without masks and without noise, so it is erased as early as possible, and at every kind of end.
+        """
         if not self.keyring.erased:
             self.keyring.erase()
             self._records.append(Erasing(self.private.update))

@@ -1,4 +1,4 @@
-"""A coordinator with keepers: it adds up masked messages, and asks keepers to open the sum.
+"""A coordinator with keepers: adds up masked messages; keepers open it.
 
 A round has two halves. First the coordinator collects masked reports and shuts the round. The closing says
 whose messages are added up. It is recorded before it is sent, so that nobody can choose messages after seeing
@@ -72,6 +72,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             case Unopened():
                 pass
             case Closed():
+                # The reports are in the `Shut` record only: they are long, and would be stored twice.
                 super()._replay(msgspec.structs.replace(record, reports=self._shut_reports))
                 openings = map(self._own_copy, record.openings)
                 self._past_openings = {message.sender: message for message in openings}
@@ -93,11 +94,12 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
         body = message.body
+        # A second closing of a round, for other agents, asks keepers to open the difference of two sums.
         if isinstance(body, Closing) and not self._has_signed(body.round, message.digest):
             raise LedgerError(
                 f"the coordinator's key has signed a closing of round {body.round} of session "
                 f"{self.session.name}, and this ledger does not have it: it is not the newest, or another "
-                "process uses the key. Go on with the right ledger; without it the session is lost."
+                "process uses the key. Continue with the right ledger; without it the session is lost."
             )
         return super()._classify_own(message)
 
@@ -140,6 +142,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         if kind is not On.REPORT:
             return kind, subject
         assert isinstance(body, Masked)
+        # With other keys its masks would not cancel, and the whole sum would be nonsense.
         members = (message.sender, *self.session.keeper_numbers)
         if not self.keyring.knows(members) or self.keyring.named(members) != body.keys:
             return On.REFUSED, Refused(Refusal.OTHER_KEY, message.sender)
@@ -157,6 +160,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         return due
 
     def _due_to_close(self) -> On | None:
+        # Shut before a restart: the same closing goes out again. Keepers that answered it refuse any other.
         if self._closing is not None:
             return On.SHUT
         return On.MOVE if super()._due_to_close() is not None else None
@@ -207,6 +211,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             # The keeper's own opening: a keeper whose ledger lacks it was rolled back, and stops.
             self._messages.append(Send(who, self._past_openings[who].frame))
         elif self._closing is not None:
+            # Keys first: with them the keeper can answer the closing that follows.
             for i in self._reports:
                 self._messages.append(Send(who, self.keyring.frames[i]))
             self._messages.append(Send(who, self._closing))
@@ -222,12 +227,17 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
     # ---- rounds ---------------------------------------------------------------------------------------
 
     def _open_round(self) -> None:
+        # After a restart the shut round is opened again: its reports are decided, and must stay.
         kept = self._reports if self._closing is not None else {}
         super()._open_round()
         self._reports = kept
 
     def _shut(self, _: Any) -> None:
-        """Decide whose messages are added up; record that, then send it to the keepers."""
+        """Decide whose messages are added up; record it, then ask keepers.
+
+        The record comes first. After a crash without it another set of agents could be chosen, and a keeper
+        that has answered the first closing would never answer the second: the session would be stuck.
+        """
         used = tuple(sorted(self._reports))
         self._reports = {i: self._reports[i] for i in used}
         reports = self._reports.values()
@@ -245,8 +255,9 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         self._shut_again(None)
 
     def _shut_again(self, _: Any) -> None:
-        """Ask the keepers for their openings: for the first time, or after a restart."""
+        """Ask the keepers for their openings, first or after a restart."""
         assert self._closing is not None
+        # Openings are recorded only with the feedback. Keepers repeat them, with the same bytes.
         self._openings, self._sum = {}, None
         self._timers.off("deadline")
         self._pass_on(self._closing, self.session.keeper_numbers)
@@ -254,7 +265,10 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         self._tell_missing(TELL_IN_ROUND)
 
     def _too_late(self, message: Message) -> None:
-        """Handle a report after the round was shut: it is in no sum, and stays masked for ever."""
+        """Refuse a report after the round was shut.
+
+        It is in no sum. No keeper opens its masks, so nobody ever learns its numbers.
+        """
         self._refuse(Refused(Refusal.LATE, message.sender))
         self._see(message.sender)
 
@@ -265,7 +279,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         """Compute the sum S and the feedback y; record them, then send y to all."""
         assert self._sum is not None
         assert self._closing is not None
-        used = tuple(self._reports)
+        used = tuple(self._reports)  # in rising order since `_shut`
         y = opened_mean(self.session, self.round, self._sum, len(used))
         openings = [self._openings[j] for j in self.session.keeper_numbers]
         basis = combined((digest(self._closing), *(opening.digest for opening in openings)))
@@ -278,6 +292,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         self._end_round(frame, used)
 
     def _reject(self, _: Any) -> None:
+        # Someone lied, and masks hide who: another try would be another opening of the same messages.
         frames = tuple(self._openings[j].frame for j in self.session.keeper_numbers)
         self._records.append(Unopened(self.round, frames))
         self._notices.append(Nonsense(self.round))

@@ -1,4 +1,4 @@
-"""Masks: an agent adds them to its number, and a keeper subtracts them again.
+"""Masks, which an agent adds to its number and keepers subtract again.
 
 An agent and a keeper agree on a secret without exchanging messages: each has an ephemeral X25519 key, made
 for one session and signed with its Ed25519 identity. From the secret both compute the same stream of bytes
@@ -35,6 +35,8 @@ UP: Final = b"\x01"
 _AGREEMENT: Final = b"tacit keeper agreement v1\0"
 _STREAM: Final = b"tacit keeper mask v1\0"
 _P = 2**255 - 19
+# The u-coordinates of the points of order 8. With 0, 1 and p − 1 these are all of small order below p; larger
+# encodings of them are refused for their size.
 _ORDER_8 = (
     0x00B8495F16056286FDB1329CEB8D09DA6AC49FF1FAE35616AEB8413B7C7AEBE0,
     0x57119FD0DD4E22D8868E1C58C45C44045BEF839C55B1D0B1248C50A3BC959C5F,
@@ -47,7 +49,10 @@ _FEW = 4
 @final
 @dataclass(frozen=True)
 class Party:
-    """A member that shares a mask: name, identity (Ed25519) and ephemeral key (X25519), all public."""
+    """A member that shares a mask: name and public keys.
+
+    `identity` is its Ed25519 key, `ephemeral` its X25519 key.
+    """
 
     name: str
     identity: bytes
@@ -55,9 +60,10 @@ class Party:
 
 
 def is_usable(public: bytes) -> bool:
-    """Whether this is an X25519 public key in its one encoding (below 2^255 − 19), and not of small order.
+    """Whether this is an X25519 public key that is safe to use.
 
-    With a key of small order everyone would know the secret: it is zero, whatever the other key is.
+    It must be in its one encoding (below 2^255 − 19), and not of small order. With a key of small order
+    everyone would know the secret: it is zero, whatever the other key is.
     """
     number = int.from_bytes(public, "little")
     return len(public) == KEY_BYTES and number < _P and number not in _SMALL_ORDER
@@ -79,6 +85,7 @@ def agree(private: bytes, theirs: bytes, *, session: bytes, agent: Party, keeper
         )
     # `cryptography` refuses an output of zeros as well, which only keys of small order have.
     shared = X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(theirs))
+    # Lengths come before the names, so that no two pairs of names give the same bytes.
     info = b"".join(
         (
             _AGREEMENT,
@@ -100,7 +107,10 @@ def _prefixed(data: bytes) -> bytes:
 
 
 def mask(key: bytes, update: int, heard: bytes, length: int) -> bytes:
-    """Return `length` bytes that look random to everyone except the two members with the key."""
+    """Return `length` bytes that look random without the key.
+
+    The inputs must differ for every message. Two messages with one mask reveal their difference.
+    """
     return hashlib.shake_256(_STREAM + key + UP + update.to_bytes(8, "big") + heard).digest(length)
 
 
@@ -114,12 +124,15 @@ def packed(numbers: Sequence[int], width: int) -> bytes:
 
 
 def centred(data: bytes, width: int) -> tuple[int, ...]:
-    """Read numbers as the ones nearest to zero: from −2^(8·width−1) to 2^(8·width−1) − 1."""
+    """Read numbers as the ones nearest to zero.
+
+    They are from −2^(8·width−1) to 2^(8·width−1) − 1.
+    """
     return tuple(int.from_bytes(data[k : k + width], "big", signed=True) for k in range(0, len(data), width))
 
 
 def total(parts: Iterable[bytes], width: int, *, minus: Iterable[bytes] = ()) -> bytes:
-    """Add vectors of numbers and subtract others, component by component, modulo 2^(8·width)."""
+    """Add vectors of numbers and subtract others, modulo 2^(8·width)."""
     parts, minus = list(parts), list(minus)
     length = len((parts or minus)[0])
     if length <= _FEW * width:

@@ -110,11 +110,12 @@ class Report(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Masked(Report, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Message u of an agent whose session has keepers: round(θ/g_u) plus a mask for each keeper.
+    """Message u of an agent with keepers: round(θ/g_u) plus all masks.
 
-    `keys` is the digest of the digests of the keys used: the agent's own, then each keeper's in order.
-    In a series `heard` is 32 random bytes, the salt of the message's masks. There a message does not depend
-    on earlier feedback, so a digest of it could not give two messages of a rolled-back agent different masks.
+    There is one mask for each keeper. `keys` is the digest of the digests of the keys used: the agent's own,
+    then each keeper's in order. In a series `heard` is 32 random bytes, the salt of the message's masks.
+    There a message does not depend on earlier feedback, so a digest of it could not give two messages of a
+    rolled-back agent different masks.
     """
 
     keys: Digest
@@ -122,7 +123,7 @@ class Masked(Report, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The coordinator's y of one round, in state steps, and the messages that it is the mean of.
+    """The coordinator's y of one round, in state steps, and its basis.
 
     `used` has a bit for each agent (agent i: bit i % 8 of byte i // 8), `count` of them are set;
     `reports` is the digest of their reports' digests, in order. With keepers it is the digest of the
@@ -143,14 +144,20 @@ class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Ask(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """From the coordinator: round `round` is open, send. From others: repeat it and later rounds."""
+    """A request to send.
+
+    From the coordinator: round `round` is open, send its message. From others: repeat it and later rounds.
+    """
 
     round: Count
 
 
 @final
 class Done(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The sender has made all updates; `heard` is what a report after the last would commit to."""
+    """The sender has made all updates.
+
+    `heard` is the digest that a report after the last update would commit to.
+    """
 
     update: Count
     heard: Digest
@@ -158,7 +165,10 @@ class Done(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Stop(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """From the coordinator: the session ends here. From an agent: it sends nothing from here on."""
+    """The coordinator ends the session, or another member stops sending.
+
+    An agent with reason CAP sends no more reports from `update` on, but still receives feedback.
+    """
 
     update: Count
     reason: Reason
@@ -166,13 +176,16 @@ class Stop(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class Key(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An agent's or keeper's ephemeral X25519 public key for this session; only the first counts."""
+    """An agent's or keeper's ephemeral X25519 public key for this session.
+
+    Only the first one of a member counts.
+    """
 
     public: Digest
 
 
 class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The coordinator asks keepers to open the sum of the messages of exactly these agents.
+    """The coordinator asks keepers to open the sum of these agents' messages.
 
     `used`, `count` and `reports` are as in feedback without keepers. `heard` is the field of that name in
     those reports; it is in every mask. `keys` is the digest of the digests of those agents' keys, in order.
@@ -188,9 +201,10 @@ class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class SeriesClosing(Closing, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A closing of one slot of a series. `heard` is the digest of the last feedback; it is in no mask.
+    """A closing of one slot of a series.
 
-    `salts` has the salt of each named agent's message, 32 bytes each, in order.
+    `heard` is the digest of the last feedback; it is in no mask. `salts` has the salt of each named agent's
+    message, 32 bytes each, in order.
     """
 
     salts: bytes
@@ -198,9 +212,10 @@ class SeriesClosing(Closing, frozen=True, array_like=True, forbid_unknown_fields
 
 @final
 class Opening(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A keeper's T: the sum of its masks of the agents that a closing names, plus its noise.
+    """A keeper's T: the sum of its masks for a closing, plus its noise.
 
-    `closing` is the digest of the closing it answers, and `key` that of the keeper's own key.
+    The masks are those of the agents that the closing names. `closing` is the digest of the closing it
+    answers, and `key` that of the keeper's own key.
     """
 
     round: Count
@@ -254,7 +269,7 @@ class Message:
 
 
 class Refusal(Enum):
-    """Every reason to refuse a frame. A refused frame is counted and changes nothing."""
+    """Every reason to refuse a frame, which is counted and changes nothing."""
 
     TOO_LARGE = "the frame is longer than any of this session can be"
     MALFORMED = "the bytes are not a frame"

@@ -1,9 +1,9 @@
-"""An agent of the distributed mechanism (section 4 of the paper): no server, only neighbours.
+"""An agent of the distributed mechanism (section 4 of the paper).
 
-It sends its message to its neighbours. When the messages of all live neighbours have arrived, or at the
-deadline with the quorum, it moves towards the mean of its own message and theirs. It requests missed messages
-from its neighbours. If all of them are past a round, nobody would use its own message there. So it sends none
-and moves towards the mean of theirs, which costs nothing.
+There is no server. An agent sends its message to its neighbours. When the messages of all live neighbours
+have arrived, or at the deadline with the quorum, it moves towards the mean of its own message and theirs. It
+requests missed messages from its neighbours. If all of them are past a round, nobody would use its own
+message there. So it sends none and moves towards the mean of theirs, which costs nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ from tacit.protocol.tables import On, PeerPhase, Table
 
 @final
 class PeerMachine(PrivateMachine):
-    """One agent of a graph; holds its private state. Parameters: `PrivateMachine`.
+    """One agent of a graph; holds its private state.
+
+    Its parameters are those of `PrivateMachine`.
 
     Attributes
     ----------
@@ -81,6 +83,7 @@ class PeerMachine(PrivateMachine):
         if isinstance(record, Spoke):
             self._said[record.update] = record.frame
         elif isinstance(record, Moved):
+            # The same chain of digests as before the restart: the next report commits to it.
             digests = [digest(frame) for frame in record.heard]
             self._past.append(dict(zip(record.used, digests, strict=True)))
             self._heard = history(self._heard, digests)
@@ -144,7 +147,11 @@ class PeerMachine(PrivateMachine):
         return None
 
     def _enough(self) -> bool:
-        """Whether round 0 may begin: all are present, or enough at the deadline, or others began."""
+        """Whether round 0 may begin.
+
+        All neighbours are present, or enough of them at the deadline, or others have begun.
+        """
+        # After a restart: it had begun.
         if self.private.update or self.private.said is not None:
             return True
         here = len(self.live)
@@ -153,7 +160,7 @@ class PeerMachine(PrivateMachine):
 
     @property
     def _least_start(self) -> int:
-        """How many of this agent and its neighbours must be present before round 0."""
+        """How many of the closed neighbourhood must be present before round 0."""
         return min(self.session.least_start, len(self._neighbours) + 1)
 
     @property
@@ -171,14 +178,19 @@ class PeerMachine(PrivateMachine):
             return On.LAST
         if private.silent:
             return On.CAPPED
+        # Made before a restart: the same bytes go out again, not a second draw.
         if private.said is not None:
             return On.SAID
+        # Catching up costs nothing: nobody would use this message. But one-shot noise must be drawn once.
         if self._all_beyond() and not private.lacks_shadow:
             return On.SKIP
         return On.TURN if private.affords_next else On.CAPPED
 
     def _all_beyond(self) -> bool:
-        """Whether all neighbours have moved on from this round, so that none needs our message."""
+        """Whether all neighbours are past this round and need no message of it.
+
+        At least one of them must have sent one, or there would be no mean to move to.
+        """
         beyond = all(at > self.private.update for at in self._at.values())
         return beyond and any(map(self._speaks, self._neighbours))
 
@@ -211,6 +223,7 @@ class PeerMachine(PrivateMachine):
         assert isinstance(body, Report)
         behind = self._behind()
         self._see(message.sender, body.update)
+        # The limit bounds memory: a neighbour could sign messages for every round. Later ones are requested.
         if body.update < self.private.update + AHEAD:
             self._kept.setdefault(body.update, {})[message.sender] = message
         self._note_behind(behind)
@@ -225,7 +238,11 @@ class PeerMachine(PrivateMachine):
             self._ask_for_missed()
 
     def _ask_for_missed(self) -> None:
-        """Ask neighbours that must have sent, unless an earlier request may still be answered."""
+        """Ask neighbours that must have sent, if that is due.
+
+        One answer brings up to `BATCH` rounds, so nobody is asked again before these are used. The repeat
+        timer asks again if an answer was lost.
+        """
         u = self.private.update
         for j in sorted(self._neighbours):
             if self._lacks(j) and self._at[j] >= u >= self._asked[j] + BATCH:
@@ -259,7 +276,11 @@ class PeerMachine(PrivateMachine):
             self._say(who, Present(self.private.update))
 
     def _answer(self, message: Message) -> None:
-        """Repeat own messages from the requested round on, and then the newest one."""
+        """Repeat own messages from the requested round on, and the newest.
+
+        The newest comes first: it tells the neighbour how far this agent is, so that the neighbour need not
+        send messages for the rounds in between. All are recorded bytes; nothing is made anew.
+        """
         body, who, behind = message.body, message.sender, self._behind()
         assert isinstance(body, Ask)
         self._see(who, body.round)
@@ -330,10 +351,13 @@ class PeerMachine(PrivateMachine):
         self._follow(None)
 
     def _move(self, _: Any) -> None:
-        """Phases (ii) to (iv): move to the mean of the neighbourhood's messages, and record both."""
+        """Phases (ii) to (iv): move to the mean of the messages; record both."""
+        # Before the messages of this round are removed.
         t, missing = self.private.update, self.missing
         without = tuple(sorted(filter(self._lacks, self._neighbours)))
         used = self._kept.pop(t, {})
+        # The own message counts as it was sent, with its noise. The private state must not enter the mean:
+        # the update would then depend on more than public numbers, and the account would not hold.
         if self.private.said is not None:
             own = self.codec.read(self.private.said, own=True)
             assert isinstance(own, Message)
@@ -346,6 +370,7 @@ class PeerMachine(PrivateMachine):
         self._heard = history(self._heard, (m.digest for m in messages))
         self._past.append({m.sender: m.digest for m in messages})
         self._last = {(m.sender, t): m.frame for m in messages}
+        # The next round does not wait for those who missed this deadline, until their next message.
         self.live -= set(missing)
         self._notices += [RoundClosed(t, whose, without), Updated(t, len(whose))]
 
@@ -384,7 +409,7 @@ class PeerMachine(PrivateMachine):
     # ---- the end ------------------------------------------------------------------------------------
 
     def _serve(self, _: Any) -> None:
-        """All updates are made: keep running until the neighbours have made theirs."""
+        """Keep running after the last update until the neighbours made theirs."""
         self._expired = False
         self._timers.off("missing")
         seconds = self.return_time if self._ended else self.session.deadlines.start
@@ -403,10 +428,14 @@ class PeerMachine(PrivateMachine):
 
     @property
     def _silent_from(self) -> int:
+        # The message of this update may be out already: neighbours still wait for it and use it.
         return self.private.update + (self.private.said is not None)
 
     def _say_stopped(self, about: Any) -> None:
-        """Tell a neighbour that sends (after a restart, all of them) that this agent has left."""
+        """Tell a neighbour that sends that this agent has left.
+
+        After a restart `about` is None, and all neighbours are told.
+        """
         who = about.sender if isinstance(about, Message) else None
         if who is None or self._may_answer(who):
             self._say(who, Stop(self._silent_from, Reason.OPERATOR))

@@ -1,4 +1,4 @@
-"""An agent's private state and its rule: only one draw and one message per update.
+"""An agent's private state, with one draw and one message per update.
 
 Message u is made from the state after u updates. Two adjacent states are then at most D_u steps apart
 (`tacit.noise.accounting`), and the noise is that of update u, whatever the round, the schedule or the
@@ -104,6 +104,8 @@ class PrivateState:
         """The last feedback that it moved towards; public."""
         self.clamped = clamped
         self._state = state
+        # One-shot noise: the shadow is the first message, moved like the state. Later messages report it, so
+        # the noise of the first one protects them too. With keepers there is one exchange, and no shadow.
         self._shadow: Whole | None = None
         self._shadowed = session.mechanism.shadowed and not session.keepers
         self.draws: dict[int, Whole] = {}
@@ -156,7 +158,11 @@ class PrivateState:
         return not self._codec.session.keepers and self._agent.speaks(u)
 
     def lacks_draw(self, u: int) -> bool:
-        """Whether a draw for update u may be stored: only the first draw of an update is accepted."""
+        """Whether a draw for update u may be stored: only the first one may.
+
+        Otherwise a driver that asks twice could pick one of two draws, and the noise would be biased. The
+        draw of a message that was made is used up, even after a restart.
+        """
         near = self.update <= u < self.update + DRAWS_AHEAD and not self.silent
         taken = u in self.draws or (u == self.update and self.said is not None)
         return near and not taken and self.draws_own(u)
@@ -165,14 +171,20 @@ class PrivateState:
 
     @property
     def lacks_shadow(self) -> bool:
-        """Whether noise that is drawn once must still be drawn before the agent can move and speak."""
+        """Whether one-shot noise must still be drawn before the agent moves."""
         return self._shadowed and self._shadow is None and not self.silent
 
     def speak(self, heard: bytes, cover: Cover | None = None) -> Spoke:
-        """Make message `update`, once; `said` keeps it for repetitions. `cover` masks it."""
+        """Make message `update`, once. `cover` masks it.
+
+        `said` keeps its bytes for repetitions.
+        """
+        # Checked here and not only by callers: two messages of one update, with two draws, would reveal more
+        # than the account says.
         if self.said is not None or self.silent or not self.affords_next:
             raise StateError("one message is made for each update, and none beyond the cap.")
         u = self.update
+        # Removed from the store, so that no other message can carry the same noise.
         draw = self.draws.pop(u) if self.draws_own(u) else 0
         x = self._agent.report(self._state if self._shadow is None else self._shadow, u, draw)
         exponent = self._codec.session.exponent(self.number, u)
@@ -185,6 +197,7 @@ class PrivateState:
             raise StateError("a message to keepers must be masked: it carries no noise of its own.")
         self.said = self._codec.seal(self.number, body, self._sign)
         self.digests[u] = digest(self.said)
+        # Counted when the message is made. Whether anyone receives it cannot be known.
         loss = float(self._losses[u])
         self._spent += exact(loss)
         if self.lacks_shadow:
@@ -200,6 +213,7 @@ class PrivateState:
         pack = self._codec.pack
         shadow = b"" if self._shadow is None else pack(self._shadow)
         moved = Moved(self.update, tuple(heard), tuple(used), pack(y), pack(self._state), shadow)
+        # An update without a message leaves its draw unused. It has this update's scale, so it fits no other.
         self.draws.pop(self.update, None)
         self.update, self.said, self.feedback = self.update + 1, None, y
         return moved
@@ -211,7 +225,7 @@ class PrivateState:
         return record
 
     def value(self) -> Any:
-        """Return the agent's own state as the nearest floats: one, or one per component. Private."""
+        """Return the private state as the nearest float, or one per component."""
         return self._agent.lattice.value(self._state)
 
     # ---- from a ledger and back ---------------------------------------------------------------------
@@ -221,11 +235,13 @@ class PrivateState:
         match record:
             case Spoke():
                 self._require(record.update == self.update and self.said is None)
+                # With the signature checked: bytes of a damaged ledger must not be sent as this message.
                 message = self._codec.open(record.frame)
                 self._require(isinstance(message, Message) and message.sender == self.number)
                 assert isinstance(message, Message)
                 assert isinstance(message.body, Report)
                 self.said, self.digests[record.update] = record.frame, digest(record.frame)
+                # The recorded loss counts, even if this version would compute another one.
                 self._spent += exact(record.loss)
                 if self.lacks_shadow:
                     exponent = message.body.exponent
@@ -250,7 +266,7 @@ class PrivateState:
 def resumed_state(
     codec: Codec, number: int, sign: Sign, budget: Budget, records: Iterable[Record]
 ) -> tuple[PrivateState, list[Record]]:
-    """Rebuild a private state from its records, which are also returned as a list."""
+    """Rebuild a private state from its records; return both."""
     kept = list(records)
     first = kept[0] if kept else None
     if not isinstance(first, Began):
@@ -290,6 +306,7 @@ class PrivateMachine(Machine):
 
     def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
         lattice, numbers = session.lattice, np.asarray(value, dtype=object)
+        # A value outside the range is clamped, not refused: a refusal would show something of the value.
         state = lattice.start(numbers if numbers.size > 1 else numbers.reshape(())[()])
         clamped = not all(lattice.low <= v <= lattice.high for v in numbers.flat)
         private = PrivateState(Codec(session), number, sign, budget, state, clamped=clamped)
@@ -301,7 +318,10 @@ class PrivateMachine(Machine):
     def resume(
         cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, budget: Budget
     ) -> Self:
-        """Rebuild it from its records. `budget.spent` is the loss before this session."""
+        """Rebuild it from its records.
+
+        `budget.spent` is the loss before this session; the records say what was spent in it.
+        """
         private, kept = resumed_state(Codec(session), number, sign, budget, records)
         machine = cls.__new__(cls)
         machine._set_up(session, number, sign, private)
@@ -324,7 +344,7 @@ class PrivateMachine(Machine):
 
     @property
     def _covers(self) -> tuple[Cover, ...]:
-        """Functions that mask a message before it is signed; empty without keepers."""
+        """What masks a message before it is signed; empty without keepers."""
         return ()
 
     @property
@@ -339,12 +359,13 @@ class PrivateMachine(Machine):
         return self.private.update if drawing and not self.private.has_draw else None
 
     def value(self) -> Any:
-        """Return the agent's own state as the nearest floats: one, or one per component. Private."""
+        """Return the private state as the nearest float, or one per component."""
         return self.private.value()
 
     def _classify_start(self) -> On:
         if self._stopped:
             return On.ENDED
+        # Only for a new session. One that has begun goes on: `affords_next` still checks every message.
         over = self._first is not None and self.private.over_cap and not self.private.budget.partial
         return On.OVER if over else On.START
 
@@ -360,13 +381,18 @@ class PrivateMachine(Machine):
 
     def _spoken_elsewhere(self, update: int) -> LedgerError:
         return LedgerError(
-            f"{self.session.member_name(self.number)} has said message {update}, but not from this ledger: "
-            "another process uses the same key, or an old ledger was put back. Noise drawn again would give "
-            "the value away, so nothing more is said here; let the one go on that said it."
+            f"{self.session.member_name(self.number)} sent message {update}, but not from this ledger: "
+            "another process uses the same key, or an old ledger was put back. Noise drawn a second time "
+            "could reveal the value, so nothing more is sent from here. Continue with the process or ledger "
+            "that sent the message."
         )
 
     def _announce(self) -> None:
-        """Announce that this agent is present; before its first message, record its initial state."""
+        """Announce that this agent is present.
+
+        The record of its initial state is saved before anything is sent: `resume` continues from it, and the
+        ledger can reserve the planned loss before others count on this agent.
+        """
         private = self.private
         if self._first is not None:
             self._records.append(self._first)
@@ -392,8 +418,10 @@ class PrivateMachine(Machine):
         self.private.draws[event.update] = draw
 
     def _speak(self, _: Any) -> None:
-        """Make message `update`, once, and send it; repeated requests get the same bytes."""
+        """Make message `update`, once, and send it."""
         spoke = self.private.speak(self._heard, *self._covers)
+        # Saved before it is sent. If it were sent first, a crash in between would lose the draw: a second
+        # message of this update, with new noise, would follow. After `resume` the same bytes are repeated.
         self._records.append(spoke)
         self._messages.append(Send(self._audience, spoke.frame))
         self._notices.append(Spoken(spoke.update, self.private.spent))
@@ -419,9 +447,10 @@ class PrivateMachine(Machine):
         self._rest()
 
     def _expire(self, _: Any) -> None:
-        """Send nothing more in this session, and notify nobody: messages not sent cost nothing.
+        """Make no more messages in this session, and notify nobody.
 
-        A session that has not begun has nothing to record: the machine is over and never sends.
+        Messages that are not made cost nothing. A session that has not begun has nothing to record: the
+        machine is over and never sends.
         """
         if self._first is not None:
             self._notices.append(Stopped(self.private.update, Reason.EXPIRED))

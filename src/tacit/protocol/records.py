@@ -1,4 +1,4 @@
-"""Records, which must be durable before anything is sent, and their bytes in a ledger.
+"""Records, which must be durable before anything is sent.
 
 An agent's ledger is private: `Began`, `Moved`, `Sampled` hold its state or readings. No repr shows them.
 The current position of a machine is what its records, read in order, say; `resume` needs nothing else.
@@ -30,10 +30,10 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 @final
 class Began(_Record, frozen=True, tag="began"):
-    """An agent or peer entered a session with this state; before anything else of that session.
+    """An agent or peer entered a session with this state.
 
-    `planned` is the largest loss of the whole session, which a ledger may reserve. `state` is private, and so
-    is `clamped`, which says whether the value was outside the range.
+    It is the first record of the session. `planned` is the largest loss of the whole session, which a ledger
+    may reserve. `state` is private, and so is `clamped`, which says whether the value was outside the range.
     """
 
     session: bytes
@@ -47,7 +47,7 @@ class Began(_Record, frozen=True, tag="began"):
 
 @final
 class Spoke(_Record, frozen=True, tag="spoke"):
-    """Message `update`, its exact bytes, and its loss. There is only one per update and agent."""
+    """Message `update`, its exact bytes, and its loss: one per update."""
 
     update: int
     frame: bytes
@@ -56,10 +56,11 @@ class Spoke(_Record, frozen=True, tag="spoke"):
 
 @final
 class Moved(_Record, frozen=True, tag="moved"):
-    """Update `update` was made (there are now `update` + 1), from these frames, to this private state.
+    """Update `update` was made from these frames, to this private state.
 
-    With a server `heard` is the feedback. On a graph it is the reports of all agents whose messages were
-    used, `used` are these agents, and `y` is the mean. `basis` is the public shadow if noise is drawn once.
+    There are now `update` + 1 updates. With a server `heard` is the feedback. On a graph it is the reports of
+    all agents whose messages were used, `used` are these agents, and `y` is the mean. `basis` is the public
+    shadow if noise is drawn once.
     """
 
     update: int
@@ -72,10 +73,10 @@ class Moved(_Record, frozen=True, tag="moved"):
 
 @final
 class Sampled(_Record, frozen=True, tag="sampled"):
-    """What an agent of a series read in a slot: clamped, counted from the low end of the range. Private.
+    """The reading of an agent of a series in one slot. Private.
 
-    In slots without a record the reading before is held. The filter goes on from these records, so a slot is
-    recorded also where no message could be made.
+    It is clamped, and counted from the low end of the range. In slots without a record the reading before is
+    held. The filter goes on from these records, so a slot is recorded also where no message could be made.
     """
 
     slot: int
@@ -84,7 +85,10 @@ class Sampled(_Record, frozen=True, tag="sampled"):
 
 @final
 class Silenced(_Record, frozen=True, tag="silenced"):
-    """From this update on the agent sends nothing, because of the cap. It may still receive."""
+    """From this update on the agent sends nothing, because of the cap.
+
+    It still receives feedback.
+    """
 
     update: int
     reason: Reason
@@ -92,7 +96,7 @@ class Silenced(_Record, frozen=True, tag="silenced"):
 
 @final
 class Keyed(_Record, frozen=True, tag="keyed"):
-    """The first ephemeral key of a member, in its signed frame. There is only one per member."""
+    """The first and only ephemeral key of a member, in its signed frame."""
 
     member: int
     frame: bytes
@@ -100,7 +104,7 @@ class Keyed(_Record, frozen=True, tag="keyed"):
 
 @final
 class Erasing(_Record, frozen=True, tag="erasing"):
-    """The own private ephemeral key is no longer needed from update `update` on.
+    """The own private ephemeral key is not needed from `update` on.
 
     This record is written first. Then the file of the key is removed, and again at every later start. So if
     the file is missing without this record, the key was lost, and the session cannot continue.
@@ -111,7 +115,7 @@ class Erasing(_Record, frozen=True, tag="erasing"):
 
 @final
 class Disclosed(_Record, frozen=True, tag="disclosed"):
-    """A keeper's opening of one update, its exact bytes, and its closing; only one per update.
+    """A keeper's opening, its exact bytes, and its closing: one per update.
 
     The noise is stored nowhere else: anyone who learns it could subtract it.
     """
@@ -123,7 +127,7 @@ class Disclosed(_Record, frozen=True, tag="disclosed"):
 
 @final
 class Shut(_Record, frozen=True, tag="shut"):
-    """The coordinator shut a round: the exact bytes of its closing, and the reports."""
+    """The coordinator shut a round: exact bytes of closing and reports."""
 
     round: int
     frame: bytes
@@ -133,7 +137,7 @@ class Shut(_Record, frozen=True, tag="shut"):
 
 @final
 class Unopened(_Record, frozen=True, tag="unopened"):
-    """The opened sum of round `round` is nonsense: the openings, as evidence of who sent what."""
+    """The opened sum of a round is nonsense: the openings, as evidence."""
 
     round: int
     openings: tuple[bytes, ...]
@@ -149,7 +153,7 @@ class Opened(_Record, frozen=True, tag="opened"):
 
 @final
 class Closed(_Record, frozen=True, tag="closed"):
-    """A round is over: the exact bytes of the feedback, and the reports that it is the mean of.
+    """A round is over: the exact bytes of its feedback and reports.
 
     With keepers the reports are in the round's `Shut`, and here are the keepers' `openings`.
     """
@@ -169,8 +173,8 @@ class Evidence(_Record, frozen=True, tag="evidence"):
     was given for the round before. `first` is empty where the frame is in an earlier record;
     `first_digest` says which.
 
-    Where `first_digest` is that of `second` itself, it is feedback that contradicts this ledger alone: it
-    names a message of this agent's that the agent has not made.
+    If `first_digest` is the digest of `second`, there is one frame only: feedback that names a message of
+    this agent that the agent did not make. It contradicts this ledger.
     """
 
     sender: int
@@ -182,9 +186,10 @@ class Evidence(_Record, frozen=True, tag="evidence"):
 
 @final
 class Ended(_Record, frozen=True, tag="ended"):
-    """The session is over for this machine: finished, or stopped (then `reason` says why).
+    """The session is over for this machine: finished, or stopped.
 
-    A coordinator records this when all agents have received the last feedback.
+    `reason` says why it was stopped; None if it was finished. A coordinator records this when all agents have
+    received the last feedback.
     """
 
     round: int

@@ -1,4 +1,4 @@
-"""The members of a session: names that are safe everywhere, and valid keys."""
+"""The members of a session: safe names and valid keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Member:
 
 
 def require_name(name: object, what: str) -> None:
-    """Refuse a name that could mean something else to a file system, a shell or the network."""
+    """Refuse a name that is unsafe in a file system, shell or network."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ParameterError(
             f"{what} must be 1 to 64 letters, digits, dots, underscores or dashes (ASCII), and start with "
@@ -51,7 +51,10 @@ def require_name(name: object, what: str) -> None:
 
 
 def require_key(key: object, what: str) -> None:
-    """Refuse an invalid Ed25519 public key, or one of small order, for which anyone could sign."""
+    """Refuse an Ed25519 public key that is invalid or of small order.
+
+    Under a key of small order anyone could sign.
+    """
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ParameterError(f"{what} must be the {KEY_BYTES} bytes of an Ed25519 public key.")
     if int.from_bytes(key, "little") & ((1 << 255) - 1) in _SMALL_ORDER:
@@ -59,7 +62,7 @@ def require_key(key: object, what: str) -> None:
 
 
 def require_distinct(members: Sequence[Member], coordinator: bytes | None) -> None:
-    """Refuse two members with the same name (ignoring case) or key. Keepers are members, too."""
+    """Refuse two members with the same name (ignoring case) or key."""
     names: set[str] = set()
     owners: dict[bytes, str] = {} if coordinator is None else {coordinator: "the coordinator"}
     for member in members:

@@ -1,4 +1,4 @@
-"""The part of a session that makes it a series: a mean in every slot, by the clock.
+"""The part of a session that makes it a series of means.
 
 A series is one session. Everything that its account needs is in here, so it is part of the session's id:
 how many slots, when they begin, what is hidden, the mechanism, its grid and its noise.
@@ -126,12 +126,15 @@ class Series:
 
     @property
     def noise(self) -> float:
-        """The standard deviation of one keeper's draw (τ), in units of the readings."""
+        """The standard deviation τ of one keeper's draw, in reading units."""
         return math.ldexp(self.steps, self.exponent)
 
     @cached_property
     def loss(self) -> float:
-        """What the whole series costs one agent, at `delta`, rounded up: the account of what is drawn."""
+        """The loss of the whole series for one agent, at `delta`, rounded up.
+
+        It is for the discrete noise on the grid, as it is drawn.
+        """
         kind = cast(Literal["square-root", "independent"], self.mechanism)
         return loss_with(kind, self.slots, self.hides, grid=self.grid, steps=self.steps, delta=self.delta)
 
@@ -153,7 +156,10 @@ class Series:
         return SeriesDecoder(self.code(), self.grid)
 
     def largest_sum(self, agents: int) -> int:
-        """The largest sum of honest messages, without noise, in grid steps: |w| is at most the range."""
+        """Return the largest sum of honest messages, without noise.
+
+        It is in grid steps. |w| is at most the range, and rounding adds at most one step per agent.
+        """
         return agents * (math.ceil(math.ldexp(self.high - self.low, -self.exponent)) + 1)
 
     # ---- the clock ------------------------------------------------------------------------------------
@@ -168,7 +174,7 @@ class Series:
         return self.begin_of(self.slots)
 
     def slot_at(self, wall: float) -> int:
-        """Return the slot at this time: −1 before the first, `slots` after the last."""
+        """Return the slot at this time; −1 before and `slots` after the series."""
         if not wall >= self.begins:
             return -1
         slot = int(min((wall - self.begins) // self.interval, self.slots))

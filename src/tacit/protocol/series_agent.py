@@ -1,11 +1,11 @@
-"""An agent of a series: it reads once in every slot, filters, masks, and says one message. Ever.
+"""An agent of a series: one reading and one masked message per slot.
 
-What it says depends on its readings and on nothing that it hears. It reads by its own clock. A slot that was
-missed, or whose reading could not be had, holds the reading before; nothing is said for missed slots, and
-nothing that was not used is said again in another form. So whatever the others do, its messages move by no
-more than the account says, and an honest keeper's noise covers them.
+Its messages depend on its readings and its own clock, and on nothing that it receives. A slot without a
+reading holds the previous one. Nothing is sent for a missed slot, and a message that was not used is never
+sent in another form. So a hidden change moves its messages by at most what the account says, whatever others
+do, and the noise of one honest keeper covers it.
 
-It hears the sums of all slots, in order, and computes the published means from them.
+It receives the sums of all slots, in order, and computes the published means from them.
 """
 
 from __future__ import annotations
@@ -75,8 +75,6 @@ class SeriesAgentMachine(SlotClock):
 
     Attributes
     ----------
-    means : list
-        The published means so far, None for lost slots. Public.
     sent : int
         How many messages it has made.
     """
@@ -91,7 +89,7 @@ class SeriesAgentMachine(SlotClock):
         self._set_up(session, number, sign, budget)
         loss = self.series.loss
         if not within(exact(float(budget.spent)) + exact(loss), budget.cap):
-            raise StateError("a series whose loss would pass the cap must not begin.")
+            raise StateError("the loss of the whole series must be within the cap, and is above it.")
         self._first = Began(session.id, number, b"", loss, budget.spent, float(budget.cap))
         self._begun = self.keyring.unlock(private, sign)
 
@@ -102,10 +100,9 @@ class SeriesAgentMachine(SlotClock):
         super().__init__(session, number, sign)
         self.budget = budget
         self.keyring = Keyring(self.codec, number)
-        self.means: list[float | None] = []
         self.sent = 0
         self.disputed: int | None = None
-        """The slot whose feedback names a message that this agent has not made, if there is one."""
+        """The slot whose feedback names a message that this agent did not make, if there is one."""
         self._filter = self.series.agent()
         self._decoder = self.series.decoder()
         self._members = 0  # who was ever used, as bits
@@ -131,7 +128,7 @@ class SeriesAgentMachine(SlotClock):
         budget: Budget,
         private: bytes | None,
     ) -> Self:
-        """Rebuild it from its records: the filter, what it said, and what it heard."""
+        """Rebuild it from its records: filter, messages and feedback."""
         agent = cls.__new__(cls)
         agent._set_up(session, number, sign, budget)
         began = False
@@ -150,6 +147,8 @@ class SeriesAgentMachine(SlotClock):
     def _replay(self, record: Record) -> None:
         match record:
             case Sampled():
+                # A filter without its past would send other numbers than the account assumes. The slot stays
+                # used, even if the clock was set back.
                 self._filter.restore(record.slot, record.reading)
                 self.slot = max(self.slot, record.slot)
             case Spoke():
@@ -185,16 +184,16 @@ class SeriesAgentMachine(SlotClock):
 
     @property
     def slots_heard(self) -> int:
-        """How many slots are over, by what was heard."""
+        """How many slots are over, according to feedback."""
         return len(self._applied)
 
     @property
     def spent_here(self) -> float:
-        """What this series has cost: all of it from the first message on."""
+        """The loss of this series so far: all of it from the first message on."""
         return self.series.loss if self.sent else 0.0
 
     def mean(self) -> float | None:
-        """Return the mean of the last slot that was heard, None if it is lost or nothing was heard."""
+        """Return the last slot's mean, None if it is lost or there is none."""
         return self._decoder.mean() if self._applied else None
 
     # ---- what happened? -----------------------------------------------------------------------------
@@ -204,7 +203,7 @@ class SeriesAgentMachine(SlotClock):
 
     def _classify_message(self, message: Message) -> tuple[On, Any]:
         if isinstance(message.body, Key):
-            return self.keyring.sorted_key(message)
+            return self.keyring.classify(message)
         if message.sender == COORDINATOR:
             match message.body:
                 case Feedback():
@@ -227,14 +226,15 @@ class SeriesAgentMachine(SlotClock):
         return On.FEEDBACK, message
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
-        """Go no further where a message of this agent is about that its records do not have."""
+        """Stop if someone has a message of this agent that its records lack."""
         body = message.body
         spoken = isinstance(body, Masked) and self._digests.get(body.update) != message.digest
         if spoken or (isinstance(body, Key) and self.keyring.digest(self.number) != message.digest):
             raise LedgerError(
-                f"{self.session.member_name(self.number)} has spoken in this series, but not from this "
-                "ledger: another process uses the same key, or an old ledger was put back. A filter that has "
-                "lost its state must not go on, so nothing more is said here."
+                f"{self.session.member_name(self.number)} has sent messages in this series, but not from "
+                "this ledger: another process uses the same key, or an old ledger was put back. A filter "
+                "without its state must not go on, so nothing more is sent from here. Continue with the "
+                "process or ledger that sent them."
             )
         return super()._classify_own(message)
 
@@ -251,6 +251,7 @@ class SeriesAgentMachine(SlotClock):
         assert isinstance(body, Feedback)
         if body.before != self._heard:
             return On.FORKED
+        # Named for a slot in which it sent nothing: see `_dispute`.
         names_me = body.used[self.number // 8] >> self.number % 8 & 1
         return On.MISNAMED if names_me and t not in self._digests else On.MOVE
 
@@ -261,6 +262,7 @@ class SeriesAgentMachine(SlotClock):
     # ---- speaking -----------------------------------------------------------------------------------
 
     def _enter(self, _: Any) -> None:
+        # Both are saved before the key is sent: without them a restart would begin the series anew.
         if self._first is not None:
             self._records.append(self._first)
             self._first = None
@@ -274,7 +276,7 @@ class SeriesAgentMachine(SlotClock):
     def _tick(self, tick: Tick) -> None:
         super()._tick(tick)
         if self.phase is AgentPhase.WAITING and self.slot >= self.series.slots:
-            self._erase()  # no slot is left to speak in
+            self._erase()  # no slot is left to send in
 
     def _next_due(self) -> float | None:
         running = self.phase is AgentPhase.WAITING and self.slot < self.series.slots
@@ -285,8 +287,10 @@ class SeriesAgentMachine(SlotClock):
             self._refuse(Refused(Refusal.SECOND_DRAW))
             return
         slot = event.slot
+        # Slots that passed without a reading count as the last one again: the filter sees every slot once.
         self._filter.hold_until(slot)
         (number,) = self._filter.read(event.reading)
+        # Recorded even if no message follows: after a restart the filter must not read this slot again.
         self._records.append(Sampled(slot, self._filter.last))
         if self.keyring.knows(self.session.keeper_numbers):
             self._speak(slot, number, event.salt)
@@ -296,7 +300,12 @@ class SeriesAgentMachine(SlotClock):
             self._erase()
 
     def _speak(self, slot: int, number: int, salt: bytes) -> None:
-        """X = round(w/h) + Σ_j mask_j. The salt makes these masks this message's own."""
+        """Make and send X = round(w/h) + Σ_j mask_j.
+
+        The salt is random and new, so even an agent that was rolled back never uses one mask twice. Two
+        messages under one mask would reveal their difference. Record and message are in one step: if the
+        message were sent first, a crash could lead to a second one for this slot.
+        """
         session = self.session
         assert session.mask_bytes is not None
         keepers, width, length = session.keeper_numbers, session.mask_bytes, session.masked_bytes
@@ -321,7 +330,7 @@ class SeriesAgentMachine(SlotClock):
 
     @property
     def _current(self) -> bytes | None:
-        """The message of the slot that it is, while its feedback has not come."""
+        """The message of the current slot, until its feedback has come."""
         current = self._said_slot == self.slot and self._said_slot >= len(self._applied)
         return self._said if current else None
 
@@ -330,18 +339,21 @@ class SeriesAgentMachine(SlotClock):
             self._messages.append(Send(COORDINATOR, self._said))
 
     def _say_again(self, _: Any, *, fresh: bool = True) -> None:
-        """Show the key, send the very same bytes again, and ask for what was missed."""
+        """Repeat the key and the message, and ask for missed feedback."""
         if not self.keyring.erased:
             self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
         if self._current is not None:
             self._messages.append(Send(COORDINATOR, self._current))
         self._asked = len(self._applied)
+        # An `Ask` beyond the last slot would be refused.
         self._say(COORDINATOR, Ask(min(self._asked, self.series.slots - 1)))
         self._again(fresh=fresh)
 
     def _repeat_is_due(self) -> None:
         if self.phase is not AgentPhase.WAITING:
             return
+        # Repeat only if something is missing. The feedback of the previous slot may still be on its way, so
+        # an agent is behind only if it lacks an earlier one, or has seen a later one.
         lacking = not (self.keyring.erased or self.keyring.knows(self.session.keeper_numbers))
         behind = len(self._applied) <= max(self._newest, self.slot - 2)
         if lacking or behind or self._current is not None or self.slot >= self.series.slots:
@@ -363,6 +375,7 @@ class SeriesAgentMachine(SlotClock):
         body = message.body
         assert isinstance(body, Feedback)
         t, following = body.round, len(self._applied)
+        # The limit bounds memory: the coordinator could sign feedback for every slot.
         if t < following + AHEAD:
             self._kept[t] = message
         if t > self._newest:
@@ -386,7 +399,10 @@ class SeriesAgentMachine(SlotClock):
         self._tell_missing(TELL_IN_ROUND)
 
     def _apply(self, message: Message, *, restoring: bool = False) -> None:
-        """Take the sum of the next slot. Costs little while restoring: means are computed when shown."""
+        """Take the sum of the next slot.
+
+        While restoring no means are computed: a year of slots must load quickly.
+        """
         body = message.body
         assert isinstance(body, Feedback)
         self._applied.append(message.digest)
@@ -404,14 +420,15 @@ class SeriesAgentMachine(SlotClock):
         self._accuse(self._forked(self._kept.pop(len(self._applied))))
 
     def _dispute(self, _: Any) -> None:
-        """Keep feedback that names a message not made here, and say nothing more.
+        """Record feedback that names a message not made here, and stop.
 
-        The coordinator may lie. Or another process uses the same key, or an old ledger was put back: then a
-        filter without its state would go on.
+        The coordinator may lie. Or another process uses the same key, or an old ledger was put back. Then a
+        filter without its state would go on. This agent cannot distinguish these cases, so it stops.
         """
         message = self._kept[len(self._applied)]
         self.disputed, self._stopped = len(self._applied), True
         self._erase()
+        # Equal digests of first and second mark a dispute: see `Evidence` and `_replay`.
         self._records.append(Evidence(COORDINATOR, self.disputed, message.digest, b"", message.frame))
         self._notices.append(DisputeFound(self.disputed))
         self._rest()
@@ -419,7 +436,11 @@ class SeriesAgentMachine(SlotClock):
     # ---- the end ------------------------------------------------------------------------------------
 
     def _erase(self) -> None:
-        """Tell the driver, once, that the private key is no longer needed; the driver deletes it."""
+        """Record, once, that the private key is not needed any more.
+
+        The driver deletes the key then. From it and the messages on the wire anyone could compute the numbers
+        without masks and without noise.
+        """
         if not self.keyring.erased:
             self.keyring.erase()
             self._records.append(Erasing(self._said_slot + 1))

@@ -1,11 +1,11 @@
-"""The coordinator of a series: it closes every slot by the clock, with whoever has spoken.
+"""The coordinator of a series: closes each slot by the clock.
 
-A slot is closed when all agents have spoken, or when its deadline has passed. The closing is recorded and
-sent to the keepers; when all have opened, the sum is recorded and sent to all. A slot is lost if fewer than
-the quorum have spoken, if a keeper has not answered when the next slot must be closed, or if the sum is
-nonsense. A lost slot has feedback, too, which names nobody: so everyone knows, and there is one history.
+A slot is closed when all agents have sent a message, or at its deadline. The closing is recorded and sent to
+the keepers. When all keepers have answered, the sum is recorded and sent to all. A slot is lost if fewer than
+the quorum have sent, if a keeper has not answered when the next slot must be closed, or if the sum is
+nonsense. A lost slot has feedback too, which names nobody. So everyone knows, and there is one history.
 
-Agents speak for the next slot while keepers are still asked about the last one.
+Agents may send for the next slot while keepers are still asked about the last one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
     round : int
         The first slot that has no feedback yet.
     done : set of int
-        Who has said that it heard the last feedback, or has left.
+        The agents that have confirmed the last feedback, or have left.
     """
 
     table: ClassVar[Table] = SERIES_COORDINATOR
@@ -90,7 +90,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
 
     @classmethod
     def resume(cls, session: Session, records: Iterable[Record], *, sign: Sign) -> Self:
-        """Rebuild a coordinator from its records; it repeats what it had recorded."""
+        """Rebuild a coordinator from its records; it repeats recorded frames."""
         coordinator = cls(session, sign=sign)
         shut: deque[Shut] = deque(maxlen=REMEMBERED)  # a year of reports is not read again
         for record in records:
@@ -103,7 +103,10 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         return coordinator
 
     def _remember(self, shut: dict[int, Shut]) -> None:
-        """Take over whose messages the last slots were closed with, and the closing that is not answered."""
+        """Restore the reports of the last slots, and the open closing.
+
+        A closing without feedback must be repeated with the same bytes: keepers open a slot only once.
+        """
         for slot in range(max(0, self.round - REMEMBERED), self.round):
             record = shut.get(slot)
             said = {} if record is None else zip(record.used, map(digest, record.reports), strict=True)
@@ -152,11 +155,11 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
 
     @property
     def heard(self) -> int:
-        """How many messages of the next slot to be closed have come."""
+        """How many messages have arrived for the slot that is closed next."""
         return len(self._reports.get(self.round, ()))
 
     def mean(self) -> float | None:
-        """Return the mean of the last slot that is over, None if it is lost or none is over."""
+        """Return the last slot's mean, None if it is lost or there is none."""
         return self._decoder.mean() if self._feedback else None
 
     # ---- what happened? -----------------------------------------------------------------------------
@@ -165,7 +168,11 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         return On.START if self._stop is None else On.ENDED
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
-        """Stop if this key has signed something that the ledger does not have."""
+        """Stop if this key has signed something that the ledger does not have.
+
+        A second closing of a slot would ask keepers for the difference of two sums, and a second feedback
+        would split the agents into two histories.
+        """
         body, known = message.body, None
         if isinstance(body, Feedback):
             known = digest(self._feedback[body.round]) if body.round < self.round else b""
@@ -174,8 +181,8 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             known = closing.digest if closing is not None and body.round == self.round else b""
         if known is not None and known != message.digest:
             raise LedgerError(
-                f"the coordinator's key has signed what this ledger does not have, in session "
-                f"{self.session.name}: it is not the newest, or another process uses the key. Go on with the "
+                f"the coordinator's key has signed a frame of session {self.session.name} that this ledger "
+                "does not have: it is not the newest, or another process uses the key. Continue with the "
                 "right ledger; without it the series is lost."
             )
         return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
@@ -190,7 +197,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             case Masked():
                 return self._classify_report(message, body)
         kinds = {Ask: On.ASKED, Done: On.DONE, Stop: On.WITHOUT_KEEPER if keeper else On.QUIET}
-        return kinds[type(body)], message  # the codec lets nobody say anything else
+        return kinds[type(body)], message  # the codec refuses all other kinds from these senders
 
     def _classify_report(self, message: Message, body: Masked) -> tuple[On, Any]:
         u, who = body.update, message.sender
@@ -203,8 +210,8 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         if known is not None:
             wrong = Refusal.REPLAY
         elif u < self.round or (u == self.round and self._closing is not None):
-            wrong = Refusal.LATE  # it is in no sum, and stays masked for ever
-        elif u > self.slot + 1:
+            wrong = Refusal.LATE  # it is in no sum, and no keeper opens its masks
+        elif u > self.slot + 1:  # clocks differ a little; the limit also bounds memory
             wrong = Refusal.AHEAD
         else:
             members = (who, *self.session.keeper_numbers)
@@ -213,7 +220,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         return (On.REPORT, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
 
     def _known(self, u: int, who: int) -> bytes | None:
-        """Return the digest of the message an agent gave for a slot, as far back as is remembered."""
+        """Return the digest of an agent's message for a recent slot."""
         if u >= self.round:
             found = self._reports.get(u, {}).get(who)
             return None if found is None else found.digest
@@ -280,7 +287,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         if self.phase is not CoordinatorPhase.COLLECTING or self.round == self.series.slots:
             return None
         due = self._closes_at if self._closing is None else self._given_up_at
-        # It also wakes when a slot begins: messages of a slot that cannot have begun yet are refused.
+        # It also wakes when a slot begins, because messages far ahead of the current slot are refused.
         return min(due, self.series.begin_of(self.slot + 1)) if self.slot < self.series.slots else due
 
     # ---- who comes, asks and goes ---------------------------------------------------------------------
@@ -295,7 +302,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             self._messages.append(Send(None, self._feedback[-1]))
 
     def _see(self, who: int) -> None:
-        pass  # an agent is in a sum when its message has come; nobody is waited for by name
+        pass  # the clock closes slots, so it does not matter who is connected
 
     def _attend(self, who: int) -> None:
         if not self._may_answer(who):
@@ -319,11 +326,12 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             return
         if who in self.session.keeper_numbers:
             if self._closing is not None:
+                # Keys first: with them the keeper can answer the closing that follows.
                 for i in self._reports[self.round]:
                     self._messages.append(Send(who, self.keyring.frames[i]))
                 self._messages.append(Send(who, self._closing.frame))
             return
-        if body.round + BATCH < self.round:  # first how far it is
+        if body.round + BATCH < self.round:  # the newest first: it tells the agent how far the series is
             self._messages.append(Send(who, self._feedback[-1]))
         for frame in self._feedback[body.round : body.round + BATCH]:
             self._messages.append(Send(who, frame))
@@ -349,7 +357,11 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._reports.setdefault(message.body.update, {})[message.sender] = message
 
     def _shut(self, _: Any) -> None:
-        """Decide whose messages are added up. Recorded, then told to the keepers."""
+        """Decide whose messages are added up; record it, then ask keepers.
+
+        The record comes first: after a crash another set of agents could be chosen, which keepers that have
+        answered refuse. The slot would be lost.
+        """
         reports = self._reports[self.round]
         used = tuple(sorted(reports))
         self._reports[self.round] = {i: reports[i] for i in used}
@@ -378,7 +390,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._openings[message.sender] = message
 
     def _unmask(self, _: Any) -> None:
-        """S(s): recorded, then sent to all."""
+        """Record the opened sum, then send it to all."""
         assert self._closing is not None
         openings = [self._openings[j] for j in self.session.keeper_numbers]
         basis = combined((self._closing.digest, *(opening.digest for opening in openings)))
@@ -392,7 +404,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._lose(None)
 
     def _lose(self, _: Any) -> None:
-        """Sign that this slot has no sum. What was said in it stays masked."""
+        """Sign that this slot has no sum. Its messages stay masked."""
         self._end_slot(0, (), combined(()), ())
 
     def _end_slot(self, found: int, used: tuple[int, ...], basis: bytes, openings: tuple[bytes, ...]) -> None:
@@ -410,7 +422,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._notices.append(MeanPublished(slot, self._decoder.mean(), len(used), self._decoder.members))
 
     def _keep(self, message: Message) -> None:
-        """Go on after the feedback of a slot."""
+        """Store the feedback of a slot, and go on to the next."""
         body = message.body
         assert isinstance(body, Feedback)
         self._feedback.append(message.frame)
@@ -434,12 +446,12 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             self._again(fresh=False)
 
     def _waiting(self) -> Waiting | None:
-        return None  # the clock decides: nobody is waited for longer than a slot
+        return None  # no slot waits for anyone beyond its deadline
 
     # ---- the end --------------------------------------------------------------------------------------
 
     def _serve(self, _: Any) -> None:
-        """All slots are over: stay until everyone has the last feedback."""
+        """Keep running after the last slot until all have its feedback."""
         self._expired = False
         self._timers.set("deadline", self.session.deadlines.start)
         self._again(fresh=True)

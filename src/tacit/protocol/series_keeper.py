@@ -1,7 +1,7 @@
-"""A keeper of a series: it opens each slot at most once, in order, and may be asked to skip slots.
+"""A keeper of a series: opens each slot at most once, in rising order.
 
-Slots that are lost have no closing, so they are never opened. Once a slot is opened no earlier one is. Every
-opening has one draw of discrete Gaussian noise, which exists only inside the opening.
+Lost slots are skipped: no keeper opens them later. Once a slot is opened, no earlier one is. Every opening
+has one draw of discrete Gaussian noise, which exists only inside the opening.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from tacit.protocol.tables import KeeperPhase, On, Table
 
 @final
 class SeriesKeeperMachine(KeeperMachine, SlotClock):
-    """One keeper of a series. Parameters: `KeeperMachine`. `update` is the first slot it may still open.
+    """One keeper of a series.
 
-    It ends with the last feedback, or by its clock when no slot can be opened any more.
+    Its parameters are those of `KeeperMachine`. `update` is the first slot it may still open. It ends with
+    the last feedback, or by its clock when no slot can be opened any more.
     """
 
     table: ClassVar[Table] = SERIES_KEEPER
@@ -50,18 +51,20 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
     def _classify_message(self, message: Message) -> tuple[On, Any]:
         body = message.body
         if isinstance(body, Feedback):
-            # The last slot may be lost: then there is nothing to open, and the series is over all the same.
+            # The last slot may be lost. Then there is nothing to open, but the series is over as well.
             return (On.FEEDBACK if body.round + 1 == self.session.rounds else On.ASKED), message
         return super()._classify_message(message)
 
     def _classify_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
         t, known = body.round, self._answered_closing(body.round)
         if known is not None and known != message.digest:
-            # By the slot alone: a second set of agents would open a difference.
+            # Only the slot counts. Opening it for a second set of agents would reveal the difference of two
+            # sums. `first` is empty for an answered slot: the ledger has only the digest of its closing.
             first = b"" if self._closing is None or t in self._answers else self._closing.frame
             return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
         if t in self._answers:
             return On.PAST, t
+        # A slot before the newest one stays closed. One closing is answered at a time.
         if t < self.update or (self._closing is not None and known is None):
             return On.REFUSED, Refused(Refusal.LATE, COORDINATOR)
         used = self.codec.members(body.used)
@@ -72,7 +75,7 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
         return On.CLOSING, message
 
     def _answered_closing(self, t: int) -> bytes | None:
-        """Return the digest of the closing of a slot that was answered, or is being answered."""
+        """Return the digest of the closing that a slot is opened with."""
         if t in self._answers:
             opening = self.codec.read(self._answers[t].frame, own=True)
             assert isinstance(opening, Message)
@@ -84,7 +87,11 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
 
     @property
     def _over_at(self) -> float:
-        """When even the last slot was given up, and whoever needs the last opening has had time to ask."""
+        """When no slot can be opened any more, in seconds since 1970.
+
+        The last slot was given up one interval after its deadline at the latest. A coordinator that needs
+        the last opening has the start deadline to ask for it.
+        """
         return self.series.ends + self.series.interval + self.session.deadlines.start
 
     def _next_due(self) -> float | None:

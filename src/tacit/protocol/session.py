@@ -1,7 +1,8 @@
-"""A session: what all agents agree on before the first message. Public, frozen, checked.
+"""A session: what all agents agree on before the first message.
 
-Its hash is the session's id and is in every signed message. So a member with another roster, other parameters
-or another lattice is in another session. `canonical` says which bytes are hashed.
+It is public, frozen and checked. Its hash is the session's id and is in every signed message. So a member
+with another roster, other parameters or another lattice is in another session. `canonical` says which bytes
+are hashed.
 """
 
 from __future__ import annotations
@@ -166,7 +167,10 @@ class Session:
 
     @classmethod
     def of_series(cls, series: Series, **rest: Any) -> Session:
-        """Return the session of a series; `rest` is the name, who takes part, deadlines, quorum, expiry."""
+        """Return the session of a series.
+
+        `rest` has the other fields: name, roster, coordinator, keepers, deadlines, quorum, start, expires.
+        """
         return cls(series=series, **_of_series(series), **rest)
 
     def _check_members(self) -> None:
@@ -294,7 +298,7 @@ class Session:
 
     @property
     def exchanges(self) -> int:
-        """How many rounds have messages: all, or only the first if keepers add noise once.
+        """How many rounds have messages: all, or 1 if keepers add noise once.
 
         In that case all agents move towards the feedback of round 0 without further messages. A series has
         one exchange per slot.
@@ -310,10 +314,10 @@ class Session:
 
     @cached_property
     def sum_limits(self) -> tuple[int, ...]:
-        """The largest honest sum of each exchange, noise included, in its message steps.
+        """The largest honest sum of each exchange, in its message steps.
 
-        A larger sum is nonsense. Honest noise exceeds the limit less than once in e^60 rounds. In a series it
-        is the same in every slot.
+        It includes noise. A larger sum is nonsense. Honest noise exceeds the limit less than once in e^60
+        rounds. In a series it is the same in every slot.
         """
         if self.series is not None:
             tail = len(self.keepers) * _NOISE_ROOM * math.ceil(self.series.steps)
@@ -327,7 +331,10 @@ class Session:
 
     @property
     def least_mask_bytes(self) -> int:
-        """How many bytes hold every honest sum, its sign, and 40 spare bits to detect nonsense."""
+        """How many bytes hold every honest sum, with sign and spare bits.
+
+        A sum with a wrong mask is random. The 40 spare bits let it pass as honest once in 2^40.
+        """
         return -(-(max(self.sum_limits).bit_length() + 1 + _SPARE_BITS) // 8)
 
     @property
@@ -371,7 +378,7 @@ class Session:
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The mechanism of the paper, client-server or distributed, with its parameters."""
+        """The paper's mechanism, client-server or distributed."""
         if self.series is not None:
             raise ParameterError(
                 f"session {self.name} is a series of means and has none of the paper's mechanisms: this "
@@ -408,7 +415,10 @@ class Session:
         return -(-self.lattice.whole_bits // 8)
 
     def neighbours(self, i: int) -> tuple[int, ...]:
-        """The members that agent i exchanges messages with: N(i), or with a server the coordinator."""
+        """Return the members that i exchanges messages with.
+
+        On a graph these are N(i). With a server it is the coordinator, and for the coordinator all others.
+        """
         if self.edges is None:
             if i == COORDINATOR:
                 return tuple(range(self.n + len(self.keepers)))
@@ -417,7 +427,10 @@ class Session:
         return tuple(self.graph.neighbours(i).tolist())
 
     def counts(self, i: int, whose: Sequence[int]) -> list[int] | None:
-        """How many times agent i counts the message of each of `whose`; None where all count the same."""
+        """Return how many times agent i counts the message of each of `whose`.
+
+        None if all count the same.
+        """
         if self.weights is None:
             return None
         row = self._counts(i)
@@ -442,7 +455,7 @@ class Session:
         return {}
 
     def key(self, i: int) -> bytes:
-        """Return the public key of an agent, a keeper or, for `COORDINATOR`, of the coordinator."""
+        """Return the public key of an agent, a keeper or the `COORDINATOR`."""
         if i == COORDINATOR and self.coordinator is not None:
             return self.coordinator
         return self.member(i).key
@@ -484,7 +497,7 @@ class Session:
 
     @cached_property
     def diameter(self) -> float:
-        """How far apart two values of the range can be, all components together (L1), rounded up."""
+        """The largest L1 distance of two values of the range, rounded up."""
         return diameter(self.lattice.low, self.lattice.high, self.components)
 
     def require_agent(self, i: int) -> None:
@@ -517,7 +530,10 @@ class Session:
         return _account(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
 
     def planned(self, i: int) -> int:
-        """Return the loss of all messages of agent i in the units of `exact`; for a series at its δ."""
+        """Return the loss of all messages of agent i, in the units of `exact`.
+
+        For a series it is the loss at its δ.
+        """
         if self.series is not None:
             return exact(self.series.loss)
         return _planned(self.lattice_agent(i), self.rounds, self.adjacency, self.components)

@@ -1,4 +1,4 @@
-"""Ed25519 by libsodium, for signing and checking, so that all members accept the same.
+"""Ed25519 by libsodium: all members sign and check by the same rules.
 
 libsodium is stricter than RFC 8032. S must be below the group's order, so nobody can make a second signature
 from a first. Neither the key nor R may be of small order or in a second encoding, so nobody can make a
@@ -27,7 +27,10 @@ def signer(key: Ed25519PrivateKey) -> Callable[[bytes], bytes]:
 
 
 def is_signed(public_key: bytes, data: bytes, signature: bytes) -> bool:
-    """Whether this key signed these bytes. Releases the interpreter lock meanwhile."""
+    """Whether this key signed these bytes.
+
+    Releases the interpreter lock meanwhile.
+    """
     if len(public_key) != _KEY_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
     try:

@@ -1,4 +1,4 @@
-"""The additional transitions of agents and of the coordinator with keepers, as data."""
+"""The extra transitions of a session with keepers, as data."""
 
 from __future__ import annotations
 

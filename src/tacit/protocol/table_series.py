@@ -1,4 +1,4 @@
-"""The machines of a series: what they do when, as data."""
+"""The transitions of the machines of a series, as data."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 For every phase and every event, a table gives the action and the next phase. `machine` runs tables,
 docs/explanation/protocol.md shows them as diagrams, and a test checks that they are complete.
-Two actions are special: "refuse" counts and changes nothing, "impossible" is a bug of ours.
+An action is a method of the machine. Four have a fixed meaning: "ignore" does nothing, "refuse" and
+"misplaced" count the event and change nothing else, and "impossible" raises, because to get there is a bug.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from typing import NamedTuple, TypeAlias, final
 
 
 class _Name(Enum):
-    """An enumeration that hashes by identity, because table lookups must be fast."""
+    """An enumeration that hashes by identity, for fast table lookups."""
 
     __hash__ = object.__hash__
 
 
 class On(_Name):
-    """The events of the tables. First those from outside, by their meaning for the machine."""
+    """The events of the tables.
+
+    Events from outside are named by their meaning for the machine: one frame can be a late report or a
+    contradiction. Events from the state alone are what `Machine._due` returns.
+    """
 
     START = "start"
     OVER = "start above the cap"
@@ -108,7 +113,7 @@ class PeerPhase(_Name):
 
 
 class OpeningPhase(_Name):
-    """The additional phase of a coordinator with keepers: waiting for openings."""
+    """The extra phase of a coordinator with keepers: waiting for openings."""
 
     OPENING = "opening"
 
@@ -145,7 +150,7 @@ class Table:
 
     @property
     def first(self) -> Phase:
-        """The phase a machine starts in."""
+        """The phase a machine starts in: the one listed first."""
         return next(iter(self.rows))[0]
 
 
@@ -153,7 +158,10 @@ Rows: TypeAlias = Mapping[tuple[On, ...], Transition]
 
 
 def table(name: str, events: Iterable[On], phases: Mapping[Phase, Rows]) -> Table:
-    """Expand groups of events into rows; refuse an event that is listed twice."""
+    """Expand groups of events into rows; refuse an event that is listed twice.
+
+    Without the check the later row would silently replace the earlier one.
+    """
     rows: dict[tuple[Phase, On], Transition] = {}
     for phase, groups in phases.items():
         for group, row in groups.items():

@@ -1,4 +1,4 @@
-"""Deadlines without a clock: they start to run at the first tick after they were set."""
+"""Deadlines without a clock: each starts at the first tick after `set`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For tests of anything built on tacit: a controllable clock, network and noise.
+"""Test tools for users of tacit: controllable clock, network and noise.
 
 Nothing here protects anyone: keys are known, noise is given.
 

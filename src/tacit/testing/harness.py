@@ -1,4 +1,4 @@
-"""Machines, ledgers, a clock and a network wired together, with crashes at any point.
+"""All machines of a session in one process, with crashes at any point.
 
 The harness is the smallest correct driver of the machines. Every driver must keep its order: handle, save,
 then send. Between any two steps it asks whether to crash.
@@ -52,7 +52,7 @@ MADE = FINISHED | {CoordinatorPhase.SERVING, PeerPhase.SERVING, KeeperPhase.SERV
 
 
 class Point(Enum):
-    """Where a node can crash: after it has heard, handled, saved, or sent some of its messages."""
+    """Where a node can crash: after hearing, handling, saving, or sending."""
 
     HEARD = "heard"
     HANDLED = "handled"
@@ -127,7 +127,10 @@ class Harness:
         return self._budgets if isinstance(self._budgets, Budget) else self._budgets[number]
 
     def start(self, *numbers: int) -> None:
-        """Start the given nodes, or all; a node whose ledger has records resumes from it."""
+        """Start the given nodes, or all.
+
+        A node whose ledger has records resumes from it.
+        """
         for number in numbers or self.numbers:
             self.machines[number] = self._made(number)
             self._tell_others(number, Joined(number))
@@ -199,7 +202,10 @@ class Harness:
     # ---- what drives them -----------------------------------------------------------------------------
 
     def process(self, number: int, event: Event) -> None:
-        """Let a node handle an event: handle, save, then send. It may crash on the way."""
+        """Let a node handle an event, save, then send.
+
+        It may crash on the way.
+        """
         try:
             self._process(number, event)
             machine = self.machines[number]
@@ -214,7 +220,7 @@ class Harness:
             self.stop(number)
 
     def _salt(self, number: int, slot: int) -> bytes:
-        """Return another salt at every call, the same ones in every run."""
+        """Return a new salt at every call, the same ones in every run."""
         self._salts += 1
         return hashlib.sha256(f"tacit salt {number} {slot} {self._salts}".encode()).digest()
 
@@ -255,7 +261,10 @@ class Harness:
             self.process(number, Tick(self.clock.now, self.clock.now))
 
     def run(self, until: Callable[[Harness], bool] | None = None, *, most: int = 200_000) -> bool:
-        """Deliver and tick until all rounds are made or `until` returns True; False if that never happens."""
+        """Deliver and tick until all rounds are made, or `until` returns True.
+
+        Returns False if that never happens.
+        """
         done = until or Harness.made
         for _ in range(most):
             if done(self):

@@ -1,4 +1,4 @@
-"""A network in memory that loses, duplicates, delays and reorders packets, on command or by seed."""
+"""A network in memory with faults, on command or at random by seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tacit.testing.clock import ManualClock
 @final
 @dataclass(frozen=True)
 class Faults:
-    """How often each fault occurs. Delays differ between packets, so packets overtake each other.
+    """How often each fault occurs.
+
+    Delays differ between packets, so packets overtake each other.
 
     Parameters
     ----------
@@ -73,7 +75,10 @@ class FaultyNetwork:
         return f"<FaultyNetwork with {len(self.flying)} packets on their way>"
 
     def partition(self, *groups: Collection[int]) -> None:
-        """Split the network: nothing passes between groups. A node in no group is cut off from all."""
+        """Split the network: nothing passes between groups.
+
+        A node in no group is cut off from all.
+        """
         self._groups = tuple(map(frozenset, groups))
 
     def heal(self) -> None:
@@ -112,7 +117,10 @@ class FaultyNetwork:
         self._launch(packet.source, packet.to, packet.frame)
 
     def next(self) -> Packet | None:
-        """Return the first packet that has arrived by now, or None; drop those that cannot pass a split."""
+        """Return the first packet that has arrived by now, or None.
+
+        Drops packets that cannot pass a split.
+        """
         while self.flying and (first := min(self.flying)).at <= self.clock.now:
             self.flying.remove(first)
             if first.source < -1 or self.reaches(first.source, first.to):

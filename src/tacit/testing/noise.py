@@ -38,7 +38,7 @@ class ScriptedNoise:
         return f"<ScriptedNoise for {len(self._draws)} updates>"
 
     def draw(self, agent: int, update: int) -> Any:
-        """Return the draw of an agent for an update: a whole number, or one per component."""
+        """Return the draw of an agent for an update: one per component."""
         if not update < len(self._draws):
             raise StateError(f"there is no draw for update {update} in the script.")
         before = self.taken[agent, update]

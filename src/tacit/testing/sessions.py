@@ -18,12 +18,12 @@ from tacit.theory.series import Hides, design_series
 
 
 def known_key(number: int, salt: str = "tacit") -> Ed25519PrivateKey:
-    """Return the key of agent `number` (or of the coordinator) that everyone knows."""
+    """Return the key of a member (or the coordinator) that everyone knows."""
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"{salt} {number}".encode()).digest())
 
 
 def known_ephemeral(number: int) -> bytes:
-    """Return the private ephemeral key of an agent or keeper that everyone knows."""
+    """Return the private ephemeral key of a member that everyone knows."""
     return hashlib.sha256(f"tacit ephemeral {number}".encode()).digest()
 
 
@@ -41,7 +41,10 @@ def known_session(
     keepers: int = 0,
     **more: Any,
 ) -> Session:
-    """Return a session with known keys: with a server, or on a graph (a `Graph` or the name of one)."""
+    """Return a session with known keys, with a server or on a graph.
+
+    `graph` is a `Graph` or the name of one.
+    """
     on = Graph.from_name(graph) if isinstance(graph, str) else graph
     n = agents if on is None else on.n
     kind = named(noise_kind)
