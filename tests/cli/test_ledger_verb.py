@@ -52,7 +52,7 @@ def test_a_session_is_given_up(answer, run):
     told = answer("ledger", "settle", "a.ledger", "5f")
     assert told["values"][0]["spent"] == 0.2
     assert told["sessions"][0]["settled"] is True
-    assert "nothing more will be said" in run("ledger", "show", "a.ledger").output
+    assert "nothing more will be sent" in run("ledger", "show", "a.ledger").output
 
 
 def test_a_copy_is_adopted(run, tmp_path):

@@ -316,7 +316,7 @@ def test_a_cap_in_the_policy_does_not_rise_in_passing(tmp_path):
             async with following(fleet, "alice", "bob"):
                 await fleet.run()
             fleet.policy("alice", cap=4.0)
-            with pytest.raises(InputError, match="on purpose"):
+            with pytest.raises(InputError, match="ledger cap"):
                 async with fleet.follow("alice"):
                     pass
 

@@ -70,7 +70,7 @@ def test_a_failed_flush_ends_every_ledger_that_waited_for_it(ledgers, monkeypatc
     assert [type(outcome) for outcome in outcomes] == [LedgerError] * len(ledgers)
     monkeypatch.undo()
     for ledger in ledgers:
-        with pytest.raises(LedgerError, match="could not be brought to the disk"):
+        with pytest.raises(LedgerError, match="flushed"):
             ledger.append(S, spoke(0))
 
 

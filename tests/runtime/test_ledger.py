@@ -157,7 +157,7 @@ def test_nothing_is_said_after_the_last_word(ledger, last):
         ledger.settle(S)
     else:
         ledger.append(S, [last])
-    with pytest.raises(LedgerError, match="said its last word"):
+    with pytest.raises(LedgerError, match="settled"):
         ledger.append(S, [Spoke(1, b"y", 0.1)])
     ledger.append(S, [moved(0)])  # it may go on listening
 
@@ -248,7 +248,7 @@ def test_a_cap_is_about_any_two_values_unless_its_owner_says_otherwise(path):
     with Ledger(path) as ledger:
         ledger.reserve(S, "meter", planned=0.1, adjacency=1e-6, diameter=1e-6, cap=1.0)
         assert ledger.balance("meter").adjacency == float("inf")
-        with pytest.raises(CapExceeded, match="counted 1000 times because the cap is about its whole range"):
+        with pytest.raises(CapExceeded, match="counted 1000 times"):
             ledger.reserve(T, "meter", planned=0.01, adjacency=1.0, diameter=1000.0)
         # The owner's own adjacency bounds it, and so does the range that values are clamped to.
         ledger.set_cap("meter", 1.0, adjacency=5.0)
@@ -263,7 +263,7 @@ def test_a_cap_is_raised_only_on_purpose(path):
         with pytest.raises(InputError, match="needs a cap"):
             ledger.reserve(S, "meter", planned=0.1, adjacency=1.0, diameter=1.0)
         ledger.reserve(S, "meter", planned=0.1, adjacency=1.0, diameter=1.0, cap=1.0)
-        with pytest.raises(InputError, match="in passing"):
+        with pytest.raises(InputError, match="joining a session"):
             ledger.reserve(T, "meter", planned=0.1, adjacency=1.0, diameter=1.0, cap=2.0)
         ledger.reserve(T, "meter", planned=0.1, adjacency=1.0, diameter=1.0, cap=0.5)
         assert ledger.balance("meter").cap == 0.5
@@ -279,7 +279,7 @@ def test_a_cap_is_raised_only_on_purpose(path):
 def test_messages_beyond_what_was_set_aside_are_refused(path):
     with entered(path, planned=0.5) as ledger:
         ledger.append(S, [Spoke(0, b"x", 0.25)])
-        with pytest.raises(CapExceeded, match="set aside"):
+        with pytest.raises(CapExceeded, match="reserved"):
             ledger.append(S, [Spoke(1, b"y", 0.2), Spoke(2, b"z", 0.1)])
         ledger.append(S, [Spoke(1, b"y", 0.25)])
         with pytest.raises(CapExceeded):

@@ -246,7 +246,7 @@ def test_a_series_needs_an_owner_who_accepts_what_it_hides(path):
 def test_failure_probabilities_and_losses_add_up_over_series_and_sessions(path):
     with Ledger(path) as ledger:
         reserve(ledger, accepts=Hidden(Hides.parse("step:2"), 1.5e-6), cap=3.0)
-        with pytest.raises(CapExceeded, match=r"that would pass the 1\.5e-06"):
+        with pytest.raises(CapExceeded, match=r"1\.5e-06"):
             reserve(ledger, known_series(3, 9), cap=None)
         reserve(ledger, known_series(3, 9, delta=4e-7), cap=None)
         ordinary = known_session(2, 2)
@@ -258,7 +258,7 @@ def test_failure_probabilities_and_losses_add_up_over_series_and_sessions(path):
     with Ledger(path) as ledger:  # all of it is in the file
         assert ledger.balance("meter").delta == pytest.approx(1.4e-6)
         assert ledger.balance("meter").hides == "step:2.0"
-        with pytest.raises(InputError, match="cannot change in passing"):
+        with pytest.raises(InputError, match="joining a session"):
             reserve(ledger, known_series(3, 10), accepts=Hidden(Hides.parse("step:2"), 1e-3), cap=None)
         ledger.set_cap("meter", 9.0, accepts=Hidden(Hides.parse("step:2"), 1e-3))
         reserve(ledger, known_series(3, 10), cap=None)
@@ -299,7 +299,7 @@ def test_a_ledger_from_before_there_were_series_is_refused(keys, tmp_path, monke
     Ledger(tmp_path / "a0.ledger").close()
     monkeypatch.undo()
     live = Live(series_of(keys), keys, tmp_path)
-    with pytest.raises(LedgerError, match="knew no series"):
+    with pytest.raises(LedgerError, match="older version"):
         asyncio.run(live.run("a0"))
 
 

@@ -1,4 +1,4 @@
-r"""Transcripts: everything an adversary could see, signed, in one append-only file.
+r"""Transcripts: all that an adversary sees, signed, in an append-only file.
 
 One session is one file of JSON lines. The first line declares the session: its canonical bytes, and the same
 in readable fields. Each other line is one frame as it was sent, in base64, with its content in readable
@@ -26,8 +26,8 @@ In a series a round is a slot. Its feedback is the sum in grid steps, with the a
 
 The readable fields repeat the frames, so that people and `tacit audit` can read the file
 (`tacit.history.file`). `tacit verify` uses only the frames. A round's reports come before its feedback.
-Nothing private is in here. A line counts once it is there with its end: what a crash left of a last line is
-cut off when writing goes on, and told when reading.
+Nothing private is in here. A line counts once it ends with a line feed. An incomplete last line, left by a
+crash, is cut off when writing continues, and reported when the file is read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from tacit.errors import FileError, LedgerError, TacitError
 from tacit.files import LineJournal, open_own
 from tacit.history.file import Content, Line, LineReader, declare, decoded, encoded, written
 from tacit.protocol.codec import Codec, Sign, digest, history
-from tacit.protocol.effects import Send
 from tacit.protocol.messages import (
     BODIES,
     COORDINATOR,
@@ -80,7 +79,7 @@ from tacit.theory.series import written as series_words
 
 
 def header(session: Session, by: int) -> Content:
-    """Return the first line of a session's transcript, written by an agent or the coordinator."""
+    """Return the first line of a session's transcript, with its writer."""
     if session.series is not None:
         made = declare_series(session, session.series)
     else:
@@ -106,14 +105,14 @@ def declare_series(session: Session, series: Series) -> Content:
 
 
 def own_frame(codec: Codec, frame: bytes) -> Message:
-    """Decode a frame that a machine has already checked, without checking its signature again."""
+    """Decode a frame whose signature a machine has already checked."""
     try:
         version, session, sender, kind, body = msgspec.msgpack.decode(frame[:-SIGNATURE_BYTES])
         said = msgspec.msgpack.decode(body, type=BODIES[Kind(kind)])
     except (msgspec.MsgspecError, ValueError, TypeError):
-        raise FileError("a transcript takes frames only, and these bytes are none.") from None
+        raise FileError("a transcript holds only frames, and these bytes are not a frame.") from None
     if version != PROTOCOL or session != codec.session.id:
-        raise FileError("a transcript takes frames of its own session only.")
+        raise FileError("a transcript holds only frames of its own session.")
     numbers: tuple[int, ...] = ()
     if isinstance(said, Report | Feedback) and not isinstance(said, Masked):
         numbers = codec.unpack(said.numbers)
@@ -121,7 +120,7 @@ def own_frame(codec: Codec, frame: bytes) -> Message:
 
 
 def line_of(session: Session, message: Message) -> Content:
-    """Return the line of a report, feedback, stop or done: its content, and its frame."""
+    """Return the line of a message: its content in words, and its frame."""
     numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
     said: Content
     match message.body:
@@ -220,7 +219,9 @@ class TranscriptWriter:
     def _seen(self, line: Line) -> None:
         content = line.content
         if content is None:
-            raise FileError(f"{self.path}, line {line.number}: damaged; move the file away to begin anew.")
+            raise FileError(
+                f"{self.path}, line {line.number} is damaged: move the file away, and it is written again."
+            )
         if "note" in content:
             self._noted.add(content["frame"])
         elif "y" in content:
@@ -228,13 +229,12 @@ class TranscriptWriter:
         else:
             self._open_round.add(_sender(content))
 
-    def take(  # noqa: PLR0912 - one case for each kind
-        self, records: Iterable[Record], messages: Iterable[Send] = ()
-    ) -> None:
-        """Write the public part of records; lines that are already written are skipped.
+    def take(self, records: Iterable[Record]) -> None:
+        """Write the public part of records; skip lines that are written.
 
         Call it with the records of every step after they were saved, and after a restart with all records of
-        the ledger.
+        the ledger. Before they are saved is too early: after a crash the agent would send another message
+        than the one in its transcript.
         """
         lines: list[Content] = []
         for record in records:
@@ -243,9 +243,8 @@ class TranscriptWriter:
                     parts = (*record.reports, *record.openings)
                     lines += self._round(record.round, parts, record.frame)
                 case Spoke() if self.session.series is not None:
-                    self._pending[record.update] = (
-                        record.frame
-                    )  # it may be said before the slot before is over
+                    # It may be sent before the previous slot is over, and lines must be in order of slots.
+                    self._pending[record.update] = record.frame
                 case Spoke():
                     lines += self._reports(record.update, (record.frame,))
                 case Moved() if self.session.series is not None:
@@ -262,10 +261,6 @@ class TranscriptWriter:
                     lines += self._end(record)
                 case _:
                     lines += self._with_keepers(record)
-        for send in messages:
-            message = self._read(send.frame)
-            if isinstance(message.body, Stop):
-                lines += self._note(line_of(self.session, message))
         if lines:
             self._append(lines)
 
@@ -278,7 +273,9 @@ class TranscriptWriter:
 
     def _mean(self, moved: Moved) -> list[Content]:
         t, lines = moved.update, list[Content]()
-        if t == 0:  # all records are taken again at a restart
+        # All records are taken again at a restart, so the history starts again with the first one. It is
+        # computed for skipped lines, too: the next report commits to all means.
+        if t == 0:
             self._heard = NOTHING_HEARD
         self._heard = history(self._heard, map(digest, moved.heard))
         if t >= self.rounds:
@@ -336,8 +333,8 @@ class TranscriptWriter:
             self._journal.append(map(written, lines))
         except OSError as error:
             raise LedgerError(
-                f"{self.path} cannot be written ({error.strerror}), so nothing more is said; the ledger has "
-                "it all: see to the disk and start again."
+                f"{self.path} cannot be written ({error.strerror}), so nothing more is sent. The ledger has "
+                "all records, so nothing is lost: check the disk and start again."
             ) from None
 
     def close(self) -> None:
@@ -374,7 +371,7 @@ class Reading:
             self.session = Session.decode(data)
         except TacitError as why:
             raise FileError(f"{path} must declare a session, and does not: {why}") from None
-        except (ValueError, OverflowError):  # letters that are no letters, numbers that are no numbers
+        except (ValueError, OverflowError):  # invalid text, or numbers that are too large
             raise FileError(f"{path} must declare a session, and does not.") from None
         if self.declared.get("id") != self.session.id.hex():
             raise FileError(f"{path} must declare the session of its id, and declares another one.")
@@ -398,7 +395,7 @@ def merge(paths: Iterable[str | Path], out: str | Path) -> Path:
     """
     readings = [Reading(path) for path in paths]
     if not readings or len({reading.session.id for reading in readings}) != 1:
-        raise FileError("transcripts to put together must be one or more, all of one session.")
+        raise FileError("transcripts to merge must be one or more, all of one session.")
     lines: dict[str, Content] = {}
     for reading in readings:
         for line in reading:

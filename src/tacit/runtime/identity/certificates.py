@@ -115,7 +115,7 @@ def subject_of(uri: str) -> tuple[str, bytes]:
 
 
 def _require_shown(authority: x509.Certificate, what: str) -> None:
-    """Refuse an authority whose name could be misread as something else where it is shown."""
+    """Refuse an authority whose name could be misread where it is shown."""
     names = [n.value for n in authority.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     try:
         require_name(names[0] if len(names) == 1 else None, "an authority's name")
@@ -126,7 +126,10 @@ def _require_shown(authority: x509.Certificate, what: str) -> None:
 @final
 @dataclass(frozen=True)
 class Certificate:
-    """A parsed certificate, public: of one agent, or of an authority (`subject` is None)."""
+    """A parsed certificate of an agent, or of an authority; public.
+
+    `subject` is None for an authority.
+    """
 
     document: x509.Certificate = field(repr=False)
     subject: CertificateSubject | None
@@ -149,7 +152,7 @@ class Certificate:
 
     @property
     def serial(self) -> int:
-        """The number that its authority gave it; lists of revoked certificates refer to it."""
+        """The number from its authority, by which it can be revoked."""
         return self.document.serial_number
 
     @property
@@ -169,7 +172,10 @@ class Certificate:
 
     @property
     def key_fingerprint(self) -> str:
-        """SHA-256 of the TLS key alone: it stays the same when the certificate is renewed with that key."""
+        """SHA-256 of the TLS key alone.
+
+        It stays the same when the certificate is renewed with that key.
+        """
         return hashlib.sha256(public_der(self.document.public_key())).hexdigest()
 
     def renewal_due(self, now: datetime | None = None) -> bool:
@@ -206,7 +212,7 @@ class Certificate:
 @final
 @dataclass(frozen=True)
 class Request:
-    """A certificate signing request whose sender proved that it has both private keys."""
+    """A signing request whose sender proved that it has both private keys."""
 
     subject: CertificateSubject
     tls_key: EllipticCurvePublicKey = field(repr=False)
@@ -246,7 +252,7 @@ class Request:
             key, sound = request.public_key(), request.is_signature_valid
         except (ValueError, TypeError):
             refuse(what, "is not a certificate request")
-        except Exception:  # cryptography has names of its own for algorithms it does not know
+        except Exception:  # cryptography raises errors of its own for algorithms it does not know
             refuse(what, "uses keys that tacit does not")
         if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
             refuse(what, "must be for an ECDSA key on P-256")
@@ -270,7 +276,7 @@ def _rotation(subject: CertificateSubject, old: bytes) -> bytes:
 
 
 def _replaced(subject: CertificateSubject, data: bytes, what: str) -> bytes | None:
-    """Return the key that a request replaces, if that key signed the replacement."""
+    """Return the key that a request replaces, if that key signed it."""
     if b"BEGIN TACIT ROTATION" not in data:
         return None
     found = _ROTATION.search(data)
@@ -298,7 +304,7 @@ def _proved(subject: CertificateSubject, request: x509.CertificateSigningRequest
 @final
 @dataclass(frozen=True)
 class Authority:
-    """An authority, which decides who may connect: a TLS key and its own certificate."""
+    """An authority: a TLS key and its certificate, to decide who may connect."""
 
     key: EllipticCurvePrivateKey = field(repr=False)
     certificate: Certificate
@@ -312,7 +318,10 @@ class Authority:
         key: EllipticCurvePrivateKey | None = None,
         now: datetime | None = None,
     ) -> Authority:
-        """Make an authority; with the key of an old one, certificates it signed stay valid."""
+        """Make an authority, with a new key unless one is given.
+
+        With the key of an old authority, certificates that it signed stay valid.
+        """
         require_name(name, "an authority's name")
         key = key or tls_key()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -1,4 +1,6 @@
-"""Keys on disk: agents make their own, an authority signs requests, no private key is sent.
+"""Keys on disk: made where they are used, and never sent.
+
+An agent makes its own keys and sends a request, which an authority signs.
 
 An agent's directory (mode 700) holds
 
@@ -67,7 +69,7 @@ class TlsFiles:
 
 @final
 class Identity:
-    """An agent's identity: a name, its signing key, and a certificate for both.
+    """An agent's name, its signing key, and a certificate for both.
 
     It can sign with the private key but never shows it. Make one with `load`.
     """
@@ -128,9 +130,10 @@ class Identity:
 
     @property
     def revocations(self) -> Revocations | None:
-        """The newest list of revoked certificates in the directory; read again if the file changed.
+        """The newest list of revoked certificates in the directory.
 
-        If the file cannot be read, the list that was read before stays in use.
+        It is read again if the file changed. If the file cannot be read, the list that was read before stays
+        in use.
         """
         path = self.directory / REVOKED
         try:
@@ -151,7 +154,7 @@ class Identity:
         return self._list
 
     def revoked(self, certificate: Certificate) -> bool:
-        """Whether the authority has revoked a certificate, by the list in this directory."""
+        """Whether the list in this directory revokes a certificate."""
         known = self.revocations
         return known is not None and known.entry(certificate) is not None
 
@@ -184,7 +187,7 @@ def _require_own(certificate: Certificate, signing: Ed25519PrivateKey, path: Pat
 def new_agent(
     name: str, directory: str | Path, *, hosts: Sequence[str] = (), force: bool = False, durable: bool = True
 ) -> Path:
-    """Make an agent's keys on its own machine, and return the request for the authority."""
+    """Make an agent's keys; return the path of the request to be signed."""
     signing, tls = Ed25519PrivateKey.generate(), tls_key()
     request = Request.make(CertificateSubject(name, _public(signing), tuple(hosts)), tls, signing)
     folder = private_directory(Path(directory))
@@ -208,14 +211,15 @@ def _require_free(folder: Path, names: Iterable[str], force: bool) -> None:
         if not force and (folder / name).exists():
             raise FileError(
                 f"{folder / name} exists already: choose another directory, or use --force to overwrite it; "
-                "who lost a signing key needs a new session."
+                "sessions with the old signing key cannot be continued."
             )
 
 
 def renew_agent(directory: str | Path, hosts: Sequence[str] | None = None) -> Path:
-    """Make a new TLS key and a request for it; the old ones stay in use until `install`.
+    """Make a new TLS key and a request for it.
 
-    The signing key stays the same, because rosters contain it. Host names stay unless others are given.
+    The old key stays in use until `install`. The signing key stays the same, because rosters contain it. Host
+    names stay unless others are given.
     """
     folder = Path(directory)
     if (folder / NEXT_SIGNING).exists():
@@ -251,7 +255,7 @@ def rotate_agent(directory: str | Path) -> Path:
 
 
 def _signing_and_subject(folder: Path) -> tuple[Ed25519PrivateKey, CertificateSubject]:
-    """Return the signing key of a directory, and the subject of its certificate or request."""
+    """Return the signing key of a directory, and what it is certified for."""
     signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
     if (folder / TLS).exists():
         subject = read_certificates(read_private(folder / TLS), str(folder / TLS))[0].subject
@@ -311,7 +315,7 @@ def _read_signing(path: Path) -> Ed25519PrivateKey:
 
 
 def _signing_for(certificate: Certificate, folder: Path) -> Ed25519PrivateKey:
-    """Return the signing key that a certificate names: the next one, or the current one."""
+    """Return the signing key that a certificate names: the next or current."""
     if (folder / NEXT_SIGNING).exists():
         waiting = _read_signing(folder / NEXT_SIGNING)
         if certificate.subject is not None and certificate.subject.public_key == _public(waiting):
@@ -330,9 +334,9 @@ def _require_not_revoked(certificate: Certificate, authority: Certificate, folde
 
 
 def install_revocations(data: bytes, directory: str | Path) -> tuple[Identity, Revocations]:
-    """Install a list of revoked certificates of the trusted authority; refuse an older list.
+    """Install a list of revoked certificates; refuse an older list.
 
-    A running process with these keys uses it within seconds.
+    The trusted authority must have signed it. A running process with these keys uses it within seconds.
     """
     identity = Identity.load(directory)
     found = Revocations.parse(data, identity.authority, "the list of revoked certificates")
@@ -365,7 +369,7 @@ def load_authority(directory: str | Path) -> Authority:
 
 
 def renew_authority(directory: str | Path, *, days: float = 365) -> Authority:
-    """Extend an authority with the same key: certificates that it signed stay valid."""
+    """Extend an authority with the same key; its certificates stay valid."""
     old = load_authority(directory)
     made = Authority.make(old.certificate.name, days, key=old.key)
     write_whole(Path(directory) / TRUSTED, made.certificate.pem(), mode=PUBLIC, force=True)
@@ -378,7 +382,7 @@ def is_authority(directory: str | Path) -> bool:
 
 
 def bundle(certificate: Certificate, authority: Authority) -> bytes:
-    """Return the file that an authority sends back: the certificate and its own."""
+    """Return what an authority sends back: the certificate and its own."""
     return certificate.pem() + authority.certificate.pem()
 
 
@@ -390,11 +394,12 @@ def provision(
     hosts: Sequence[str] = LOOPBACK,
     days: float = 1,
 ) -> dict[str, Identity]:
-    """Make an authority and everybody's keys in one place: for demos and tests on one machine.
+    """Make an authority and everybody's keys in one place.
 
-    Anyone with the directory could send messages in the name of all members. If agents belong to different
-    people, each makes its own keys (`new_agent`), and only requests and certificates are exchanged.
-    `listening` names members that accept connections at `hosts`. This does not wait for the disk.
+    This is for demos and tests on one machine. Anyone with the directory could send messages in the name of
+    all members. If agents belong to different people, each makes its own keys (`new_agent`), and only
+    requests and certificates are exchanged. `listening` names members that accept connections at `hosts`.
+    This does not wait for the disk.
     """
     folder = private_directory(Path(directory))
     authority = new_authority("demo-authority", folder / "authority", days=days, durable=False)

@@ -1,4 +1,4 @@
-"""Private and public keys in the formats of files, certificates and sessions."""
+"""Keys in the formats of files, certificates and sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tacit.protocol.roster import require_key
 
 
 def key_text(public_key: bytes) -> str:
-    """Return a public signing key as text of 43 characters, as in sessions and certificates."""
+    """Return a public signing key as 43 characters, as in session files."""
     return base64.urlsafe_b64encode(public_key).rstrip(b"=").decode()
 
 
@@ -82,5 +82,5 @@ def _private(data: bytes, what: str) -> object:
         return load_pem_private_key(data, password=None)
     except TypeError:
         refuse(what, "is locked with a password, which tacit cannot ask for")
-    except Exception:  # cryptography has names of its own for algorithms it does not know
+    except Exception:  # cryptography raises errors of its own for algorithms it does not know
         refuse(what, "does not hold a private key")

@@ -1,4 +1,4 @@
-"""An authority's register of certificates, so that a name has one key at a time.
+"""An authority's register of certificates: one key for each name.
 
     signed.jsonl   a line for each certificate: name, signing key, serial number, dates, fingerprint
     revoked.crl    the newest list of revoked certificates; public, to be given to everyone
@@ -42,7 +42,10 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @final
 @dataclass
 class Register:
-    """Signed and revoked certificates. Open it with `opened`; `save` writes both files."""
+    """Signed and revoked certificates of one authority.
+
+    Open it with `opened`; `save` writes both files.
+    """
 
     home: Path
     authority: Authority
@@ -105,7 +108,7 @@ class Register:
         )
 
     def _of(self, name: str) -> list[Entry]:
-        """Return the entries of a name; upper and lower case do not matter, as in rosters."""
+        """Return the entries of a name, whatever its case, as in rosters."""
         return [entry for entry in self.entries if entry.name.lower() == name.lower()]
 
     def _dead(self, entry: Entry) -> bool:
@@ -115,7 +118,10 @@ class Register:
     # ---- revoking -----------------------------------------------------------------------------------
 
     def revoke(self, name: str) -> list[Entry]:
-        """Revoke the signing keys of a name and all their certificates; return the newly revoked."""
+        """Revoke the signing keys of a name; return the newly revoked entries.
+
+        All certificates of these keys are revoked.
+        """
         found = self._of(name)
         if not found:
             raise InputError(
@@ -127,7 +133,7 @@ class Register:
         return fresh
 
     def revoke_certificate(self, certificate: Certificate) -> None:
-        """Revoke a certificate and its signing key, whether the register knows them or not."""
+        """Revoke a certificate and its key, even if the register lacks them."""
         if certificate.subject is None or not certificate.issued_by(self.authority.certificate):
             raise InputError(
                 f"the certificate of {certificate.name} must be one that this authority signed, and is not."
@@ -162,7 +168,7 @@ class Register:
 
 @contextmanager
 def opened(home: Path, authority: Authority) -> Iterator[Register]:
-    """Read an authority's register and keep it locked meanwhile; only `save` writes it."""
+    """Read an authority's register, and lock it; only `save` writes it."""
     descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,4 +1,6 @@
-"""Revocation: an authority's signed list of certificates and keys that are no longer valid.
+"""Revocation: an authority's signed list of certificates and keys.
+
+Those in the list are no longer valid.
 
 The list is an X.509 certificate revocation list (RFC 5280), so other programs can read it. It has a number
 that only rises and a date. Each entry names a certificate by its serial number. Where the signing key itself
@@ -33,7 +35,7 @@ MARK = b"-----BEGIN X509 CRL-----"
 @final
 @dataclass(frozen=True)
 class Revoked:
-    """One entry: a certificate, and with `key` also every other certificate of that signing key."""
+    """A revoked certificate; with `key`, all of that signing key."""
 
     serial: int
     since: datetime
@@ -106,7 +108,10 @@ def _entry(entry: x509.RevokedCertificate) -> Revoked:
 def revoked_list(
     authority: Authority, entries: Iterable[Revoked], number: int, *, now: datetime | None = None
 ) -> Revocations:
-    """Sign a list. It is valid as long as its authority, or until a list with a higher number."""
+    """Sign a list of revoked certificates.
+
+    It is valid as long as its authority, or until there is a list with a higher number.
+    """
     entries, now = tuple(entries), now or datetime.now(UTC)
     builder = (
         x509.CertificateRevocationListBuilder()
@@ -130,7 +135,10 @@ def read_revocations(path: Path, authority: Certificate) -> Revocations | None:
 
 
 def require_newer(found: Revocations, known: Revocations | None, what: str) -> None:
-    """Refuse a list that is older than one seen before, or another one of the same number."""
+    """Refuse a list that is not newer than the known one.
+
+    With an older list a revoked key would be valid again. The known list itself is accepted.
+    """
     if known is None or found.number > known.number or found.pem() == known.pem():
         return
     raise FileError(

@@ -1,4 +1,4 @@
-"""Rosters: who takes part, from certificates that an authority signed, or from a list of names and keys."""
+"""Rosters: who takes part, from certificates or from a list of keys."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class Roster:
 
 
 def read_roster(path: str | Path) -> Roster:
-    """Read a roster from a directory of certificates (or requests), or from lines of `NAME KEY`.
+    """Read a roster from a directory of certificates or a list of keys.
 
-    From a directory, agents are sorted by name, and numbers in names are compared as numbers. From a list,
-    agents keep their order. All certificates must be valid and of one authority. Certificates that a list of
-    revoked ones (`*.crl`) in the directory names are refused.
+    The directory may also have requests. A list has lines of `NAME KEY`. From a directory, agents are sorted
+    by name, and numbers in names are compared as numbers. From a list, agents keep their order. All
+    certificates must be valid and of one authority. Certificates that a list of revoked ones (`*.crl`) in the
+    directory names are refused.
     """
     path = Path(path)
     subjects = _from_directory(path) if path.is_dir() else _from_lines(path)
@@ -108,7 +109,7 @@ def _require_not_revoked(
     found: list[tuple[CertificateSubject, str]],
     authority: Certificate | None,
 ) -> None:
-    """Refuse members that a list of revoked certificates in the same directory names."""
+    """Refuse members that a list of revoked certificates names."""
     for file in sorted(path.glob("*.crl")):
         if authority is None:
             raise FileError(f"{file} cannot be checked without a certificate of its authority beside it.")

@@ -44,7 +44,7 @@ _MOST_NAMED = 3
 @final
 @dataclass(frozen=True)
 class Balance:
-    """The balance of a value: the loss of all its sessions, against the owner's cap.
+    """The loss of all sessions on a value, against the owner's cap.
 
     Attributes
     ----------
@@ -72,7 +72,10 @@ class Balance:
 
 
 class Hidden(NamedTuple):
-    """The change that a series hides, and its failure probability; or what its owner accepts."""
+    """The change that a series hides, and its failure probability.
+
+    Also used for what an owner accepts.
+    """
 
     hides: Hides
     delta: float
@@ -111,7 +114,11 @@ class Reservation:
 
     @property
     def budget(self) -> Budget:
-        """The cap and the loss of others in the session's own unit: divided by `steps`."""
+        """The cap and the loss of others, in the session's own unit.
+
+        That is divided by `steps`. The cap is rounded down and the loss up, so that the agent stops too early
+        rather than too late.
+        """
         cap = Fraction(self.cap) / self.steps if math.isfinite(self.cap) else None
         return Budget(
             cap=self.cap if cap is None else fraction_down(cap),
@@ -122,7 +129,10 @@ class Reservation:
 @final
 @dataclass(frozen=True)
 class Window:
-    """A cap on the loss of all sessions begun within any `seconds`; the adjacency is the cap's."""
+    """A cap on the loss of all sessions begun within any `seconds`.
+
+    Its adjacency is that of the cap for all time.
+    """
 
     seconds: float
     cap: float
@@ -171,6 +181,9 @@ class Purse:
         """Add a cap; the last one counts."""
         self._caps[row.value] = row
 
+    # The next three must work in any order: `carry` adds a sum as a session that is settled before it is
+    # reserved.
+
     def reserved(self, session: bytes, row: Reserved) -> None:
         """Add a reservation."""
         self._reserved[session] = row
@@ -188,13 +201,15 @@ class Purse:
             self._closed[_kind(self._reserved[session])] += units
 
     def settled(self, session: bytes) -> None:
-        """Settle a session: nothing more will be sent, so only the loss of sent messages counts."""
+        """Settle a session: only the loss of sent messages counts now."""
         self._settled.add(session)
         if (row := self._open.pop(session, None)) is not None:
             self._closed[_kind(row)] += self._said.get(session, 0)
 
     def carry(self, sums: Iterable[Sum], over: Collection[bytes] = ()) -> None:
         """Replace these sessions and the earlier sums by new sums."""
+        # The new sums contain the earlier ones (`sums`), so these go, too; otherwise they would count twice.
+        # All of them are settled, so their loss is in `_closed`, exactly, and is added again below.
         for session in (*over, *self._carried):
             if (row := self._reserved.pop(session, None)) is not None:
                 self._closed[_kind(row)] -= self._said.get(session, 0)
@@ -246,12 +261,14 @@ class Purse:
         return tuple(self._caps)
 
     def charge(self, session: bytes) -> Fraction:
-        """What a session counts against the cap: its whole reservation, or once settled its real loss."""
+        """What a session counts: its whole reservation, or its loss once settled."""
         return as_fraction(self._units(session))
 
     def _units(self, session: bytes) -> int:
         """What a session counts against the cap, in the units of `exact`."""
         row, said = self._reserved[session], self._said.get(session, 0)
+        # `max`, in case the messages of an open session cost more than was reserved: never count less than
+        # was said.
         amount = said if session in self._settled else max(exact(row.planned), said)
         return amount * _steps(self._caps[row.value], row)
 
@@ -264,7 +281,7 @@ class Purse:
         return as_fraction(units)
 
     def spent_since(self, value: str, when: float) -> Fraction:
-        """What sessions on a value that were begun after `when` count against the cap.
+        """What sessions begun after `when` count against the cap.
 
         A session without a start time (of an older ledger, or a series) counts as begun at its expiry.
         A session whose start is in the future, because the clock was set back, counts, too.
@@ -274,7 +291,7 @@ class Purse:
         return as_fraction(sum(self._units(session) for _, session in times[first:]))
 
     def last_begun(self, value: str) -> float:
-        """When the last session on a value was begun; minus infinity if there is none."""
+        """When the last session on a value began; minus infinity if none did."""
         latest = (
             when for when, session in reversed(self._times[value]) if self._reserved[session].at is not None
         )
@@ -288,7 +305,7 @@ class Purse:
             raise CapExceeded(
                 f"this session may cost {shown_up(fraction_up(cost))}{_times(cap, row)}, and with the "
                 f"{shown_up(fraction_up(before))} of sessions on {row.value!r} in the last "
-                f"{window.seconds:,.0f} s that would pass the cap of {window.cap:.6g} for such a time: "
+                f"{window.seconds:,.0f} s that would exceed the cap of {window.cap:.6g} for that time: "
                 "nothing was sent."
             )
 
@@ -308,7 +325,10 @@ class Purse:
         )
 
     def failing(self, value: str) -> Fraction:
-        """The sum of the failure probabilities of all series on a value."""
+        """The sum of the failure probabilities of all series on a value.
+
+        A series that was settled before its first message cannot fail, so it does not count.
+        """
         rows = ((s, row) for s, row in self._reserved.items() if row.value == value and row.delta)
         return sum(
             (Fraction(row.delta) for s, row in rows if s not in self._settled or self._said.get(s)),
@@ -316,30 +336,33 @@ class Purse:
         )
 
     def require_hidden(self, row: Reserved, cap: Capped) -> None:
-        """Refuse a series whose meaning or failure probability the owner has not accepted."""
+        """Refuse a series that its owner has not accepted.
+
+        The owner accepts what it hides, and a sum of failure probabilities.
+        """
         if not row.hides:
             return
         how = f"--hides {row.hides} --delta {row.delta:g}"
         about = "any two values" if cap.adjacency == math.inf else f"values up to {cap.adjacency:g} apart"
         if not cap.hides:
             raise CapExceeded(
-                f"this series hides {row.hides} and no other change of the readings, and fails to with a "
-                f"probability of {row.delta:g}. The cap of {row.value!r} is about {about}: nothing was sent. "
-                f"If that change is what you want to hide, say so ({how})."
+                f"this series hides {row.hides} and no other change of the readings, and fails with a "
+                f"probability of {row.delta:g}. The cap of {row.value!r} is for {about}: nothing was sent. "
+                f"If you want to hide that change, accept it ({how})."
             )
         if not Hides.parse(row.hides).covers(Hides.parse(cap.hides)):
             raise CapExceeded(
                 f"this series hides {row.hides}, and the owner of {row.value!r} wants {cap.hides} hidden: "
-                "nothing was sent. Ask for a series that hides it, or change that on purpose "
+                "nothing was sent. Ask for a series that hides it, or change what you want hidden "
                 f"(`tacit ledger cap {how}`)."
             )
         before = self.failing(row.value)
         if before + Fraction(row.delta) > Fraction(cap.delta):
             raise CapExceeded(
                 f"this series fails with a probability of {row.delta:g}, and with the "
-                f"{shown_up(fraction_up(before))} of other series on {row.value!r} that would pass the "
+                f"{shown_up(fraction_up(before))} of other series on {row.value!r} that would exceed the "
                 f"{cap.delta:g} that its owner accepts: nothing was sent. Ask for a series with a smaller "
-                "delta, or accept more on purpose (`tacit ledger cap --delta`)."
+                "delta, or accept more (`tacit ledger cap --delta`)."
             )
 
     def expired(self, now: float) -> tuple[bytes, ...]:
@@ -348,7 +371,7 @@ class Purse:
         return tuple(s for s, row in rows if row.expires is not None and row.expires <= now)
 
     def held(self, value: str) -> dict[bytes, Fraction]:
-        """Return the loss that open sessions reserve for messages not sent yet, the largest first."""
+        """Return what open sessions reserve for unsent messages, largest first."""
         open_ones = [s for s, row in self._open.items() if row.value == value]
         held = {s: self.charge(s) - as_fraction(self._said.get(s, 0)) * self._count(s) for s in open_ones}
         return {s: held[s] for s in sorted(held, key=lambda s: -held[s]) if held[s] > 0}
@@ -377,13 +400,14 @@ class Purse:
             return row
         left = max(Fraction(cap.cap) - before, Fraction(0))
         if partial and left > 0:
+            # Rounded down: `count` times the float must still fit under the cap.
             return msgspec.structs.replace(row, planned=fraction_down(left / count))
         times = _times(cap, row)
         raise CapExceeded(
             f"this session may cost {shown_up(fraction_up(cost))}{times}, and with the "
-            f"{shown_up(fraction_up(before))} of other sessions on {row.value!r} that would pass the cap of "
-            f"{cap.cap:.6g}: nothing was sent. {self._ways_out(row.value, ledger)} "
-            "Ask for a session with more noise, or raise the cap on purpose (`tacit ledger cap`)."
+            f"{shown_up(fraction_up(before))} of other sessions on {row.value!r} that would exceed the cap "
+            f"of {cap.cap:.6g}: nothing was sent. {self._ways_out(row.value, ledger)} "
+            "Ask for a session with more noise, or raise the cap (`tacit ledger cap`)."
         )
 
     def reservation(self, session: bytes) -> Reservation | None:
@@ -412,26 +436,36 @@ class Purse:
         if row is not None and not within(total, row.planned):
             raise CapExceeded(
                 f"the messages of this session would cost {shown_up(up(total))}, more than the "
-                f"{shown_up(row.planned)} set aside for it: the agent stops speaking."
+                f"{shown_up(row.planned)} reserved for it: the agent sends nothing more."
             )
 
 
 def steps(distance: float, adjacency: float) -> int:
-    """⌈distance/adjacency⌉: the number of adjacency steps between two values that far apart."""
+    """⌈distance/adjacency⌉: how many adjacency steps a distance takes.
+
+    Exact fractions, because a float quotient just below a whole number could round to one step too few.
+    """
     return math.ceil(Fraction(distance) / Fraction(adjacency))
 
 
 def _steps(cap: Capped, row: Reserved) -> int:
-    """How many times a session's loss counts; values in its range are at most `diameter` apart."""
+    """How many times a session's loss counts.
+
+    Values in its range are at most `diameter` apart, so a wider cap needs no more steps than that.
+    """
     return steps(min(cap.adjacency, row.diameter), row.adjacency)
 
 
 def _kind(row: Reserved) -> tuple[str, float, float]:
-    """Return the kind of a session: with the cap, it decides how many times the loss counts."""
+    """Return the kind of a session, which decides how often its loss counts."""
     return row.value, row.adjacency, row.diameter
 
 
 def _begun(row: Reserved) -> float:
+    """Return when a session began; as late as it could, if that is unknown.
+
+    Too late is safe: the session then stays in a window for longer.
+    """
     if row.at is not None:
         return row.at
     return math.inf if row.expires is None else float(row.expires)
@@ -442,7 +476,7 @@ def _times(cap: Capped, row: Reserved) -> str:
     if (count := _steps(cap, row)) == 1:
         return ""
     apart = min(cap.adjacency, row.diameter)
-    about = "the cap is about its whole range" if apart == row.diameter else "the cap is about more"
+    about = "the cap is for its whole range" if apart == row.diameter else "the cap is for more"
     return f", counted {count} times because {about} ({apart:g}) and its adjacency is {row.adjacency:g}"
 
 

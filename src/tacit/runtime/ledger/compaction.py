@@ -1,4 +1,4 @@
-"""Keep a ledger small: drop rows of finished, expired sessions, and keep their losses.
+"""Keep a ledger small: drop rows of finished sessions, keep their losses.
 
 An agent that takes part once a minute makes about five million rows a year. The rows of a session are needed
 until it is over and has expired. After that three things must be kept:
@@ -32,16 +32,18 @@ _WORTH = 2000
 
 
 def due(rows: int, after: int) -> bool:
-    """Whether to compact a ledger of `rows` rows that had `after` rows after the last compaction.
+    """Whether to compact a ledger of `rows` rows now.
 
-    The ledger doubles in between, so all compactions together take a constant time per row.
+    It had `after` rows after the last compaction. The ledger doubles in between, so all compactions together
+    take a constant time per row.
     """
     return rows >= 2 * after + _WORTH
 
 
 def merged(sums: Iterable[schema.Sum], now: float) -> tuple[schema.Sum, ...]:
-    """Merge sums of one kind whose times are close together, relative to their age at `now`."""
+    """Merge sums of one kind whose times are close, relative to their age."""
     together: dict[tuple[str, float, float, float, float], schema.Sum] = {}
+    # Earliest first, so that `_added` keeps the latest time: a merged sum must not leave a window too early.
     for one in sorted(sums, key=lambda one: one.at):
         width = _width(now - one.at)
         place = (one.value, one.adjacency, one.diameter, width, one.at // width)
@@ -57,7 +59,8 @@ def _added(before: schema.Sum | None, one: schema.Sum) -> schema.Sum:
 
 
 def _width(age: float) -> float:
-    """Return the largest power of two seconds that is at most a 64th of an age."""
+    """Return the largest power of two seconds up to a 64th of an age."""
+    # Powers of two, so that a longer period consists of whole shorter ones as sums grow older.
     return 2.0 ** math.floor(math.log2(max(age / _PARTS, _SHORTEST)))
 
 
@@ -67,11 +70,13 @@ def rewrite(
     position: tuple[int, bytes],
     data: bytes,
 ) -> tuple[int, bytes]:
-    """Replace the rows of these sessions by carried sums; return the new position of the chain.
+    """Replace the rows of these sessions by sums; return the new position.
 
     This is one transaction: after a crash either all of these rows are there, or none. The other rows follow
     the sums, in their order, with the chain's next numbers. `position` is the chain's old position.
     """
+    # The kept rows get new numbers, after the old last one. So the position of a ledger only rises, and every
+    # copy from before the compaction is older than its marks.
     count, head = position
     kept = list[tuple[object, ...]]()
     place, digest = count + 1, schema.carried_digest(head, data)
@@ -87,10 +92,13 @@ def rewrite(
         kept.append((place, session, kind, number, loss, salt, found, digest))
     with database:  # rolls back what fails
         database.execute("BEGIN IMMEDIATE")
-        database.execute("DROP TABLE record")  # also drops its triggers, which forbid to remove a row
+        # The triggers forbid to remove a row. They are dropped with the table and created again below, in the
+        # same transaction, so no other change can come in between.
+        database.execute("DROP TABLE record")
         for statement in (schema.CARRIED, schema.RECORD):
             database.execute(statement)
         database.execute("INSERT OR REPLACE INTO carried VALUES (1, ?, ?, ?)", (count, head, data))
+        # Insert before the rules are there: they would refuse rows whose data was removed by `forget`.
         database.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)", kept)
         for rule in schema.RULES:
             database.execute(rule)

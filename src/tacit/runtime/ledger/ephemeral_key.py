@@ -1,4 +1,4 @@
-"""The private ephemeral key of an agent or keeper: a separate file beside the ledger.
+"""A member's private ephemeral key: a separate file beside the ledger.
 
 The ledger is append-only, so a private key must not be in it. The key is in a file of mode 600, which is on
 the disk before the public key is recorded. When the key is no longer needed, the ledger records that first.
@@ -27,37 +27,47 @@ if TYPE_CHECKING:
 
 @final
 class EphemeralKey:
-    """The file of one member's ephemeral key in one session; removed when records say so."""
+    """The file of one member's ephemeral key in one session.
+
+    It is removed when the records say that the key is no longer needed.
+    """
 
     def __init__(self, ledger: Path, session: Session, number: int) -> None:
         self.path = ledger.with_name(f"{ledger.name}.{session.id.hex()[:16]}.ephemeral")
         self._number = number
 
     def private(self, records: Iterable[Record]) -> bytes | None:
-        """Return the key for these records: a new one if they have none, None if it was erased."""
+        """Return the key for these records, a new one, or None if erased."""
         records = list(records)
         if any(isinstance(record, Erasing) for record in records):
-            self._remove()
+            self._remove()  # a crash came after the record was saved and before the file was removed
             return None
         begun = any(isinstance(record, Keyed) and record.member == self._number for record in records)
+        # A file without a record is a crash between the two: the public key was never sent, so this key is
+        # used now. A second one is made only if there is neither.
         if not begun and not self.path.exists():
             from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+            # On the disk before the public key is recorded and sent: if the power failed in between, the
+            # others would have masked their messages with a key that nobody has.
             write_whole(self.path, X25519PrivateKey.generate().private_bytes_raw())
         if not self.path.exists():
-            return None  # the machine refuses it
+            return None  # recorded but lost: the machine refuses to resume
         found = read_private(self.path)
         if len(found) != KEY_BYTES:
             raise FileError(f"{self.path} must hold an ephemeral key of {KEY_BYTES} bytes, and does not.")
         return found
 
     def take(self, records: Iterable[Record]) -> None:
-        """Remove the file if these saved records say that the key is no longer needed."""
+        """Remove the file if these records say that the key is not needed.
+
+        They are saved already. Removed first, the key would be missing without a reason after a crash.
+        """
         if any(isinstance(record, Erasing) for record in records):
             self._remove()
 
     def _remove(self) -> None:
-        """Remove the file, and temporary files that a crash while writing it may have left."""
+        """Remove the file, and temporary copies that a crash may have left."""
         folder = self.path.absolute().parent
         copies = [*folder.glob(f".{escape(self.path.name)}.*.part"), self.path]
         found = [path for path in copies if path.exists()]

@@ -32,7 +32,10 @@ class Saver(Protocol):
     ledger: Ledger
 
     def save(self, *, flush: bool) -> None:
-        """Write the records, if any, to the ledger; without `flush` this does not wait for the disk."""
+        """Write the records, if any, to the ledger.
+
+        Without `flush` this does not wait for the disk.
+        """
         ...
 
     def tell(self) -> None:
@@ -41,19 +44,26 @@ class Saver(Protocol):
 
 
 def save_all(batch: Sequence[Saver]) -> list[Exception | None]:
-    """Save records durably; return for each item its error, or None if it is on the disk.
+    """Save records durably; return the error of each item, or None.
 
-    Call it on a thread that may wait.
+    None means that its records are on the disk, so its messages may be sent. Call it on a thread that may
+    wait.
     """
+    # After a crash before the flush some ledgers may have the new records and others not. Each ledger is
+    # right by itself: its marks have not moved, and none of the messages was sent.
     together = len(batch) > 1 and can_flush_file_system()
     errors = [_tried(partial(item.save, flush=not together)) for item in batch]
     if together:
         written = [item.ledger for item, error in zip(batch, errors, strict=True) if error is None]
         try:
             unflushed = flush_together(written)
-        except Exception as error:  # someone closed a ledger meanwhile: nobody can say what is on the disk
+        except Exception as error:
+            # A ledger was closed meanwhile, and it is unknown which records reached the disk. No messages are
+            # sent, not even of the other ledgers; after a restart they send what is saved.
             return [error] * len(batch)
         errors = [error or unflushed.get(item.ledger) for item, error in zip(batch, errors, strict=True)]
+    # The takers come last: a transcript or a status must not show a message that a crash could still undo,
+    # because the agent would then send another one in its place.
     return [error or _tried(item.tell) for item, error in zip(batch, errors, strict=True)]
 
 

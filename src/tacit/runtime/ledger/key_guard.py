@@ -1,4 +1,4 @@
-"""Positions of ledgers, stored with the keys, so that no old ledger is used.
+"""Positions of ledgers, stored with the keys, to refuse an old ledger.
 
 An agent's directory of keys holds
 
@@ -32,23 +32,33 @@ NEW_LEDGER = "forget what was spent"
 
 
 def require_bindable(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
-    """Refuse a ledger if these keys use another one in this session, or may have done so."""
+    """Refuse a ledger if these keys use, or may have used, another one.
+
+    The mark beside a ledger cannot detect this: a second, new ledger has a valid mark of its own. In it the
+    session would look new, and the agent would draw new noise for messages that it has sent.
+    """
     bound = _bound(keys, session)
+    # Without a binding the session is new, or its binding was dropped by `compact`. Up to the horizon these
+    # two cannot be told apart, so both are refused.
     if bound is None and expires <= _horizon(keys):
         raise SessionOver(
-            "this session expired before these keys dropped what they knew of expired sessions, so they may "
-            "have spoken in it: ask for a new session."
+            "this session expired before these keys dropped their records of expired sessions, so they may "
+            "have been used in it: ask for a new session."
         )
     if bound is not None and bound[0] not in (b"", ledger.hex().encode()):
         raise LedgerError(
-            "these keys have begun this session with another ledger: use that one. If it is lost, so is "
-            "the session for this key: what was said would be forgotten, and an agent's noise drawn again "
-            "for it would give the value away."
+            "these keys have begun this session with another ledger: use that one. If it is lost, this key "
+            "cannot take part in the session any more: the agent would draw new noise for messages that it "
+            "has sent, and both together would give the value away."
         )
 
 
 def bind(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
-    """Bind these keys to one ledger in a session, for ever; durable when this returns."""
+    """Bind these keys to one ledger in a session, durably and for ever.
+
+    Call it before the first message of the session is sent. A crash before that leaves a binding to a ledger
+    that said nothing in this session: the owner uses the same ledger, or asks for a new session.
+    """
     require_bindable(keys, session, ledger, expires)
     _kept_directory(keys / SESSIONS)
     bound = _bound(keys, session)
@@ -63,7 +73,9 @@ def compact(keys: Path, ledger: Ledger, now: float, busy: Collection[bytes] = ()
     The horizon is stored with the keys, on the disk, before anything is dropped. From then on these keys
     cannot begin any of these sessions again, with this ledger or another. Sessions in `busy` are kept.
     """
-    if _mark(keys, ledger.identity).exists():  # a mark that is left behind could not be compared any more
+    # A compaction moves only the marks that are open. One that is left behind could not be compared with the
+    # ledger any more, and these keys would refuse it from then on.
+    if _mark(keys, ledger.identity).exists():
         ledger.guard(_mark(keys, ledger.identity), _KEYS, create=False)
     bound = {session: expiry for session, whose, expiry in _bindings(keys) if whose == ledger.identity}
     over = {s: e for s, e in ledger.droppable(now, bound).items() if s not in busy}
@@ -71,6 +83,10 @@ def compact(keys: Path, ledger: Ledger, now: float, busy: Collection[bytes] = ()
         return 0
     horizon = max(*over.values(), _horizon(keys))
     _kept_directory(keys / SESSIONS)
+    # The horizon must be on the disk before a binding is removed: without either, an agent could begin the
+    # session again with another ledger. With this ledger it cannot, because the horizon is stored together
+    # with the dropped rows (`Ledger.reserve` checks it). The bindings go last: if a crash comes before the
+    # rows are dropped, the next call reads from them when the sessions of keepers and coordinators expired.
     write_whole(keys / SESSIONS / HORIZON, f"{horizon}\n".encode(), force=True)
     ledger.compact(over, horizon, now)
     for session in over:
@@ -79,19 +95,22 @@ def compact(keys: Path, ledger: Ledger, now: float, busy: Collection[bytes] = ()
 
 
 def _bound(keys: Path, session: bytes) -> list[bytes] | None:
-    """Return the ledger that these keys use in a session, and when the session expires."""
+    """Return the ledger that these keys use in a session, and its expiry."""
     path = keys / SESSIONS / session.hex()
     return read_private(path).split(b"\n") if path.exists() else None
 
 
 def _horizon(keys: Path) -> int:
-    """Return the horizon: sessions that expire by then may have been dropped; 0 if none were."""
+    """Return the latest expiry of a dropped session; 0 if there is none."""
     path = keys / SESSIONS / HORIZON
     return int(read_private(path)) if path.exists() else 0
 
 
 def _bindings(keys: Path) -> Iterator[tuple[bytes, bytes, int]]:
-    """Yield each session with its ledger and expiry; skip those of versions without an expiry."""
+    """Yield each session with its ledger and expiry.
+
+    Skip the files of older versions, which have no expiry.
+    """
     folder = keys / SESSIONS
     for path in folder.iterdir() if folder.exists() else ():
         if not path.name.startswith("."):
@@ -101,32 +120,43 @@ def _bindings(keys: Path) -> Iterator[tuple[bytes, bytes, int]]:
 
 
 def require_known(keys: Path, path: Path, words: str | None) -> None:
-    """Refuse to create a ledger at `path` for keys that were used with another one."""
+    """Refuse to create a ledger for keys that were used with another one.
+
+    A mistyped path would otherwise make an empty ledger, and the owner's cap would start again from zero.
+    """
     if not path.exists():
         _require_words(keys, path, words)
 
 
 def require_trusted(keys: Path, ledger: Ledger, words: str | None) -> None:
-    """Refuse a ledger that lacks messages of these keys, or that they do not know."""
+    """Refuse a ledger that lacks messages of these keys, or is unknown."""
     if _mark(keys, ledger.identity).exists():
         ledger.guard(_mark(keys, ledger.identity), _KEYS, create=False)
-    elif ledger.identity not in _from_sessions(keys):  # else bound, but interrupted before its mark was made
+    # A ledger can be bound and have no mark here, like that of a coordinator, which has no private value.
+    elif ledger.identity not in _from_sessions(keys):
         _require_words(keys, ledger.path, words)
 
 
 def take(keys: Path, ledger: Ledger) -> None:
-    """Store the ledger's position with these keys, from now on."""
+    """Store the ledger's position with these keys, from now on.
+
+    Call it before the network is opened, so that every message that these keys send is counted here.
+    """
     _kept_directory(keys / LEDGERS)
     ledger.guard(_mark(keys, ledger.identity), _KEYS, create=True)
 
 
 def take_witness(ledger: Ledger, path: Path, *, create: bool = False) -> None:
-    """Store the ledger's position at `path`, too; refuse a ledger that is older than the witness."""
+    """Store the ledger's position at `path`, too.
+
+    Refuse a ledger that is older than the witness. A witness is created only on request: if its disk is not
+    mounted, a new empty one would detect nothing.
+    """
     if create and path.exists():
         raise LedgerError(f"{path} exists already: a witness is a new file. Choose another name.")
     if not create and not path.exists():
         raise LedgerError(
-            f"there is no witness at {path}: see that its disk is mounted. To make a new one for this "
+            f"there is no witness at {path}: check that its disk is mounted. To make a new one for this "
             "ledger, use `tacit ledger witness`."
         )
     ledger.guard(path, f"the witness {path}", create=create)
@@ -144,10 +174,10 @@ def _require_words(keys: Path, path: Path, words: str | None) -> None:
     if not known or words == NEW_LEDGER:
         return
     if words is not None:
-        raise LedgerError(f'a new ledger needs these very words: --new-ledger "{NEW_LEDGER}".')
+        raise LedgerError(f'a new ledger needs exactly these words: --new-ledger "{NEW_LEDGER}".')
     names = sorted({name for g in known if (name := told(_mark(keys, g))) is not None})
     raise LedgerError(
-        f"these keys have spoken from another ledger than {path}"
+        f"these keys were used with another ledger than {path}"
         f"{' (' + ', '.join(names) + ')' if names else ''}: check --ledger. A new one would start with the "
         f'whole cap. If that is what you want, add --new-ledger "{NEW_LEDGER}".'
     )
@@ -167,7 +197,10 @@ def _from_sessions(keys: Path) -> set[bytes]:
 
 
 def _kept_directory(path: Path) -> None:
-    """Make a private directory, and flush its parent so that it survives a power cut."""
+    """Make a private directory that survives a power cut.
+
+    The files in it are flushed by their writers, but a lost directory would take them with it.
+    """
     if not path.exists():
         private_directory(path)
         sync_directory(path.parent)

@@ -129,29 +129,26 @@ class Ledger:
         return self._store.created
 
     def require_keepers(self) -> None:
-        """Refuse a ledger of an older version that cannot hold records of sessions with keepers."""
-        with self._using():
-            known = self._store.takes("disclosed")
-        if not known:
-            raise LedgerError(
-                f"{self.path} was made by a version of tacit that knew no keepers, and cannot take part in a "
-                "session with keepers: give another --ledger for this session, and keep this one for others."
-            )
+        """Refuse an old ledger that cannot hold sessions with keepers."""
+        self._require_kind("disclosed", "sessions with keepers")
 
     def require_series(self) -> None:
-        """Refuse a ledger of an older version that cannot hold records of a series."""
+        """Refuse an old ledger that cannot hold a series."""
+        self._require_kind("sampled", "series")
+
+    def _require_kind(self, kind: str, what: str) -> None:
         with self._using():
-            known = self._store.takes("sampled")
+            known = self._store.takes(kind)
         if not known:
             raise LedgerError(
-                f"{self.path} was made by a version of tacit that knew no series, and cannot take part in "
-                "one: give another --ledger for this series, and keep this one for others."
+                f"{self.path} was made by an older version of tacit and cannot hold {what}: give another "
+                "--ledger for this session, and keep this one for others."
             )
 
     # ---- what is said and heard ------------------------------------------------------------------
 
     def append(self, session: bytes, records: Sequence[Record], *, flush: bool = True) -> None:
-        """Save records of a session, all or none; they are on the disk when this returns.
+        """Save records, all or none; they are on the disk when this returns.
 
         Without `flush` they are on the disk only after `flush_together`; do not send messages before that.
         """
@@ -173,25 +170,29 @@ class Ledger:
                 losses.append(loss)
             rows.append((session, kind, number, loss, encode_record(record)))
         with self._using():
+            # Check before writing: a message that is in the ledger may be sent, whatever happens next.
             if losses:
                 self._purse.require_reserved(session, losses)
             if rows:
                 self._store.append(rows, flush=flush)
+            # The sums follow the file. If the write fails they stay as they were, and a reopened ledger
+            # rebuilds them from the rows that are really there.
             for loss in losses:
                 self._purse.said(session, loss)
             if any(kind in _LAST_WORDS for _, kind, *_ in rows):
                 self._purse.settled(session)
 
     def records(self, session: bytes) -> list[Record]:
-        """Return the records of a session in the order they were saved, for `resume`.
+        """Return the records of a session in their order, for `resume`.
 
         Raises SessionOver if they were removed by `forget`.
         """
         with self._using():
             rows = self._store.rows("WHERE session = ?", (session,))
+        # Do not just skip these rows: the session would look as if it had never begun.
         if any(row[4] is None for row in rows):
             raise SessionOver(
-                "this session is over, and the ledger has forgotten what was said and heard in it: ask for a "
+                "this session is over, and its states and messages were removed from the ledger: ask for a "
                 "new session."
             )
         return [_decoded(row) for row in rows if row[1] not in _OWN_KINDS]
@@ -214,7 +215,7 @@ class Ledger:
             return bool(self._store.rows("WHERE session = ? AND kind IN ('ended', 'settled')", (session,)))
 
     def forget(self, session: bytes) -> int:
-        """Remove states and messages of a session that is over; return how many records.
+        """Remove states and messages of a finished session; return how many.
 
         The losses stay, and the chain of digests stays valid. The bytes are overwritten in the file and
         removed from its log. Copies that a disk keeps in unused blocks cannot be removed this way.
@@ -222,8 +223,9 @@ class Ledger:
         with self._using():
             if not self.is_over(session):
                 raise InputError(
-                    "only a session that is over can be forgotten, and this one is not: an agent that forgot "
-                    "what it said would draw noise again for it. Give it up first (`tacit ledger settle`)."
+                    "only a session that is over can be forgotten, and this one is not: without its records "
+                    "the agent would draw new noise for messages that it has sent. Give it up first (`tacit "
+                    "ledger settle`)."
                 )
             return self._store.forget(session)
 
@@ -243,7 +245,7 @@ class Ledger:
         return cast(Spoke, _decoded(rows[0])).frame if rows and rows[0][4] is not None else None
 
     def sessions(self) -> tuple[bytes, ...]:
-        """Return the ids of all sessions with records, in the order of their first records."""
+        """Return the ids of all sessions, in the order of their first records."""
         with self._using():
             rows = self._store.rows("WHERE kind IN ('reserved', 'opened')", ())
         return tuple(dict.fromkeys(row[0] for row in rows))
@@ -268,14 +270,18 @@ class Ledger:
             return expired | self._purse.settled_by(now)
 
     def compact(self, over: Collection[bytes], horizon: int, now: float) -> None:
-        """Drop the records of finished sessions that expired by `horizon`; keep their losses.
+        """Drop the records of finished sessions, and keep their losses.
 
-        From then on no session that expires by `horizon` can be begun in this ledger: see `compaction`.
+        All of them expired by `horizon`. From then on no session that expires by `horizon` can be begun in
+        this ledger: see `compaction`.
         """
         with self._using():
+            # An open session reserves more than its messages cost so far. A sum of what was said would
+            # release the rest, although the agent may still send.
             if any(self._purse.is_open(session) for session in over):
                 raise InputError("only sessions that are over can be dropped from a ledger.")
             sums = compaction.merged(self._purse.sums(over), now)
+            # The horizon never falls: a session that was dropped earlier must stay refused.
             carried = schema.Carried(max(horizon, self._horizon), sums)
             self._store.compact(frozenset(over), carried)
             self._purse.carry(sums, over)
@@ -300,10 +306,11 @@ class Ledger:
         hidden: Hidden | None = None,
         accepts: Hidden | None = None,
     ) -> Reservation:
-        """Reserve the loss of a session before its first message, or raise CapExceeded.
+        """Reserve a session's loss before its first message, or refuse it.
 
-        The loss is recorded before anything is sent, so a crash cannot hide it. A second call for the same
-        session changes nothing, except that a lower cap is stored.
+        Raises CapExceeded if the loss does not fit under the owner's cap. The loss is recorded before
+        anything is sent, so a crash cannot hide it. A second call for the same session changes nothing,
+        except that a lower cap is stored.
 
         Parameters
         ----------
@@ -347,10 +354,12 @@ class Ledger:
         with self._using():
             before, known = self._purse.reservation(session), self._purse.cap(value)
             if before is None:
+                # Its records may have been dropped, and then this session would be begun a second time. The
+                # horizon is compared with the session's expiry, not with the clock, which can be set back.
                 if expires is not None and expires <= self._horizon:
                     raise SessionOver(
                         "this session expired before the ledger dropped the records of expired sessions, so "
-                        "it may have been in it: ask for a new session."
+                        "its records may be among them: ask for a new session."
                     )
                 self.settle_expired(now)
                 limit = self._accepted(self._cap(wanted, cap, cap_adjacency), accepts)
@@ -358,6 +367,8 @@ class Ledger:
                 for window in windows:
                     self._purse.require_window(wanted, limit, window, now)
                 granted = self._purse.room(wanted, limit, partial=partial, ledger=str(self.path))
+                # Cap and reservation are one transaction: a crash leaves no reservation without a cap. When
+                # this returns, both are on the disk, and the caller opens the network only after that.
                 rows = [] if limit == known else [_cap_row(limit)]
                 self._write([*rows, (session, "reserved", 0, None, msgspec.msgpack.encode(granted))])
             elif before.value != value or before.adjacency != wanted.adjacency:
@@ -375,39 +386,45 @@ class Ledger:
             return self._purse.reservation(session)
 
     def _cap(self, wanted: schema.Reserved, cap: float | None, adjacency: float | None) -> schema.Capped:
-        """Return the cap for a session: the stored one, or a lower one that was given."""
+        """Return the cap for a session: the stored one, or a lower given one."""
         known = self._purse.cap(wanted.value)
         at = None if adjacency is None else require_adjacency(adjacency)
         given = None if cap is None else require_amount(cap, "a cap", endless=True)
         if known is None:
             if given is None:
                 raise InputError(
-                    f"the value {wanted.value!r} needs a cap, the most that may be lost of it in all "
-                    "sessions: give one (--cap)."
+                    f"the value {wanted.value!r} needs a cap, the largest loss in all sessions together: "
+                    "give one (--cap)."
                 )
+            # For any two values unless the owner says otherwise. If the first session's adjacency were taken,
+            # the maker of that session would decide what the cap protects.
             return schema.Capped(wanted.value, math.inf if at is None else at, given)
         if at not in (None, known.adjacency):
             raise InputError(
-                f"the cap of {wanted.value!r} is about {_about(known.adjacency)}, and not about values up to "
-                f"{at:g} apart: change that on purpose first (`tacit ledger cap --adjacency`)."
+                f"the cap of {wanted.value!r} is for {_about(known.adjacency)}, and joining a session cannot "
+                f"make it one for values up to {at:g} apart: change it first (`tacit ledger cap "
+                "--adjacency`)."
             )
         if given is not None and given > known.cap:
             raise InputError(
-                f"the cap of {wanted.value!r} is {known.cap:g}, and cannot become {given:g} in passing: "
-                "raise it on purpose first (`tacit ledger cap`)."
+                f"the cap of {wanted.value!r} is {known.cap:g}, and joining a session cannot raise it to "
+                f"{given:g}: raise it first (`tacit ledger cap`)."
             )
         return known if given is None else msgspec.structs.replace(known, cap=given)
 
     @staticmethod
     def _accepted(cap: schema.Capped, accepts: Hidden | None) -> schema.Capped:
-        """Return the cap with what its owner accepts for series; changing that needs `set_cap`."""
+        """Add to a cap what its owner accepts for series.
+
+        A change that accepts more needs `set_cap`.
+        """
         if accepts is None:
             return cap
         hides, delta = written(accepts.hides), require_probability(accepts.delta)
         if cap.hides and (hides != cap.hides or delta > cap.delta):
             raise InputError(
                 f"series on {cap.value!r} must hide {cap.hides} with a failure probability of at most "
-                f"{cap.delta:g} in all, and that cannot change in passing: change it on purpose first "
+                f"{cap.delta:g} in all, and joining a session cannot change that: change it first "
                 "(`tacit ledger cap --hides --delta`)."
             )
         return msgspec.structs.replace(cap, hides=hides, delta=delta)
@@ -415,10 +432,10 @@ class Ledger:
     def set_cap(
         self, value: str, cap: float, *, adjacency: float | None = None, accepts: Hidden | None = None
     ) -> Balance:
-        """Change the owner's cap for a value, its adjacency, or what is accepted for series.
+        """Change the owner's cap for a value, and what it covers.
 
-        The last cap counts. A first cap without an adjacency, and a cap with an infinite one, is for any two
-        values.
+        That is its adjacency, and what is accepted for series. The last cap counts. A first cap without an
+        adjacency, and a cap with an infinite one, is for any two values.
         """
         require_label(value)
         with self._using():
@@ -435,7 +452,11 @@ class Ledger:
             return self._purse.balance(value)
 
     def settle(self, session: bytes) -> None:
-        """Send nothing more in this session: from now on only the loss of sent messages counts."""
+        """Give a session up: from now on only the loss of sent messages counts.
+
+        Once this is on the disk, the file itself refuses further messages of the session (`schema.RULES`). So
+        the rest of its loss can be released.
+        """
         with self._using():
             if self._purse.reservation(session) is None:
                 raise InputError("nothing is reserved for this session in this ledger.")
@@ -474,12 +495,15 @@ class Ledger:
             return self._purse.balance(value)
 
     def spent_since(self, value: str, when: float) -> float:
-        """What sessions on a value begun after `when` count against the cap; rounded up."""
+        """What sessions begun after `when` count against the cap; rounded up."""
         with self._using():
             return fraction_up(self._purse.spent_since(value, when))
 
     def last_begun(self, value: str) -> float:
-        """When the last session on a value was begun, in seconds since 1970; minus infinity if none was."""
+        """When the last session on a value began, in seconds since 1970.
+
+        Minus infinity if there was none.
+        """
         with self._using():
             return self._purse.last_begun(value)
 
@@ -506,6 +530,7 @@ class Ledger:
 
     def _using(self) -> RLock:
         """Return the lock to hold while the ledger is used."""
+        # A child shares the parent's lock on the mark after a fork, so the lock does not keep the two apart.
         if self._process != os.getpid():
             raise LedgerError(
                 f"{self.path} was opened before a fork: only the process that opened it may use it."
@@ -534,7 +559,7 @@ class Ledger:
 
 
 def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
-    """Flush what was appended to these ledgers without flush; return those that failed, and why."""
+    """Flush records appended without flush; return ledgers that failed."""
     by_store = {ledger._store: ledger for ledger in ledgers}
     return {by_store[store]: error for store, error in flush_stores(by_store).items()}
 

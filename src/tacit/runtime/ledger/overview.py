@@ -1,4 +1,4 @@
-"""A ledger for its owner: values with their caps, sessions with what they cost."""
+"""A ledger as its owner reads it: values with caps, sessions with costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from tacit.runtime.ledger.ledger import Ledger
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerOverview(Shown):
-    """The content of a ledger; nothing private, unless `overview_of` was called with `private`."""
+    """The content of a ledger.
+
+    It has nothing private in it, unless `overview_of` was called with `private`.
+    """
 
     path: Path
     values: list[dict[str, Any]]
@@ -51,7 +54,7 @@ class LedgerOverview(Shown):
 def overview_of(
     ledger: Ledger, path: Path, *, private: bool = False, now: float | None = None
 ) -> LedgerOverview:
-    """Read a ledger; with `private` also in which sessions the value was clamped."""
+    """Read a ledger; with `private` also where the value was clamped."""
     return LedgerOverview(
         path,
         [vars(ledger.balance(value)) for value in ledger.values()],
@@ -74,7 +77,7 @@ def _facts(ledger: Ledger, session: bytes, private: bool) -> dict[str, Any]:
 def _rows(session: dict[str, Any], now: float) -> list[Row]:
     if "value" not in session:
         return [Row("records", f"{session['records']:,}", "as coordinator")]
-    settled = "settled: nothing more will be said"
+    settled = "settled: nothing more will be sent"
     times = f", counted {session['steps']} times" if session["steps"] > 1 else ""
     held = "and messages; only what they cost is left" if session["forgotten"] else "until you forget them"
     rows = [
@@ -84,7 +87,7 @@ def _rows(session: dict[str, Any], now: float) -> list[Row]:
     ]
     if "clamped" in session:
         word = {True: "yes", False: "no", None: "unknown"}[session["clamped"]]
-        rows.append(Row("clamped", word, "whether your value was off the range; private"))
+        rows.append(Row("clamped", word, "whether your value was outside the range; private"))
     return rows
 
 
@@ -96,7 +99,7 @@ def _scope(adjacency: float) -> str:
 
 
 def _until(session: dict[str, Any], now: float) -> str:
-    """Say how long a session may continue, and so how long it reserves its planned loss."""
+    """Say how long a session may continue and reserve its planned loss."""
     if session["expires"] is None:
         return "may go on; `tacit ledger settle` gives it up"
     end = f"{datetime.fromtimestamp(session['expires'], UTC):%Y-%m-%d %H:%M} UTC"

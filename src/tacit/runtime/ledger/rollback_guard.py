@@ -1,4 +1,4 @@
-"""The position of a ledger, stored outside of it, to detect a ledger that was rolled back.
+"""A ledger's position, stored outside of it, to detect a rollback.
 
 There is one such file (a mark) beside each ledger, one with the keys that use the ledger, and one more if the
 owner wants a witness elsewhere (`key_guard`). It has 1,536 bytes. It is written in place and never replaced,
@@ -37,7 +37,11 @@ _SUM = 16
 @final
 @dataclass(frozen=True)
 class Position:
-    """A ledger's position: its identity, the number of records, and the digest of the last one."""
+    """A ledger's identity, its number of records, and the last digest.
+
+    The digest covers all records before it (`schema.digest`). So a ledger that has this digest at this
+    number has the same history up to there.
+    """
 
     generation: bytes
     count: int
@@ -53,7 +57,7 @@ class Position:
 
     @classmethod
     def unpack(cls, data: bytes) -> tuple[int, Position] | None:
-        """Read a slot: the number of its write, and the position; None if it is incomplete."""
+        """Return a slot's write number and position; None if incomplete."""
         body, checksum = data[: _SLOT.size], data[_SLOT.size : _SLOT.size + _SUM]
         if len(body) < _SLOT.size or hashlib.sha256(body).digest()[:_SUM] != checksum:
             return None
@@ -80,13 +84,17 @@ class Mark:
         made = not path.exists()
         self._file = os.open(path, flags, PRIVATE)
         try:
+            # Lock before reading or writing anything, so that a process that uses the ledger is undisturbed.
+            # flock belongs to the open file: the kernel releases it when the process dies, however it dies.
             self._lock()
             if made:
-                os.fchmod(self._file, PRIVATE)
+                os.fchmod(self._file, PRIVATE)  # the umask may have changed the mode
+                # Without this a power cut could remove the new mark again, and with it the evidence of what
+                # was sent meanwhile.
                 sync_directory(path.parent)
             require_private(path, status := os.fstat(self._file))
             if status.st_nlink != 1 or not stat.S_ISREG(status.st_mode):
-                raise LedgerError(f"{path} must be a plain file of one name, and is not: find out why.")
+                raise LedgerError(f"{path} must be a plain file with one name, and is not: find out why.")
             self._tell(f"used by process {os.getpid()}")
         except BaseException:
             os.close(self._file)
@@ -118,7 +126,11 @@ class Mark:
         return self._file
 
     def read(self) -> Position | None:
-        """Return the stored position; None for a mark that was never written."""
+        """Return the stored position; None for a mark that was never written.
+
+        Call it before the first `write`: it also finds the number of the last write. A writer that started
+        from 0 would have lower numbers than an old slot, and the old position would win at the next start.
+        """
         slots = [os.pread(self._file, 512, place) for place in _SLOTS]
         whole = [found for found in map(Position.unpack, slots) if found is not None]
         if any(slot.startswith(_OLD_MAGIC) for slot in slots):
@@ -126,18 +138,24 @@ class Mark:
                 f"{self.path} was written by tacit 0.1, whose ledgers this version cannot use: use the tacit "
                 "that wrote it, or start a new ledger and set its cap to what remains."
             )
+        # Damage is refused, not read as "never written": otherwise an attacker could spoil the mark and then
+        # put an old ledger back.
         if not whole and any(any(slot) for slot in slots):
             raise LedgerError(
-                f"{self.path} is damaged, so nobody can say whether {self._ledger} is the newest: restore "
-                "both from no backup; start a new ledger, and count all caps in this one as spent."
+                f"{self.path} is damaged, so it is unknown whether {self._ledger} is the newest. Do not "
+                "restore them from a backup: start a new ledger, and count all caps in this one as spent."
             )
         if not whole:
             return None
+        # One complete slot is enough. The other can be incomplete only if the power failed during its write,
+        # and a guard is flushed before the message that it counts is sent.
         self._turn, newest = max(whole, key=lambda found: found[0])
         return newest
 
     def write(self, position: Position, *, durable: bool) -> None:
         """Store the ledger's position; `durable` waits for the disk."""
+        # The slot follows the number of the write, not the number of records: an append of two records at a
+        # time would always choose the same slot, and an interrupted write would then destroy the only one.
         self._turn += 1
         os.pwrite(self._file, position.pack(self._turn).ljust(512, b"\0"), _SLOTS[self._turn % 2])
         if durable:

@@ -1,4 +1,6 @@
-"""The schema of a ledger's file, with the rules that must never break as constraints.
+"""The schema of a ledger's file, with the rules that must never break.
+
+They are constraints and triggers of the file, so they hold even if the code above it has a mistake.
 
 There is one append-only table. `digest` is SHA-256 over the previous digest and the row, so a row that is
 missing, changed or out of place is detected. The digest covers the row's data only through `leaf`, which is
@@ -48,13 +50,18 @@ CREATE TABLE record (
     UNIQUE (session, kind, number)
 );
 """
+# These texts are stored in each file when it is made or compacted. Until then a file keeps its older rules.
 RULES = (
+    # A message is only ever sent after its loss is set aside on the disk: a crash cannot hide the loss, and
+    # two sessions that start together cannot both use the rest of a cap.
     """CREATE TRIGGER reserve_before_beginning BEFORE INSERT ON record WHEN NEW.kind = 'began'
     AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'reserved')
     BEGIN SELECT RAISE(ABORT, 'loss not reserved'); END;""",
     """CREATE TRIGGER begin_before_speaking BEFORE INSERT ON record WHEN NEW.kind = 'spoke'
     AND NOT EXISTS (SELECT 1 FROM record WHERE session = NEW.session AND kind = 'began')
     BEGIN SELECT RAISE(ABORT, 'session not begun'); END;""",
+    # The loss that a settled session did not use is released. Another session may have reserved it by now, so
+    # a message after that could exceed the cap.
     """CREATE TRIGGER silent_means_silent BEFORE INSERT ON record WHEN NEW.kind IN ('spoke', 'disclosed')
     AND EXISTS (SELECT 1 FROM record WHERE session = NEW.session
     AND kind IN ('silenced', 'ended', 'settled', 'erasing'))
@@ -66,6 +73,7 @@ CREATE TRIGGER never_changed BEFORE UPDATE ON record WHEN NOT (
     AND NEW.number = OLD.number AND NEW.loss IS OLD.loss AND NEW.digest = OLD.digest
     AND EXISTS (SELECT 1 FROM record WHERE session = OLD.session AND kind IN ('ended', 'settled')))
     BEGIN SELECT RAISE(ABORT, 'append only'); END;""",
+    # A row without salt has lost its data. A message that was inserted like that could never be sent again.
     """CREATE TRIGGER born_whole BEFORE INSERT ON record WHEN NEW.salt IS NULL
     BEGIN SELECT RAISE(ABORT, 'append only'); END;""",
     """CREATE TRIGGER never_removed BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'append only'); END;""",
@@ -84,8 +92,8 @@ CREATE TRIGGER one_identity BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'a
 COMPLAINTS = {
     "record.number": "it has one of this kind already, and a second must never exist. Repeat the first",
     "loss not reserved": "the loss of a session must be reserved before it begins",
-    "session not begun": "a session must begin before anything is said in it",
-    "session is settled": "the agent has said its last word in this session, and its loss is settled",
+    "session not begun": "a session must begin before a message is sent in it",
+    "session is settled": "the session is settled, so the agent must not send anything more in it",
 }
 
 FORGETTABLE = ("began", "spoke", "moved", "sampled")
@@ -93,7 +101,7 @@ FORGETTABLE = ("began", "spoke", "moved", "sampled")
 NUMBERED = ("spoke", "moved", "closed", "disclosed", "shut", "unopened", "sampled")
 """Kinds with one row per update, round or slot."""
 SAID = ("spoke", "disclosed")
-"""Kinds with messages that must never differ: every mark stores the position before they are sent."""
+"""Kinds with messages of which there must never be two: the guards count them before they are sent."""
 MANY = ("evidence", "capped")
 """Kinds with any number of rows; they are numbered by their position."""
 EVERYONE = bytes(32)
@@ -101,11 +109,12 @@ EVERYONE = bytes(32)
 
 
 class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The owner's cap for one value, on the loss at this adjacency; infinite for any two values.
+    """The owner's cap on the loss of one value.
 
-    `hides` is the change of the readings that a series must hide, like "step:2". With it the owner accepts
-    that the cap counts the loss of a series for that change only. It is empty if no series is accepted.
-    `delta` is the cap on the sum of the failure probabilities of all series.
+    It covers values up to `adjacency` apart; any two values if that is infinite. `hides` is the change of the
+    readings that a series must hide, like "step:2". With it the owner accepts that the cap counts the loss of
+    a series for that change only. It is empty if no series is accepted. `delta` is the cap on the sum of the
+    failure probabilities of all series.
     """
 
     value: str
@@ -116,12 +125,12 @@ class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The largest loss of a session, at its own adjacency, reserved for one value.
+    """The largest loss of a session, reserved for one value.
 
-    `diameter` is how far apart two values can be after clamping to the session's range. `expires` is when the
-    session ends, in seconds since 1970 (UTC); then the loss of messages that were not sent is released.
-    Without it the loss stays reserved until the session is settled. `at` is the time of the reservation, for
-    caps per window.
+    It is for the session's own adjacency. `diameter` is how far apart two values can be after clamping to the
+    session's range. `expires` is when the session ends, in seconds since 1970 (UTC); then the loss of
+    messages that were not sent is released. Without it the loss stays reserved until the session is settled.
+    `at` is the time of the reservation, for caps per window.
     A series says what it `hides`, and its failure probability `delta`; it has no `at`, and counts in every
     window until its expiry is that long ago.
     """
@@ -137,7 +146,7 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class Sum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """The total loss of sessions of one kind that were begun at about the same time.
+    """The total loss of sessions of one kind that began around one time.
 
     `said` · 2^`shift` is the exact sum in the units of `tacit.protocol.exact_loss`; `said` is hexadecimal.
     `at` is when the last of them was begun, so a window counts all of them as long as it counts the last.
@@ -169,7 +178,8 @@ class Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def in_digits(units: int) -> tuple[str, int]:
-    """Return `said` and `shift` of an exact sum: most of its bits are zeros at the end."""
+    """Return `said` and `shift` of an exact sum."""
+    # Most bits of such a sum are zeros at the end; without them it takes far fewer digits.
     shift = max((units & -units).bit_length() - 1, 0)
     return f"{units >> shift:x}", shift
 
@@ -179,17 +189,24 @@ decode_carried: Callable[[bytes], Carried] = msgspec.msgpack.Decoder(Carried).de
 
 
 def leaf(salt: bytes, data: bytes) -> bytes:
-    """Return the hash of a row's data that the chain contains."""
+    """Return the hash of a row's data that the chain contains.
+
+    The salt makes it safe to keep the hash after the data was removed: without a salt, the few possible
+    values of a state could be tried until one fits.
+    """
     return hashlib.sha256(b"tacit row\0" + salt + data).digest()
 
 
 def digest(before: bytes, row: tuple[int, bytes, str, int, float | None, bytes]) -> bytes:
-    """Return the digest of a row (with `leaf` for its data) that follows the row with digest `before`."""
+    """Return the digest of a row that follows the digest `before`.
+
+    The row has its `leaf` in the place of its data.
+    """
     return hashlib.sha256(before + msgspec.msgpack.encode(row)).digest()
 
 
 def carried_digest(before: bytes, data: bytes) -> bytes:
-    """Return the digest of carried sums that replace all rows up to the one with digest `before`."""
+    """Return the digest of carried sums that follow the digest `before`."""
     return hashlib.sha256(b"tacit carried\0" + before + data).digest()
 
 

@@ -1,8 +1,13 @@
-"""A file of rows that are appended durably, and that detects when it was rolled back.
+"""A file of rows: appended durably, and refused if it was rolled back.
 
 It is an SQLite file with a write-ahead log and synchronous=FULL. Only its owner can read it, it is locked for
 one process (`rollback_guard`), and it is checked completely when it is opened (`schema`). A new file has
 another name until it is complete, so a crash leaves either nothing or an empty ledger.
+
+Every append follows one order: the rows reach the disk, then the marks move, then the guards reach the disk,
+then the caller sends. So a mark is never ahead of the file, and a guard is never behind a sent message. The
+mark beside the file is flushed less often than the guards, because it need not detect everything: a restored
+directory brings an old mark along with the old file, and then only the guards can tell.
 """
 
 from __future__ import annotations
@@ -29,11 +34,16 @@ Kept: TypeAlias = tuple[bytes, str, int, float | None, bytes | None]
 """A row as it is read; without data if that was removed."""
 
 _SYNC_EVERY = 32
-"""The rollback mark is written at each append, and flushed to the disk after this many rows."""
+"""The mark is written at each append, and flushed to the disk after this many rows.
+
+If the process is killed, the mark survives in the system's cache. Only a power cut sets it back, by about
+this many rows; a mark that is behind accepts the file.
+"""
 _SETTINGS = (
     "PRAGMA locking_mode = EXCLUSIVE",  # and with it no -shm file
-    "PRAGMA synchronous = FULL",
+    "PRAGMA synchronous = FULL",  # in WAL mode NORMAL would not flush the log at a commit
     "PRAGMA fullfsync = ON",  # macOS: fsync alone does not reach the disk there
+    # The file may be damaged or forged: run no unsafe function that its schema names, and check each page.
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
     "PRAGMA secure_delete = ON",  # removed data is overwritten
@@ -45,13 +55,13 @@ _MOST_ROWS = 32  # maximum number of rows in one statement
 _INSERT = [f"INSERT INTO record VALUES {', '.join([_ROW] * rows)}" for rows in range(_MOST_ROWS + 1)]
 _MOST_VALUES = _MOST_ROWS * _COLUMNS
 _SALT = 16
-_STOP = "the agent stops speaking, and nothing is lost"
+_STOP = "the agent stops sending, and nothing is lost"
 _ADVICE = "Never restore a ledger: noise would be drawn again for messages that were sent"
 
 
 @final
 class Store:
-    """An open file of rows. After a failed write it refuses everything."""
+    """An open file of rows; after a failed write it refuses everything."""
 
     def __init__(self, path: Path, mark: Mark, *, created: bool) -> None:
         self.path, self.created = path, created
@@ -68,11 +78,13 @@ class Store:
         self._compacted = 0
         self._flushes = True
         self._guards: dict[Path, Mark] = {}
-        self._owed = False  # a message was appended that the guards do not have on the disk yet
+        # A message was appended, and the guards' position on the disk does not include it yet. Rows of other
+        # kinds need no flush of the guards: a rollback that loses only those loses nothing that was sent.
+        self._owed = False
 
     @classmethod
     def open(cls, path: Path, learn: Callable[[Kept], None], *, create: bool, copied: bool) -> Store:
-        """Open and check a file, or make it; `learn` is called with every row in order."""
+        """Open and check a file, or make it; call `learn` with each row."""
         path = path.resolve()  # two names of one file must not have two locks
         try:
             mark = _take_mark(path, create=create, copied=copied)
@@ -94,10 +106,12 @@ class Store:
     def _open(cls, path: Path, mark: Mark, learn: Callable[[Kept], None], *, copied: bool) -> Store:
         position, created = mark.read(), not path.exists()
         if created:
+            # `born` tells a ledger that was lost from one whose creation was interrupted. Only the second may
+            # be created again: it was never opened, so nothing was sent from it.
             if position is not None and position.born:
                 raise LedgerError(
-                    f"{path} is gone, but {mark.path.name} says that {position.count:,} records were in it: "
-                    "put the file itself back. A new one would forget what was said and spent."
+                    f"{path} is missing, but {mark.path.name} says that it had {position.count:,} records: "
+                    "put the file itself back. A new ledger would not know what was sent and spent."
                 )
             position = _create(path, mark)
         _require_usable(path)
@@ -105,6 +119,8 @@ class Store:
         try:
             store._require_ours()
             store._verify(learn, position)
+            # Compare before writing: the mark's position is the only evidence of a rollback, and the next
+            # line replaces it. It also sets `born`, before anything can be sent.
             store._require_newest(position, copied=copied)
             store._keep_mark(durable=True)
         except BaseException:
@@ -113,7 +129,7 @@ class Store:
         return store
 
     def _require_ours(self) -> None:
-        """Refuse another program's file and another version's before anything is changed in it."""
+        """Refuse another program's or version's file before changing it."""
         application = self._ask("PRAGMA application_id")
         if application != schema.APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger of tacit: give another file.")
@@ -129,16 +145,19 @@ class Store:
                 "tacit that wrote it, or a newer one."
             )
         if self._ask("PRAGMA journal_mode = WAL") != "wal":
-            raise LedgerError(f"{self.path} is on a disk that takes no write-ahead log: use a local disk.")
+            raise LedgerError(f"{self.path} is on a disk that allows no write-ahead log: use a local disk.")
 
     def _verify(self, learn: Callable[[Kept], None], position: Position | None) -> None:
         """Read everything once: each row must follow from the one before."""
-        # Not quick_check: it skips the index that keeps messages unique.
+        # Not quick_check: it skips the index that keeps messages unique. With a damaged index a second
+        # message for the same update could be inserted.
         if self._ask("PRAGMA integrity_check(1)") != "ok":
             raise self._damaged()
         self.generation = self._ask("SELECT generation FROM ledger")
         head, count = self._begin_chain()
         marked = None if position is None else position.count
+        # A mark can be at a position that no row has: at 0 in a new ledger, just before a compaction
+        # (`_base`) if the power failed before the mark was moved, or at the carried sums if no row was kept.
         at_mark = {self._base[0]: self._base[1], count: head}.get(-1 if marked is None else marked)
         for sequence, *about, salt, data, digest in self._each():
             count += 1
@@ -151,7 +170,7 @@ class Store:
         self.count, self._head, self._at_mark = count, head, at_mark
 
     def _begin_chain(self) -> tuple[bytes, int]:
-        """Return the digest that the first row follows, and how many rows came before it."""
+        """Return the digest and the number that the first row follows."""
         first = schema.first_digest(self.generation)
         self._base = (0, first)
         if self._ask("SELECT name FROM sqlite_master WHERE name = 'carried'") is None:
@@ -165,6 +184,8 @@ class Store:
 
     def _require_newest(self, position: Position | None, *, copied: bool) -> None:
         """Compare with the mark: its file's identity, and its position."""
+        # A mark that is older than the file is accepted: rows are flushed before the mark moves, so a power
+        # cut leaves such a pair. A mark that is newer than the file is not.
         if position is None or position.generation != self.generation:
             if not copied:
                 raise LedgerError(
@@ -177,18 +198,24 @@ class Store:
                 f"{position.count:,}: it is an old copy. {_ADVICE}. Put the newest file back, or "
                 "give its sessions up."
             )
+        # The count alone is not enough: a restored copy that was used since then can be just as long.
         if self._at_mark != position.head:
             raise LedgerError(
-                f"{self.path} tells another history than its mark: it is a copy that went its own way. "
+                f"{self.path} has another history than its mark: it is a copy that was used on its own. "
                 f"{_ADVICE}."
             )
+        # Two copies of file and mark together would pass all checks above, and both could send. A copy has
+        # another inode; the original and a renamed file do not.
         if self._inode != position.inode and not copied:
             raise LedgerError(
                 f"{self.path} is not the file that its mark was made for: it was copied. {_COPIED}"
             )
 
     def append(self, rows: Sequence[Row], *, flush: bool = True) -> None:
-        """Append rows, all or none; they are on the disk when this returns, or by `flush_stores`."""
+        """Append rows, all or none; on the disk when this returns.
+
+        Without `flush` they are on the disk only after `flush_stores`.
+        """
         self.require_working()
         count, head = self.count, self._head
         values: list[Any] = []
@@ -202,6 +229,8 @@ class Store:
         try:
             if flush != self._flushes:
                 self._set_flush(flush)
+            # With synchronous=FULL the commit waits for the disk. A crash in here leaves none of the rows, or
+            # all of them. Either is right: nothing was sent yet, and a restart sends only what is saved.
             with self._database:  # rolls back what fails
                 if len(rows) > _MOST_ROWS:  # fewer are one statement, a transaction of its own
                     self._database.execute("BEGIN IMMEDIATE")
@@ -209,9 +238,11 @@ class Store:
                     some = values[start : start + _MOST_VALUES]
                     self._database.execute(_INSERT[len(some) // _COLUMNS], some)
         except sqlite3.IntegrityError as error:
+            # Nothing was written, and the disk is fine. So the store keeps working.
             raise LedgerError(f"{self.path} refuses a record: {_broken_rule(error)}.") from None
         except sqlite3.Error as error:
-            # It is unknown what is on the disk now. So nothing more is written until the file is reopened.
+            # It is unknown what is on the disk now. So nothing more is written until the file is reopened:
+            # a retry could draw new noise for a message that is on the disk already.
             raise self._fail(complaint(error)) from None
         self.count, self._head = count, head
         self._owed |= any(row[1] in schema.SAID for row in rows)
@@ -220,14 +251,17 @@ class Store:
             self._pay()
 
     def _set_flush(self, flush: bool) -> None:
-        """Choose when commits are on the disk: at once (FULL), or after a later flush (NORMAL)."""
+        """Choose whether commits wait for the disk: FULL does, NORMAL not."""
+        # Not OFF: with NORMAL, SQLite still flushes the log before a checkpoint copies it into the file, so a
+        # power cut can lose the last rows but cannot damage the file.
         self._database.execute(f"PRAGMA synchronous = {'FULL' if flush else 'NORMAL'}")
         self._flushes = flush
 
     def _move_marks(self, *, durable: bool) -> None:
-        """Write the position to the mark and the guards, only after the rows are on the disk.
+        """Write the position to the mark and the guards.
 
-        A mark ahead of the file would make the file look rolled back after a crash.
+        Call it only after the rows are on the disk: after a power cut, a mark ahead of the file would make
+        the file look rolled back, and the owner could not use it any more.
         """
         try:
             self._keep_mark(durable=durable)
@@ -237,9 +271,10 @@ class Store:
             raise self.unguarded(error) from None
 
     def _pay(self) -> None:
-        """Wait until the guards are on the disk; only then may the last message be sent.
+        """Flush the guards; only then may the last message be sent.
 
-        A guard that lags behind would accept a rolled-back ledger that lacks a message that was sent.
+        A guard that lags behind would accept a rolled-back ledger that lacks a message that was sent. Then
+        the agent would draw new noise for that message.
         """
         try:
             for descriptor in self.owed:
@@ -262,7 +297,10 @@ class Store:
         return self._fail(f"cannot be guarded any more ({error.strerror}): {_STOP}.")
 
     def guard(self, path: Path, who: str, *, create: bool) -> None:
-        """Store the position in another file, too; refuse this one if that file has a later position."""
+        """Store the position in another file, too, from now on.
+
+        Refuse this ledger if that file has a later position, or one of another history.
+        """
         if path in self._guards:
             return
         self.require_working()
@@ -271,6 +309,7 @@ class Store:
         except OSError as error:
             raise LedgerError(f"{refused(path, error)} Without it an agent cannot speak.") from None
         try:
+            # Compare before writing, as in `_open`: the write replaces the evidence of a rollback.
             self._require_at_least(mark.read(), who)
             mark.write(self._position, durable=True)
         except BaseException:
@@ -279,9 +318,9 @@ class Store:
         self._guards[path] = mark
 
     def _require_at_least(self, known: Position | None, who: str) -> None:
-        """Refuse this file if it is older than a known position, or has another history."""
+        """Refuse this file if it is older than a position, or differs from it."""
         if known is None:
-            return
+            return  # the guard was created, but never written: nothing was sent under it
         if known.generation != self.generation:
             raise LedgerError(f"{self.path} is another ledger than the one that {who} knows. {_ADVICE}.")
         if self.count < known.count:
@@ -296,12 +335,12 @@ class Store:
             )
         if self._digest_at(known.count) != known.head:
             raise LedgerError(
-                f"{self.path} tells another history than {who}: it is a copy that went its own way. "
+                f"{self.path} has another history than {who}: it is a copy that was used on its own. "
                 f"{_ADVICE}."
             )
 
     def _digest_at(self, count: int) -> bytes:
-        """Return the digest of the row with this number; empty if that row was dropped."""
+        """Return the digest at this position; empty if its row was dropped."""
         base, head = self._base
         if count <= base:
             return head if count == base else b""
@@ -311,7 +350,7 @@ class Store:
         return bytes(found[0])
 
     def forget(self, session: bytes) -> int:
-        """Remove states and messages of a session that is over; return how many rows.
+        """Remove states and messages of a finished session; return how many.
 
         The rows stay, with their losses. Their data is overwritten in the file and in its log.
         """
@@ -327,6 +366,10 @@ class Store:
                         "UPDATE record SET salt = NULL, data = ? WHERE sequence = ?",
                         (schema.leaf(salt, data), sequence),
                     )
+            # `secure_delete` clears what the update replaced. VACUUM also drops copies in unused parts of
+            # other pages, and the checkpoint empties the log, which still has old pages. After a crash before
+            # these two lines the data may still be there; a second `forget` then finds no rows to change, but
+            # completes these two steps.
             self._database.execute("VACUUM")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.IntegrityError as error:
@@ -341,13 +384,19 @@ class Store:
         return compaction.due(self.count - self._base[0], self._compacted)
 
     def compact(self, over: Collection[bytes], carried: schema.Carried) -> None:
-        """Drop all rows of these sessions; `carried` replaces them (see `compaction`)."""
+        """Drop all rows of these sessions; `carried` replaces them."""
         self.require_working()
         before = (self.count, self._head)
         try:
+            # The order matters. First the rows that were appended without flush reach the disk, so that no
+            # mark gets ahead of the file. Then all marks move to `before`, the one earlier position that the
+            # rewritten file still has: a mark that lagged behind the dropped rows could not be compared any
+            # more, and the owner could not use the ledger again.
             self._set_flush(True)
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # flushes what was appended without
-            self._flush_marks()  # a mark that lags behind the dropped rows could not be compared any more
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._flush_marks()
+            # After a crash here or in the transaction nothing has changed. After a crash behind it the marks
+            # are still at `before`, which the new file accepts (`_verify`, `_digest_at`).
             data = schema.encode_carried(carried)
             self.count, self._head = compaction.rewrite(self._database, over, before, data)
             self._database.execute("VACUUM")
@@ -368,16 +417,18 @@ class Store:
         return LedgerError(f"{self.path} {why}")
 
     def flushed(self, error: OSError | None) -> None:
-        """Note that appended rows are on the disk; only then may the mark be moved."""
+        """Move the marks after the rows reached the disk; raise if not."""
         if error is not None:
-            raise self._fail(f"could not be brought to the disk ({error.strerror}): {_STOP}.") from None
-        # The next flush takes the mark along; the guards are flushed at once (`flush_stores`).
+            raise self._fail(f"could not be flushed to the disk ({error.strerror}): {_STOP}.") from None
+        # The next flush of the file system takes the mark along, so it counts as flushed here: a flush of its
+        # own would double the cost of a batch. The guards are flushed before anything is sent
+        # (`flush_stores`).
         self._synced = self.count
         self._move_marks(durable=False)
 
     @property
     def descriptor(self) -> int:
-        """A descriptor on the file system that the file is on."""
+        """A descriptor on the file system that the file is on: the mark's."""
         return self._mark.descriptor
 
     def rows(self, where: str, arguments: tuple[Any, ...]) -> list[Kept]:
@@ -395,6 +446,8 @@ class Store:
 
     def close(self) -> None:
         """Write everything to the file, and release it."""
+        # Close the database first: it brings its log to the disk, and only then may the marks move. After a
+        # failed write they stay where they are, because nobody knows which rows are on the disk.
         with suppress(sqlite3.Error):
             self._database.close()
         with suppress(OSError):
@@ -423,7 +476,7 @@ class Store:
         )
 
     def takes(self, kind: str) -> bool:
-        """Whether this file's constraints, which depend on its version, allow records of this kind."""
+        """Whether the constraints of this file's version allow this kind."""
         rules = self._ask("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'record'")
         return f"'{kind}'" in str(rules)
 
@@ -436,10 +489,11 @@ class Store:
 
 
 def flush_stores(stores: Collection[Store]) -> dict[Store, LedgerError]:
-    """Flush what was appended without flush; return the stores that failed, and why.
+    """Flush rows appended without flush; return stores that failed, and why.
 
     There is one call for each file system, which is far cheaper than one for each file. It is done twice:
-    first for the stores, then for the guards, which may move only after the stores are on the disk.
+    first for the stores, then for the guards, which may move only after the stores are on the disk. A crash
+    between the two leaves guards that are behind. That is safe: none of these messages was sent yet.
     """
     failed = {}
     for together, error in _flushed((store.descriptor, store) for store in stores):
@@ -452,6 +506,7 @@ def flush_stores(stores: Collection[Store]) -> dict[Store, LedgerError]:
     for together, error in _flushed((owed, store) for store in owing for owed in store.owed):
         if error is not None:
             failed |= {store: store.unguarded(error) for store in together}
+    # A store can have guards on several file systems. It has paid only if none of these calls failed.
     for store in owing:
         if store not in failed:
             store.paid()
@@ -459,7 +514,7 @@ def flush_stores(stores: Collection[Store]) -> dict[Store, LedgerError]:
 
 
 def _flushed(files: Iterable[tuple[int, Store]]) -> list[tuple[list[Store], OSError | None]]:
-    """Flush files, one call for each file system; return the stores of each call, and its error."""
+    """Flush each file system once; return its stores, and its error."""
     places: dict[int, list[tuple[int, Store]]] = {}
     for descriptor, store in files:
         places.setdefault(os.fstat(descriptor).st_dev, []).append((descriptor, store))
@@ -481,17 +536,20 @@ def _row(about: Sequence[Any], salt: bytes | None, data: bytes) -> Kept:
 
 
 _COPIED = (
-    "If nothing was said since the copy was made, and the other is never used again, "
+    "If nothing was sent since the copy was made, and the other file is never used again, "
     f"`tacit ledger adopt` it. {_ADVICE}."
 )
 _DAMAGED = (
-    "is damaged: it cannot say for sure what was said, so the agent stays silent. Keep the file, and count "
-    "the caps of all values in it as spent."
+    "is damaged, so it does not show for sure what was sent, and the agent sends nothing. Keep the file, and "
+    "count the caps of all values in it as spent."
 )
 
 
 def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
-    """Lock the mark; create one only for a new ledger, or if the owner vouches for a copy."""
+    """Lock the mark; create one only for a new ledger or an adopted copy.
+
+    If a missing mark were always created, an old ledger could be used again by deleting its mark.
+    """
     _require_kept(path.parent)
     beside = path.with_name(f"{path.name}.mark")
     exists, marked = path.exists(), beside.exists()
@@ -519,7 +577,12 @@ def _require_kept(folder: Path) -> None:
 
 
 def _create(path: Path, mark: Mark) -> Position:
-    """Make an empty file of rows under a temporary name, and rename it when it is complete."""
+    """Make an empty file of rows; it gets its name when it is complete.
+
+    A crash before the mark is written leaves a temporary file, which the next call removes. A crash between
+    mark and rename leaves a mark that is not `born`, so the next call starts again. After the rename the file
+    and its mark agree.
+    """
     part = path.with_name(f".{path.name}.part")
     for rest in ("", "-wal", "-shm", "-journal"):  # of a process that was killed here
         part.with_name(part.name + rest).unlink(missing_ok=True)
@@ -538,6 +601,7 @@ def _create(path: Path, mark: Mark) -> Position:
     finally:
         database.close()
     position = Position(generation, 0, schema.first_digest(generation), inode, born=False)
+    # The mark comes first: a file without a mark of its own looks like a copy, and would be refused.
     mark.write(position, durable=True)
     os.rename(part, path)
     sync_directory(path.parent)
@@ -545,7 +609,10 @@ def _create(path: Path, mark: Mark) -> Position:
 
 
 def _require_usable(path: Path) -> None:
-    """Refuse a file that cannot be written, that others can read, or that has two names."""
+    """Refuse a file that is read-only, open to others, or has two names.
+
+    Under a second name it would have a second mark, so two processes could use it at once.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -554,7 +621,7 @@ def _require_usable(path: Path) -> None:
     require_private(path, status)
     if status.st_nlink != 1:
         raise LedgerError(
-            f"{path} must have one name only, but has {status.st_nlink} (hard links): remove others."
+            f"{path} must have one name only, but has {status.st_nlink} (hard links): remove the others."
         )
 
 
@@ -582,7 +649,7 @@ def complaint(error: sqlite3.Error) -> str:
         return _DAMAGED
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return "is in use by another program: close that, and start again."
-    return f"cannot be written ({name or type(error).__name__}): {_STOP}. See to the disk and start again."
+    return f"cannot be written ({name or type(error).__name__}): {_STOP}. Check the disk and start again."
 
 
 def _broken_rule(error: sqlite3.IntegrityError) -> str:

@@ -1,1 +1,1 @@
-"""The public session file that every member has: read, design, check, cancel."""
+"""The public file of a session: read, design, check, cancel."""

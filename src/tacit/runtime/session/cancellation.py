@@ -1,4 +1,4 @@
-"""Cancellations: a file with the coordinator's signature that a session is over.
+"""Cancellations: a coordinator signs that a session is over.
 
 The file contains an Ed25519 signature over a fixed text and the session's id. It is not a frame of the
 protocol, so it has no meaning in a transcript. It is in the coordinator's directory of keys, where
@@ -31,8 +31,8 @@ def _require_coordinator(session: Session, identity: Identity) -> None:
     """Refuse keys that are not those of the session's coordinator."""
     if session.coordinator is None:
         raise InputError(
-            f"session {session.name} runs without a coordinator, so nobody can cancel it for all: each agent "
-            "gives it up in its own ledger (`tacit ledger settle`)."
+            f"session {session.name} has no coordinator, so nobody can cancel it for all: each agent gives "
+            "it up in its own ledger (`tacit ledger settle`)."
         )
     if session.coordinator != identity.public_key:
         raise InputError(
@@ -42,7 +42,7 @@ def _require_coordinator(session: Session, identity: Identity) -> None:
 
 
 def cancel(session: Session, identity: Identity) -> bytes:
-    """Cancel a session permanently, and return the content of the cancellation file.
+    """Cancel a session permanently; return the content of the signed file.
 
     The file is on the disk when this returns. A running coordinator with these keys sees it within seconds. A
     coordinator that is started later ends the session at once.
@@ -63,7 +63,7 @@ def is_cancelled(session: Session, identity: Identity) -> bool:
 
 
 def require_cancelled(session: Session, path: Path) -> None:
-    """Refuse a file that is not this session's cancellation, signed by its coordinator."""
+    """Refuse a file in which the coordinator did not cancel this session."""
     found = _TEXT.fullmatch(read_public(path))
     try:
         signature = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)

@@ -1,4 +1,4 @@
-"""What a session promises an agent, what its loss is, and whether it is sound."""
+"""What a session promises an agent, its loss, and whether it is sound."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Explanation(Shown):
 
     @cached_property
     def loss(self) -> float:
-        """The largest loss of any agent's messages, for the session's adjacency, rounded up."""
+        """The largest loss of any agent, for the session's adjacency; rounded up."""
         return worst_loss(self.session)
 
     @cached_property
     def whole_range_loss(self) -> float:
-        """The largest loss over the whole range, for any two values in it, rounded up.
+        """The largest loss for any two values in the range; rounded up.
 
         Values that are further apart than the adjacency are several steps of the adjacency apart, and the
         loss counts once per step.
@@ -61,7 +61,10 @@ class Explanation(Shown):
 
     @property
     def factor(self) -> float:
-        """e^loss: how many times more likely an observation can be under one value than another."""
+        """e^loss: the largest ratio of an observation's likelihoods.
+
+        The likelihoods are those under two values that differ by at most the adjacency.
+        """
         return math.nextafter(math.exp(self.loss), math.inf) if self.loss < 700 else math.inf
 
     @property
@@ -71,7 +74,10 @@ class Explanation(Shown):
 
     @property
     def longest(self) -> float:
-        """Upper bound on the duration of all rounds in seconds, if the quorum always sends in time."""
+        """Upper bound on the duration of all rounds, in seconds.
+
+        It assumes that enough agents for the quorum always send in time.
+        """
         return _longest(self.session)
 
     def summary(self, heading: str = "") -> Summary:

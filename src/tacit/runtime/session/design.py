@@ -93,7 +93,7 @@ def draft(
 
 
 def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) -> int:
-    """Return a week from now, or later if the rounds can last that long at their deadlines.
+    """Return a week from now, or later if the rounds can last longer.
 
     The loss of the agents stays reserved until the session expires, so it should not expire too late.
     """
@@ -102,7 +102,7 @@ def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) ->
 
 
 def _promise(question: Question) -> Promise:
-    """Design for the given rounds; if they are open, for as many as agents need to agree."""
+    """Design for the given rounds, or for as many as agents need to agree."""
     made = answer(question).promise
     _require_few(made.rounds)
     if question.rounds is not None:
@@ -120,7 +120,10 @@ def _require_few(rounds: int) -> None:
 
 
 def _within(session: Callable[[float | FloatArray], Session], c: float | FloatArray, loss: float) -> Session:
-    """Widen the noise until the accounted loss, which includes rounding, is within bounds."""
+    """Widen the noise until the loss on the lattice is within bounds.
+
+    That loss includes rounding, so it can be above the loss of the design on real numbers.
+    """
     for _ in range(_TRIES):
         made = session(c)
         accounted = worst_loss(made)
@@ -168,7 +171,7 @@ def _weights(mechanism: Mechanism) -> Any:
 
 
 def _further(law: Law) -> dict[str, Any]:
-    """Return the law's parameters besides mixing and noise in the form of a session."""
+    """Return the law's parameters besides mixing and noise, for a session."""
     rest = {word: _plain(value) for word, value in list(law.worded().items())[2:]}
     return {"decay": rest.pop("decay", None), "further": tuple(rest.items())}
 

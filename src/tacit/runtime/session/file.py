@@ -1,4 +1,4 @@
-"""The session file: one TOML file, public, the same for everyone in a session.
+"""The session file: public TOML, the same for everyone in a session.
 
 Numbers are written so that they read back exactly, because the session's id is a hash of them. The file may
 also contain addresses of members. They are not part of the session, because a machine may move.
@@ -201,17 +201,20 @@ class _Least(_Table):
     start: int | None = None
 
 
-class _SessionFile(_Table, kw_only=True):
+class _AnyFile(_Table, kw_only=True):
     format: int
     name: str
     expires: _Time
     topology: str
     roster: tuple[_Listed, ...]
+    deadlines: _Waits = msgspec.field(default_factory=_Waits)
+    quorum: _Least = msgspec.field(default_factory=_Least)
+
+
+class _SessionFile(_AnyFile, kw_only=True):
     mechanism: dict[str, Any]  # what else is in it depends on the law
     values: _Values
     lattice: _Steps
-    deadlines: _Waits = msgspec.field(default_factory=_Waits)
-    quorum: _Least = msgspec.field(default_factory=_Least)
 
 
 class _SeriesTable(_Table):
@@ -227,19 +230,12 @@ class _SeriesTable(_Table):
     delta: _Number
 
 
-class _SeriesFile(_Table, kw_only=True):
-    format: int
-    name: str
-    expires: _Time
-    topology: str
-    roster: tuple[_Listed, ...]
+class _SeriesFile(_AnyFile, kw_only=True):
     coordinator: _Key
     coordinator_address: _Address | None = None
     keepers: tuple[_Listed, ...] = ()
     mask_bytes: int | None = None
     series: _SeriesTable
-    deadlines: _Waits = msgspec.field(default_factory=_Waits)
-    quorum: _Least = msgspec.field(default_factory=_Least)
 
 
 class _ServerFile(_SessionFile, kw_only=True):
@@ -322,11 +318,14 @@ def _parsed(text: str, what: str) -> _ServerFile | _GraphFile | _SeriesFile:
 
 
 def _other_format(written: int) -> str:
-    """Say what to do with a session file of another version; missing entries are never guessed."""
+    """Say what to do with a session file of another version.
+
+    It is refused: missing entries are never guessed.
+    """
     if written < FORMAT:
         return (
             f"must be {FORMAT}, got {written}: the file is from tacit 0.1, whose sessions never expire. "
-            "Make the session anew (`tacit session new`) and give the new file to everyone"
+            "Make a new session (`tacit session new`) and give its file to everyone"
         )
     return f"must be {FORMAT}, got {written}: the file is from a newer tacit. Install that version"
 
@@ -393,7 +392,7 @@ def _converted(entries: Any, table: type[_T], what: str, place: str = "") -> _T:
     if found := _MISSING.fullmatch(why):
         why, where = "must be given", [*where, found[1]]
     elif found := _UNKNOWN.fullmatch(why):
-        why, where = "is not known here: remove it, or see that it is spelled right", [*where, found[1]]
+        why, where = "is not known here: remove it, or check its spelling", [*where, found[1]]
     elif found := _MISTYPED.fullmatch(why):
         kinds = [_MUST_BE[kind] for kind in (found[1] or "float").split(" | ") if kind != "null"]
         why = f"must be {' or '.join(kinds)}" + (f" of {found[2]} entries" if found[2] else "")
@@ -406,7 +405,7 @@ def _refused(what: str, place: str, why: str) -> FileError:
 
 
 def _own_type(kind: type[Any], value: Any) -> Any:
-    """Read an entry of one of the types above; msgspec adds its place to the error."""
+    """Read an entry of our own types; msgspec adds its place to errors."""
     if kind is _Time:
         if not isinstance(value, datetime) or value.tzinfo is None or value.microsecond:
             raise InputError("must be a date and time in whole seconds with its zone: 2030-01-31T12:00:00Z")

@@ -23,7 +23,7 @@ from tacit.theory.series import Hides, design_series, epsilon_of, mu_of, pattern
 _DAY = 86_400.0
 _TRIES = 20
 _HIDDEN = 2.0
-"""A change that moves the messages more than so many times as far as the hidden one is not hidden."""
+"""A change that moves the messages more than this many times as far as the hidden one is not hidden."""
 
 
 def draft_series(
@@ -43,20 +43,22 @@ def draft_series(
     quorum: int | None = None,
     expires: int | None = None,
 ) -> Session:
-    """Make a series with the least noise for a loss: square-root for a step, independent noise otherwise.
+    """Make a series with the least noise for a loss.
+
+    Its mechanism is square-root if it hides a step, and independent noise otherwise.
 
     Parameters
     ----------
     interval : float
         Seconds from one slot to the next.
     begins : int, optional
-        When slot 0 begins, in seconds since 1970; unless given the second next whole interval.
+        When slot 0 begins, in seconds since 1970; the second next whole interval if not given.
     loss, delta : float
         For the whole series.
     keepers : sequence of str
-        Members of the roster who are no agents: at least one.
+        Members of the roster that are not agents: at least one.
     expires : int, optional
-        Unless given, a day or two intervals after the last slot.
+        A day or two intervals after the last slot if not given, the later of both.
     """
     members, kept = apart(roster, keepers)
     if not kept:
@@ -103,7 +105,10 @@ def usual_begin(interval: float, now: float) -> int:
 
 
 def _within(series: Series, loss: float) -> Series:
-    """Widen the noise by the little that the account of what is really drawn may be above the design."""
+    """Widen the noise until the accounted loss is within bounds.
+
+    The account is for the noise that is really drawn, so it can be slightly above the design.
+    """
     for _ in range(_TRIES):
         if series.loss <= loss:
             return series
@@ -114,7 +119,7 @@ def _within(series: Series, loss: float) -> Series:
 @final
 @dataclass(frozen=True, eq=False)
 class SeriesExplanation(Shown):
-    """What an agent should know of a series before it joins."""
+    """What an agent should know about a series before it joins."""
 
     session: Session
     series: Series
@@ -124,18 +129,24 @@ class SeriesExplanation(Shown):
 
     @cached_property
     def costs(self) -> dict[str, float]:
-        """How far other changes of the same height move the messages, as multiples of the hidden step."""
+        """How far other changes of the same height move the messages.
+
+        As multiples of how far the hidden step moves them.
+        """
         day = max(1, round(_DAY / self.series.interval))
         return pattern_costs(self.series.slots, day) if self.series.hides.kind == "step" else {}
 
     def loss_of(self, times: float) -> float:
-        """Return what a change costs that moves the messages so many times as far as the hidden one."""
+        """Return the loss for a change that moves the messages this much further.
+
+        `times` is relative to the hidden change.
+        """
         series = self.series
         return epsilon_of(mu_of(series.loss, series.delta) * (1 + 1e-9) * times, series.delta)
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the worst mean if all agents take part, rounded up."""
+        """Standard deviation of the worst mean if all agents send; rounded up."""
         worst = float(self.series.code().variances().max()) * (1 + 2.0**-30)
         return self.series.noise * math.sqrt(len(self.session.keepers) * worst) / self.session.n * (1 + 1e-12)
 

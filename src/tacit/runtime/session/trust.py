@@ -13,12 +13,12 @@ from tacit.theory.advice import ALL_KEEPERS
 
 
 def parse_trust(given: Iterable[str]) -> dict[str, bytes]:
-    """Read `NAME=KEY` pairs, the key in 43 characters as `tacit keys show` prints it."""
+    """Read `NAME=KEY` pairs, with keys as `tacit keys show` prints them."""
     found: dict[str, bytes] = {}
     for pair in given:
         name, equals, key = pair.partition("=")
         if not equals:
-            raise InputError(f"whom you trust must be given as NAME=KEY, got {pair!r}.")
+            raise InputError(f"a trusted keeper must be given as NAME=KEY, got {pair!r}.")
         known = key_bytes(key.strip(), f"the key of {name.strip()}")
         if found.setdefault(name.strip(), known) != known:
             raise InputError(f"{name.strip()} is given with two keys: trust one.")
@@ -38,14 +38,17 @@ def read_trust(path: Path) -> dict[str, bytes]:
 
 
 def require_trusted_keeper(session: Session, trusted: Mapping[str, bytes]) -> None:
-    """Refuse a session without a trusted keeper, or with a trusted name and another key."""
+    """Refuse a session without a trusted keeper.
+
+    Also one with a trusted name and another key: anyone could use the name of a keeper that is trusted.
+    """
     if not session.keepers:
         return
     for keeper in session.keepers:
         if trusted.get(keeper.name, keeper.key) != keeper.key:
             raise InputError(
                 f"keeper {keeper.name} of session {session.name} has another key than the one you trust: it "
-                "is someone else, or has a new key. Ask it over another channel."
+                "is someone else, or has a new key. Ask its owner over another channel."
             )
     if not any(trusted.get(keeper.name) == keeper.key for keeper in session.keepers):
         listed = ", ".join(f"{keeper.name}={key_text(keeper.key)}" for keeper in session.keepers)

@@ -9,37 +9,37 @@ from tacit.protocol.messages import Refusal
 
 NOTES = {
     "torn": "the last line was cut off while it was written",
-    "unused-report": "a report stands in a round whose feedback does not name it",
+    "unused-report": "a report is in a round whose feedback does not name it",
     "evidence-alone": "a frame kept as evidence contradicts nothing in these transcripts",
     "start-unproved": "fewer messages were used in round 0 than agents must be present before it; who was "
     "present is not signed",
-    "masks-unproved": "that masks were right and that keepers added their noise cannot be proved by anyone",
-    "losses-uncounted": "the rounds of these messages are out of proportion to their number, so their loss "
-    "was not added up",
+    "masks-unproved": "nobody can prove that masks were right and that keepers added their noise",
+    "losses-uncounted": "these few messages are of very late rounds, so adding up their loss would take too "
+    "long",
 }
-"""Findings that are worth knowing and do not affect the verdict."""
+"""Findings that do not affect the verdict."""
 
 GAPS = {
     "no-rounds": "no round is over, so there is nothing to check",
     "unfinished": "rounds are missing at the end, and nobody signed that the session ended early",
-    "missing-report": "messages that a mean was taken of are not in these transcripts",
+    "missing-report": "messages that are part of a mean are not in these transcripts",
     "missing-key": "ephemeral keys that messages were made with are not in these transcripts",
-    "missing-mean": "an agent has signed what its means were taken of, and not all of them are in these "
-    "transcripts",
-    "unsigned-mean": "nobody has signed what these means were taken of",
+    "missing-mean": "an agent has signed which messages are in its means, and not all of these means are "
+    "in these transcripts",
+    "unsigned-mean": "nobody has signed which messages are in these means",
 }
 """Findings that something could not be checked: there is no evidence for it or against it."""
 
 WRONG = {
-    "unreadable-line": "a line is not one of a transcript",
-    "altered-line": "the words of a line are not those of its frame",
-    "altered-header": "the words of the first line are not those of the session",
+    "unreadable-line": "a line is not a valid line of a transcript",
+    "altered-line": "the readable fields of a line differ from its frame",
+    "altered-header": "the readable fields of the first line differ from the session",
     "other-session": "a transcript is of another session than the first, or than the one agreed on",
     "equivocation": "one sender signed two different messages for one round",
-    "out-of-order": "a line belongs to another round than the one it stands in",
+    "out-of-order": "a line belongs to another round than the lines around it",
     "missing-round": "rounds are missing before this one",
     "wrong-reports": "a feedback commits to other messages than those in the transcript",
-    "wrong-closing": "a closing, an opening and the feedback of a round do not go with each other",
+    "wrong-closing": "a closing, an opening and the feedback of a round do not match",
     "wrong-keys": "messages were made with other ephemeral keys than those in the transcript",
     "wrong-mean": "a feedback is not the mean (in a series: the sum) of the messages it names",
     "below-quorum": "a mean was taken of fewer messages than the session's quorum",

@@ -43,7 +43,7 @@ _MOST_NAMES = 5
 
 
 class Slot(NamedTuple):
-    """A place for at most one message: a kind of message of one sender in one round."""
+    """A place for at most one message: of one sender, kind and round."""
 
     sender: int
     kind: Kind
@@ -52,7 +52,11 @@ class Slot(NamedTuple):
 
 @final
 class Checker:
-    """Checks transcripts of one session, one after another, and collects the results."""
+    """Checks transcripts of one session one by one, and collects findings.
+
+    The result must not depend on the order of the files. So a message that one file lacks is a gap only if no
+    other file has it, and contradictions between files are judged in `finish`.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -86,9 +90,10 @@ class Checker:
         self._keep(Finding(name, said, file and file.name, file and file.line, where.get("round"), name_of))
 
     def _keep(self, made: Finding) -> None:
-        """Keep the first thousand wrong findings, and the first thousand of all others.
+        """Keep the first thousand wrong findings, and a thousand others.
 
-        With one limit for both, harmless findings could displace wrong ones.
+        With one limit for both, an attacker could fill a file with harmless findings. A wrong one after them
+        would be dropped, and the verdict would not be "unsound".
         """
         self._kept[made.wrong] += 1
         if self._kept[made.wrong] <= _MOST_FINDINGS:
@@ -97,6 +102,7 @@ class Checker:
     def add(self, reading: Reading, name: str) -> None:
         """Check one transcript."""
         file = _File(self, reading, name)
+        # The id covers only the canonical bytes. People read the words beside them, so these must match.
         if not same(reading.declared, header(self.session, reading.by)):
             self.found("altered-header", file)
         for line in reading:
@@ -106,7 +112,9 @@ class Checker:
             self.found("torn", file)
 
     def seen(self, message: Message, slot: Slot, file: _File) -> bool:
-        """Remember a message; return whether it is the first, or the same as the first, for its slot."""
+        """Remember a message; return False if it contradicts the first one."""
+        # Digests of all files are compared here. So a coordinator that told two agents different things is
+        # found when their transcripts are checked together, although each is right by itself.
         first = self.digests.setdefault(slot, message.digest)
         if first == message.digest:
             return True
@@ -115,7 +123,7 @@ class Checker:
         return False
 
     def evidence(self, message: Message, file: _File) -> None:
-        """Store a frame that was recorded as evidence; it is judged when everything is read."""
+        """Store a frame kept as evidence; it is judged when all is read."""
         place = Finding("evidence-alone", NOTES["evidence-alone"], file.name, file.line)
         before = message.body.before if isinstance(message.body, Feedback) else None
         self._evidence.append((_slot(message), message.digest, before, place))
@@ -139,11 +147,12 @@ class Checker:
         elif all(i in reports for i in self._needed(used)):
             self._recompute(message, used, reports, file)
         elif t not in self.right:
+            # An agent's file has only its own report. Another file may have the others: `finish` decides.
             self._open[t] = message
             self._reports.setdefault(t, {}).update(reports)
 
     def _lost(self, body: Feedback, file: _File) -> None:
-        """Check the feedback of a slot that is lost: it has no sum, and commits to nothing."""
+        """Check the feedback of a lost slot: it commits to no messages."""
         if body.reports == combined(()):
             self.right.add(body.round)
         else:
@@ -152,7 +161,11 @@ class Checker:
     def _recompute(
         self, message: Message, used: tuple[int, ...], reports: Mapping[int, Message], file: _File | None
     ) -> None:
-        """Check that a feedback is the mean of its reports, phase (ii), and commits to them."""
+        """Check that a feedback commits to its reports and is their mean.
+
+        This is phase (ii). Both are needed: the mean alone could be that of other messages of the same
+        senders, and the commitment alone says nothing about the numbers.
+        """
         body = message.body
         assert isinstance(body, Feedback)
         right = True
@@ -179,7 +192,7 @@ class Checker:
     def _computed(
         self, body: Feedback, used: tuple[int, ...], parts: Mapping[int, Message], file: _File | None
     ) -> tuple[bytes, tuple[int, ...] | None]:
-        """Return the digest that a feedback must commit to, and the mean that it must have."""
+        """Return the digest and the mean that a feedback must have."""
         if not self.session.keepers:
             reports = [parts[i] for i in used]
             return combined(report.digest for report in reports), self.mean(reports)
@@ -192,6 +205,8 @@ class Checker:
         closing, openings = parts[COORDINATOR], [parts[j] for j in keepers]
         asked = closing.body
         assert isinstance(asked, Closing)
+        # Feedback, closing and openings must be about the same set of agents. Otherwise a coordinator could
+        # let keepers open the sum of a few agents, and publish feedback that names many.
         right = asked.used == body.used and asked.heard == body.before
         right &= asked.reports == combined(parts[i].digest for i in used)
         if isinstance(asked, SeriesClosing):
@@ -204,6 +219,8 @@ class Checker:
         numbers = [getattr(parts[i].body, "numbers", b"") for i in used]
         found = opened_sum(session, numbers, [answer.numbers for answer in answers])
         basis = combined((closing.digest, *(opening.digest for opening in openings)))
+        # A sum far outside of any possible one means that masks did not cancel. None equals no feedback, so
+        # `_recompute` reports a wrong mean.
         if is_nonsense(session, t, found):
             return basis, None
         if session.series is not None:
@@ -211,7 +228,12 @@ class Checker:
         return basis, opened_mean(session, t, found, len(used))
 
     def _check_keys(self) -> None:
-        """Check that all messages were made with the ephemeral keys in the transcripts."""
+        """Check that messages were made with the keys in the transcripts.
+
+        Each message commits to the keys that it was made with. If a member had signed different keys for
+        different others, these would not match. The keys may be in another file than the messages, so this
+        is done when all is read.
+        """
         missing: set[int] = set()
         for t, used, reports, asked, answers in self._keys_of:
             members = (*used, *self.session.keeper_numbers)
@@ -232,14 +254,19 @@ class Checker:
             self.found("missing-key", about=f"those of {self._names(missing)}")
 
     def mean(self, reports: Iterable[Message], counts: list[int] | None = None) -> tuple[int, ...]:
-        """Return the mean of reports, exactly as coordinators and peers must compute it."""
+        """Return the exact mean of reports, as all members must compute it."""
         return as_numbers(self.session.lattice.mean([self.codec.lifted(m) for m in reports], counts))
 
     # ---- means of peers -----------------------------------------------------------------------------
 
     def claim(self, t: int, agent: int, named: tuple[int, ...], y: tuple[int, ...], file: _File) -> None:
-        """Take a correct mean of a peer; its next report must commit to the messages in it."""
+        """Take a correct mean of a peer.
+
+        The line itself is not signed, so anyone could have written it. It counts only if the peer's next
+        report commits to the messages in it (`_follow`).
+        """
         spoke = agent in named
+        # A peer with few neighbours can never hear a whole quorum: then all that it can hear are required.
         if len(named) < max(1, min(self.session.least_quorum, len(self.session.neighbours(agent)) + spoke)):
             self.found("below-quorum", file, round=t, sender=agent)
         self.answers.setdefault((t, agent), y)
@@ -247,7 +274,7 @@ class Checker:
             self.found("other-history", file, round=t, sender=agent)
 
     def lacks(self, t: int, agent: int, whose: Iterable[int]) -> None:
-        """Note that a mean of an agent, or of the coordinator, names reports that are missing."""
+        """Note that a mean names reports that are not in its file."""
         self._lacking.setdefault((t, agent), set()).update(whose)
 
     # ---- when all is read ---------------------------------------------------------------------------
@@ -258,6 +285,7 @@ class Checker:
             self._finish_server(running=running)
         else:
             self._finish_graph(running=running)
+        # Evidence comes after all lines: what it contradicts may be in a later file.
         for slot, digest, before, place in self._evidence:
             self._judge(slot, digest, before, place)
         lacking = {place: whose for place, whose in self._lacking.items() if place not in self.means}
@@ -272,6 +300,8 @@ class Checker:
     def _finish_server(self, *, running: bool) -> None:
         for (agent, u), heard in sorted(self.heard.items()):
             feedback = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, u - 1)) if u else NOTHING_HEARD
+            # An agent signs which feedback it heard. So a coordinator whose transcript shows other feedback
+            # than it sent is found. Feedback that no file has contradicts nothing.
             if feedback not in (None, heard):
                 self.found("other-history", round=u, sender=agent)
         for t, message in sorted(self._open.items()):
@@ -281,6 +311,8 @@ class Checker:
                 self.lacks(t, COORDINATOR, absent)
             else:
                 self._recompute(message, used, reports, None)
+        # Any one stop ends the session, so the earliest counts. Without a stop, missing rounds at the end are
+        # a gap: a coordinator could have cut off rounds whose result it did not like.
         end = min(self._stops, default=self.rounds)
         if self.rounds > end:
             self.found("after-the-end", round=end)
@@ -318,7 +350,11 @@ class Checker:
     def _follow(
         self, agent: int, said: Mapping[int, bytes], made: Mapping[int, tuple[int, ...]]
     ) -> tuple[int, bool]:
-        """Follow a peer's means from the first; return how many it signed, and whether all are there."""
+        """Follow a peer's means; return how many it signed, and if all are there.
+
+        Each signature commits to all means before it (`history`). `known` is what the next signature must
+        commit to; None after a gap, because then it cannot be computed.
+        """
         at, signed, whole = 0, 0, True
         known: bytes | None = NOTHING_HEARD
         for u in sorted({*said, *(t + 1 for t in made)}):
@@ -333,6 +369,7 @@ class Checker:
                 whole = False
             elif known != said[u]:
                 self.found("other-history", round=u, sender=agent)
+            # Go on from what was signed, so that one gap does not hide contradictions after it.
             known, signed = said[u], u
         return signed, whole
 
@@ -363,6 +400,7 @@ class Checker:
         It contradicts them if it is a different message for the same slot, or if it names another previous
         feedback than the one that was signed.
         """
+        # `setdefault`: two pieces of evidence can contradict each other, even if no line has that message.
         another = self.digests.setdefault(slot, digest) != digest
         last = self.digests.get(Slot(COORDINATOR, Kind.FEEDBACK, slot.round - 1))
         if another:
@@ -398,10 +436,10 @@ class _File:
         self.checker, self.session, self.name = checker, checker.session, name
         self.by = reading.by  # a hint, for notes only: nobody has signed it
         self.line = 1
-        self.round = 0
+        self.round = 0  # the round whose lines come now
         self.ended = False
-        self.before: bytes | None = NOTHING_HEARD
-        self.reports: dict[int, Message] = {}
+        self.before: bytes | None = NOTHING_HEARD  # digest of the last feedback; None if it is not known
+        self.reports: dict[int, Message] = {}  # of this round, with keepers also closing and openings
 
     def take(self, line: Line) -> None:
         """Check the next line."""
@@ -428,6 +466,8 @@ class _File:
             found(name, self, round=_round(content), sender=message.sender, sentence=sentence)
             return
         slot = _slot(message)
+        # Only the frame is signed. A line whose words differ from it is reported and not used further:
+        # people and `tacit audit` read the words, and would be told something that nobody signed.
         if content.get("note") in ("evidence", "said"):
             self._note(content, message)
         elif not isinstance(message.body, Report | Feedback | Stop | Done | Key | Closing | Opening):
@@ -458,10 +498,12 @@ class _File:
 
     def _stop(self, message: Message, body: Stop) -> None:
         if message.sender != COORDINATOR:
-            return
+            return  # an agent that leaves does not end the session
         self.ended = True
         self.checker.stop(body.update)
-        if body.update != self.round:  # or rounds before it could be cut off with it
+        # A stop that names another round than the last one in the file is wrong. Otherwise a coordinator
+        # could leave out the rounds before its stop, and the transcript would look complete.
+        if body.update != self.round:
             wrong = "missing-round" if body.update > self.round else "out-of-order"
             self.checker.found(wrong, self, round=self.round)
 
@@ -472,7 +514,9 @@ class _File:
             self._report(message, body, first)
         elif first:
             self._feedback(message, body)
-        else:  # judged already: go on from it
+        else:
+            # It contradicts other feedback and is reported already. The next lines of this file still follow
+            # from it: do not report each of them again.
             self.round, self.reports, self.before = body.round + 1, {}, message.digest
 
     def _report(self, message: Message, body: Report, first: bool) -> None:
@@ -489,6 +533,7 @@ class _File:
         if t != self.round:
             self.checker.found("out-of-order", self, round=t, sender=message.sender)
         else:
+            # Also a message that contradicts another file's: this file's feedback may be the mean of it.
             self.reports[message.sender] = message
 
     def _next_round(self, t: int) -> None:
@@ -509,6 +554,7 @@ class _File:
         checker.close(message, self.reports, self)
         agents = [i for i in self.reports if 0 <= i < self.session.n]
         lost = self.session.series is not None and not checker.used[t]
+        # An agent's own file has its report even if it came too late, so that is not worth a note.
         if not lost and any(i not in checker.used[t] and i != self.by for i in agents):
             checker.found("unused-report", self, round=t)
         self.round, self.reports, self.before = t + 1, {}, message.digest
@@ -535,8 +581,9 @@ class _File:
 
 
 def _mean_form(session: Session, content: Content) -> tuple[int, int, tuple[int, ...]] | None:
-    """Return round, agent and used agents of a mean's line; None if they are impossible."""
+    """Return round, agent and used agents of a mean; None if impossible."""
     t, agent, used = (content.get(key) for key in ("round", "agent", "used"))
+    # Not isinstance: `true` in JSON is an int in Python, and would be read as agent 1.
     if type(t) is not int or type(agent) is not int or not isinstance(used, list):
         return None
     if not (0 <= t < session.rounds and 0 <= agent < session.n and used):

@@ -89,7 +89,7 @@ class Accuracy:
 @final
 @dataclass(frozen=True)
 class SeriesRun:
-    """The published means of a series, recomputed from the sums that were signed.
+    """The published means of a series, recomputed from signed sums.
 
     Attributes
     ----------
@@ -163,9 +163,10 @@ class Verdict(Shown):
 
     @cached_property
     def accuracy(self) -> Accuracy | None:
-        """How far off the result is, given the used messages; None unless the session is sound.
+        """How far off the result is, given the messages that were used.
 
-        It is computed on first use, because exact radii take most of the time of a verdict.
+        None unless the session is sound. It is computed on first use, because exact radii take most of the
+        time of a verdict.
         """
         if self.history is None:
             return None
@@ -178,12 +179,12 @@ class Verdict(Shown):
 
     @property
     def sound(self) -> bool:
-        """Whether every mean was recomputed from signed messages, and nothing is wrong or missing."""
+        """Whether all means were recomputed, and nothing is wrong or missing."""
         return self.word == "sound"
 
     @property
     def result(self) -> tuple[float, ...] | None:
-        """The last feedback if the session is sound, otherwise None, because it is not verified."""
+        """The last feedback if the session is sound; otherwise None."""
         return self.claimed if self.sound else None
 
     @property
@@ -209,7 +210,7 @@ def verify(
     agent: str | None = None,
     session: Session | None = None,
 ) -> Verdict:
-    """Check one session's transcripts, one or several members', and say what they prove.
+    """Check transcripts of one session, and say what they prove.
 
     Parameters
     ----------
@@ -238,6 +239,8 @@ def verify(
     first = Reading(several[0])
     number = None if agent is None else first.session.index(agent)
     checker = Checker(first.session)
+    # The keys that check the signatures come from the file itself. Only the caller's session ties them to
+    # real members, so another id is wrong even if everything else fits.
     if session is not None and session.id != first.session.id:
         checker.found("other-session")
     for path in several:
@@ -287,7 +290,7 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
 
 
 def _series(checker: Checker) -> SeriesRun | None:
-    """Decode the means of a series from the sums in these transcripts, and say how noisy they are."""
+    """Decode the means of a series from its sums, and say how noisy they are."""
     series = checker.session.series
     if series is None:
         return None
@@ -326,7 +329,11 @@ def _messages(checker: Checker) -> tuple[int, ...]:
 
 
 def _losses(checker: Checker) -> tuple[float, ...] | None:
-    """Add up the losses of each agent's messages; two different ones for one update count twice."""
+    """Add up the losses of each agent's messages.
+
+    Two different messages for one update count twice: each has its own noise, so both together say more about
+    the state. None if it would take too long for transcripts of this size.
+    """
     session = checker.session
     if session.series is not None:  # one loss for all its messages
         times = [0] * session.n
@@ -341,6 +348,7 @@ def _losses(checker: Checker) -> tuple[float, ...] | None:
         last[agent] = max(last.get(agent, 0), slot.round + 1)
     if sum(last.values()) > _FREE + _PER_LINE * checker.lines:
         return None
+    # Agents with the same lattice parameters have the same costs: one account for each kind of agent.
     costs = {
         agent: account(agent, most, adjacency=session.adjacency, components=session.components).per_message
         for agent, most in last.items()
@@ -407,7 +415,10 @@ def _history(checker: Checker) -> History:
 def _accuracy(
     session: Session, seen: History, failure_probability: float, agent: int | None
 ) -> Accuracy | None:
-    """Return the radius for the messages that were really used (docs/proofs/influence.md)."""
+    """Return the radius for the messages that were used.
+
+    docs/proofs/influence.md has the proof.
+    """
     mechanism = session.mechanism
     try:
         run = influence.of(seen)

@@ -81,7 +81,10 @@ def _named(verdict: Verdict, row: tuple[Any, ...], names: list[str]) -> Any:
 
 
 def verdict_summary(verdict: Verdict) -> Summary:
-    """Return the verdict for people: losses and radii rounded up, the first findings as notes."""
+    """Return the verdict for people, with losses and radii rounded up.
+
+    The first findings are its notes.
+    """
     session = verdict.session
     sections = {
         "Session": _session_rows(verdict),
