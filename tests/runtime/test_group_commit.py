@@ -1,4 +1,4 @@
-"""Ledgers of one process wait for the disk together, and nobody is told before it is there."""
+"""Group commit: one flush for all ledgers, and no news before it."""
 
 import errno
 
@@ -76,7 +76,7 @@ def test_a_failed_flush_ends_every_ledger_that_waited_for_it(ledgers, monkeypatc
 
 @linux
 def test_the_mark_never_runs_ahead_of_the_disk(ledgers, monkeypatch):
-    """A power cut between writing and flushing leaves a ledger that is as new as its mark says."""
+    """A power cut before the flush leaves a ledger as new as its mark."""
     seen = []
     marks = [ledger.path.with_name(ledger.path.name + ".mark") for ledger in ledgers]
     before = [mark.read_bytes() for mark in marks]

@@ -1,4 +1,4 @@
-"""Transcripts of sessions with keepers: recomputed to the last bit, and who contradicts itself is proved."""
+"""Transcripts with keepers: recomputed exactly, contradictions proved."""
 
 import base64
 import json
@@ -47,7 +47,7 @@ def written(harness, folder, number=COORDINATOR, extra=()):
 
 
 def rewritten(path, change):
-    """Write a transcript again, with lines that `change` keeps, changes or leaves out."""
+    """Write a transcript again, with lines kept, changed or left out."""
     first, *lines = lines_of(path)
     kept = [new for line in lines if (new := change(line)) is not None]
     path.write_text("".join(json.dumps(line) + "\n" for line in (first, *kept)))
@@ -183,7 +183,7 @@ def test_who_said_two_things_is_proved(harness, tmp_path, kind):
 
 
 def test_a_keeper_proves_that_it_was_told_something_else(harness, tmp_path):
-    """Its own file has the closings that it answered: another one for the same update is a contradiction."""
+    """Its own file has the closings that it answered; another contradicts."""
     path = written(harness, tmp_path, 3)
     assert {line.get("note") for line in lines_of(path)[1:]} == {"key", "said"}
     _, evidence = contradiction(harness, "closing")

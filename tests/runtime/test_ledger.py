@@ -106,7 +106,7 @@ def test_what_exists_once_cannot_exist_twice(ledger, first, second):
 
 
 def test_the_file_itself_refuses(path):
-    """Whatever code writes to the file, a second message, a change or a removal is refused."""
+    """The file refuses a second message, a change and a removal."""
     with entered(path) as ledger:
         ledger.append(S, [Spoke(0, b"said", 0.5)])
     database = sqlite3.connect(path)
@@ -244,7 +244,7 @@ def test_a_smaller_adjacency_counts_more_often(path):
 
 
 def test_a_cap_is_about_any_two_values_unless_its_owner_says_otherwise(path):
-    """Whatever the first session was: a tiny range there must not make the cap one for tiny distances."""
+    """A first session with a tiny range must not narrow the cap."""
     with Ledger(path) as ledger:
         ledger.reserve(S, "meter", planned=0.1, adjacency=1e-6, diameter=1e-6, cap=1.0)
         assert ledger.balance("meter").adjacency == float("inf")

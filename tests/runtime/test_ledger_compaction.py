@@ -1,4 +1,4 @@
-"""A ledger that drops sessions that are over: same cost, no second draw, no rollback, and small."""
+"""Compaction: same cost, no second draw, no rollback, and a small file."""
 
 import json
 import math
@@ -175,7 +175,10 @@ def test_a_window_never_loses_a_session_and_is_at_most_a_64th_too_long(path, key
 
 
 def test_the_number_of_sums_grows_with_the_logarithm_of_time():
-    """Ten years of sessions, in the first and last month one a minute: some 3,000 sums at most."""
+    """Ten years of sessions leave about 3,000 sums at most.
+
+    There is one session a minute in the first and the last month.
+    """
     sums, now, sizes = (), 0.0, Counter()
     for month in range(120):
         fresh = [
@@ -210,7 +213,7 @@ def test_a_ledger_from_before_is_refused(path, keys, tmp_path):
 
 
 def test_compaction_takes_the_keys_along_before_the_first_session(path, keys):
-    """A keeper that was just started has not compared its ledger with the keys yet."""
+    """A keeper that just started has not compared ledger and keys yet."""
     with Ledger(path) as ledger:
         take_part(ledger, keys, 1, 1000.0)
     with Ledger(path) as ledger:

@@ -1,4 +1,4 @@
-"""The ledger under kill -9, full disks and read-only ones: nothing acknowledged is ever lost."""
+"""The ledger under kill -9, full and read-only disks: nothing is lost."""
 
 import json
 import os
@@ -164,12 +164,15 @@ KILLED_AT_EACH_LINE = """
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_it_survives_being_killed_at_every_line(tmp_path, step):
-    """From creation to close, at every line or every third: reopened, nothing is torn, lost or refused."""
+    """Killed at a line, it reopens with nothing torn, lost or refused.
+
+    From creation to close, at every line or every third one.
+    """
     assert script_run(KILLED_AT_EACH_LINE, tmp_path, step) > 200 / step
 
 
 def killed(tmp_path, seed, kills):
-    """Run `kills.py`, real agents under kill -9 and power cuts with a coordinator that lies."""
+    """Run `kills.py`: agents under kill -9 and power cuts, and a lying server."""
     program = [
         sys.executable,
         str(Path(__file__).with_name("kills.py")),
@@ -183,7 +186,10 @@ def killed(tmp_path, seed, kills):
 
 
 def test_a_killed_agent_never_draws_twice(tmp_path):
-    """Killed, cut off from power, and with old ledgers put back: one message for each update, ever."""
+    """One message for each update, ever.
+
+    Agents are killed, lose power, and have old ledgers put back.
+    """
     found = killed(tmp_path, 1, 24)
     assert found["kills"] >= 24
     assert found["power"] >= 5
@@ -227,7 +233,7 @@ MODES = """
 
 
 def test_all_files_are_closed_to_others_from_the_first_byte(tmp_path):
-    """Even with a umask that takes nothing away, at every moment between creation and close."""
+    """Even with an empty umask, at every moment from creation to close."""
     seen = script_run(MODES, tmp_path)
     assert {"a", "a-wal", "a.mark", ".a.part"} <= set(seen)
     assert all(mode == 0o600 for mode in seen.values()), seen
@@ -357,7 +363,7 @@ def test_a_read_only_disk(tmp_path):
     old, new = namespaced(tmp_path, mount, READ_ONLY, at / "a", at / "new")
     for said in (old, new):
         assert "Read-only file system" in said
-        assert "cannot speak" in said
+        assert "cannot send" in said
     Ledger(at / "a").close()
 
 
@@ -390,7 +396,7 @@ def test_a_file_or_directory_without_permission(tmp_path, file_mode, folder_mode
 
 
 def test_the_disk_is_waited_for(path):
-    """Every append ends with the log on the disk, and the mark is there at least every 32 rows."""
+    """Every append flushes the log; the mark is flushed every 32 rows."""
     with entered(path) as ledger:
         settings_ = {
             name: ledger._store._ask(f"PRAGMA {name}")

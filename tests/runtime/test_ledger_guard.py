@@ -1,4 +1,4 @@
-"""The keys know how far each ledger had come: none is put back, with its mark or without, unseen."""
+"""The keys detect an old ledger that is put back, even with its mark."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ def mark_of(path):
 
 
 class Backup:
-    """A copy of some files, as they are, which can be put back into the very same files."""
+    """A copy of some files that can be put back into the same files."""
 
     def __init__(self, *paths):
         self._kept = {}
@@ -107,7 +107,7 @@ def test_ledger_and_mark_put_back_in_mid_session(path, keys, messages):
 
 
 def test_a_ledger_that_went_its_own_way(path, keys, tmp_path):
-    """Two copies of one ledger: whichever the keys spoke from last is the only one."""
+    """Of two copies of a ledger, only the last one used with the keys works."""
     with begin(path, keys) as ledger:
         ledger.append(S, [Spoke(0, b"frame 0", 0.01)])
     other = tmp_path / "other.ledger"
@@ -126,7 +126,7 @@ def test_a_ledger_that_went_its_own_way(path, keys, tmp_path):
 
 @pytest.mark.parametrize("torn", [512, 1024, None])
 def test_the_slots_of_a_mark_take_turns(path, torn):
-    """A round appends two records: a mark that counted records would write the same slot every time."""
+    """Slots alternate by writes, although a round appends two records."""
     ledger = Ledger(path)
     ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
     ledger.append(S, [Began(S, 0, SECRET, 1.0, 0.0, 10.0), Spoke(0, b"frame 0", 0.01)])
@@ -144,7 +144,7 @@ def test_the_slots_of_a_mark_take_turns(path, torn):
 
 
 def test_a_torn_guard_still_knows_of_every_message_that_was_sent(path, keys):
-    """Its newest slot is torn only if the power failed before that message was sent."""
+    """Its newest slot is torn only if that message was not sent yet."""
     ledger = begin(path, keys)
     ledger.append(S, [Spoke(0, b"frame 0", 0.01)])
     say(ledger, 0)
@@ -168,7 +168,7 @@ def test_a_torn_guard_still_knows_of_every_message_that_was_sent(path, keys):
 
 @pytest.fixture
 def disk(monkeypatch):
-    """What is surely on the disk, by inode: the content of a file when it was last waited for."""
+    """What is on the disk, by inode: each file's content at its last flush."""
     kept, real = {}, store.flush_file
 
     def flush_file(descriptor):
@@ -200,7 +200,7 @@ def test_each_message_is_in_the_guard_on_the_disk_when_append_returns(path, keys
 
 @pytest.mark.skipif(not can_flush_file_system(), reason="this kernel cannot flush a whole file system")
 def test_ledgers_that_are_saved_together_wait_for_their_guards_too(tmp_path, monkeypatch):
-    """First the records, then the guards: never may a guard know more than its ledger."""
+    """First the records, then the guards: a guard is never ahead."""
     ledgers, waits = [], []
     for i in range(3):
         (tmp_path / f"keys{i}").mkdir(mode=0o700)
@@ -277,7 +277,7 @@ def test_a_refused_session_does_not_tie_the_keys_to_a_ledger(path, keys, tmp_pat
 
 
 def test_a_power_cut_between_the_binding_and_the_guard(path, keys):
-    """The session is bound, and the ledger's mark with the keys was not made yet, or not written."""
+    """The session is bound, and the mark with the keys is missing or empty."""
     begin(path, keys).close()
     (at,) = guards(keys)
     at.write_bytes(b"")
@@ -324,7 +324,7 @@ def test_a_witness_sees_keys_and_ledger_put_back_together(path, keys, far, tmp_p
 
 
 def test_a_witness_is_made_on_purpose(path, keys, far):
-    """A disk that is not mounted, or a mistyped name, must not become a new witness that knows nothing."""
+    """An unmounted disk or a mistyped name must not make a new witness."""
     with begin(path, keys) as ledger:
         with pytest.raises(LedgerError, match="there is no witness"):
             key_guard.take_witness(ledger, far)
@@ -372,7 +372,7 @@ def test_what_is_forgotten_is_gone_and_what_it_cost_is_not(path, keys, tmp_path)
 
 
 def test_equal_states_do_not_look_equal_when_they_are_forgotten(path, keys):
-    """A hash of a value with few possibilities is as good as the value: each row has a salt of its own."""
+    """Each row has its own salt: a bare hash of a state would reveal it."""
     with begin(path, keys) as ledger:
         ledger.append(S, [Moved(u, (), (), b"y", SECRET, b"") for u in range(2)] + [Ended(2, None)])
         ledger.forget(S)

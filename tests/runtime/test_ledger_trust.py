@@ -1,4 +1,4 @@
-"""Which ledgers are not trusted: in use, damaged, newer, copied, put back from a backup."""
+"""Ledgers that are refused: in use, damaged, newer, copied, restored."""
 
 import os
 import re
@@ -196,7 +196,7 @@ def test_a_damaged_index_is_seen(kept):
 @example(place=25519)  # the message of this error is no text
 @given(place=st.integers(0, 2**19))
 def test_no_flipped_bit_goes_unseen(tmp_path, place):
-    """Whatever one bit of the file is flipped: refused, or everything reads as it was written."""
+    """With any bit flipped it is refused, or reads as it was written."""
     path = tmp_path / secrets.token_hex(8)
     with entered(path) as ledger:
         ledger.append(S, [Spoke(0, b"frame", 0.25), moved(0)])
@@ -221,7 +221,7 @@ def test_a_cut_file(kept, length):
 
 
 def test_a_row_that_was_changed_behind_its_back(kept):
-    """Someone who drops the triggers and rewrites history is found by the chain of digests."""
+    """The chain of digests shows a change that was made without triggers."""
     database = sqlite3.connect(kept)
     database.execute("DROP TRIGGER never_changed")
     data = msgspec.msgpack.encode({"record": "spoke", "update": 2, "frame": b"another", "loss": 0.01})

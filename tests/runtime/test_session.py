@@ -1,4 +1,4 @@
-"""Session files: they read back as the very same session, and every mistake gets one sentence."""
+"""Session files read back the same; every mistake gets one sentence."""
 
 import json
 import re
@@ -33,7 +33,7 @@ from tacit.theory.question import Question
 
 
 def draft(name, roster, **asked):
-    """Draft a session from the fields of a question and its own terms, by keyword."""
+    """Draft a session from the fields of a question and its own terms."""
     fields = {name: asked.pop(name) for name in Question.names() if name in asked}
     return session_design.draft(name, roster, Question(**fields), **asked)
 
@@ -301,7 +301,7 @@ def test_files_that_are_no_text(tmp_path):
 @settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_no_mangled_file_escapes_as_another_error(data):
-    """Cut, doubled or spoiled text: read as a session, or refused in one sentence."""
+    """Damaged text is read as a session, or refused in one sentence."""
     text = session_text(session(**data.draw(st.sampled_from(list(KINDS.values())))))
     lines = text.splitlines()
     i = data.draw(st.integers(0, len(lines) - 1))
@@ -324,7 +324,7 @@ def test_no_mangled_file_escapes_as_another_error(data):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """A directory of what `tacit keys sign` gave back for twelve agents and a coordinator."""
+    """A directory of certificates for twelve agents and a coordinator."""
     folder = tmp_path_factory.mktemp("roster")
     made = provision(folder / "keys", ["coordinator", *(f"agent-{i}" for i in range(12))])
     home = folder / "certificates"

@@ -1,4 +1,4 @@
-"""Transcripts: whole lines only, resumed without a gap or a repetition, read by the auditor as they are."""
+"""Transcripts: whole lines, resumed without gaps, read by the auditor."""
 
 import json
 from itertools import pairwise
@@ -43,7 +43,7 @@ def test_every_frame_is_there_in_order(game, tmp_path):
 
 @pytest.mark.parametrize(("by", "edges"), [(-1, None), (0, None), (0, PATH)])
 def test_cut_anywhere_and_resumed_it_is_the_same_file(played, tmp_path, by, edges):
-    """A crash can leave any piece of the file; all records of the ledger bring back the rest."""
+    """A crash leaves any part of the file; the ledger restores the rest."""
     game = played(rounds=2, edges=edges)
     path, records = tmp_path / "t.jsonl", game.kept[by]
     sign = game.keys[by].sign

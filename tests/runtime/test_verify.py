@@ -1,4 +1,4 @@
-"""A judge of transcripts is only as good as what it catches: each lie, by its name."""
+"""`tacit verify` finds each kind of lie, and names it."""
 
 import base64
 import json
@@ -34,7 +34,10 @@ def write(path, game, records=None, by=COORDINATOR, **how):
 
 
 def assert_same(signed, words):
-    """What the frames say is what the words say; only a signed history says whose messages were used."""
+    """Check that frames and readable fields give the same history.
+
+    Only the signed one has whose messages were used.
+    """
     for name in ("x", "y", "said", "update", "exponent"):
         np.testing.assert_array_equal(getattr(signed, name), getattr(words, name))
     np.testing.assert_array_equal(signed.wholes.x, words.wholes.x)
@@ -84,14 +87,14 @@ def test_an_honest_session_is_sound(played, tmp_path, one_shot, components):
 
 
 def test_what_was_met_is_within_its_radius(game, path):
-    """The weights belong to the agents they are given for: the values that were played are known here."""
+    """The values are known here, so the weights can be checked."""
     accuracy = verify(path, failure_probability=1e-9).accuracy
     met = accuracy.weights @ game.values[:, 0]
     assert abs(verify(path).result[0] - met) < accuracy.radius_met
 
 
 def test_a_coordinator_that_picks_the_highest_messages_is_covered(played, tmp_path):
-    """It breaks no rule, so its transcript is sound; only the selection-proof radius covers its result."""
+    """Its transcript is sound; only the radius for any selection covers it."""
     for seed in range(1, 6):
         game = played(n=20, rounds=5, quorum=11, picks=True, seed=seed)
         verdict = verify(write(tmp_path / f"{seed}", game))
@@ -104,7 +107,7 @@ def test_a_coordinator_that_picks_the_highest_messages_is_covered(played, tmp_pa
 
 
 def test_what_was_promised_is_what_is_verified(played, tmp_path):
-    """With everyone in every round an agent's state has the radius that the session promised."""
+    """If all take part in every round, the radius is the promised one."""
     game = played(components=3)
     promise, path = game.session.promise(0.1), write(tmp_path / "t", game)
     own = [verify(path, failure_probability=0.1, agent=f"agent{i}").accuracy for i in range(4)]
@@ -164,7 +167,7 @@ def test_a_graph_is_judged_from_its_peers(played, tmp_path, one_shot):
 
 
 def test_a_graph_is_judged_while_it_runs(played, tmp_path):
-    """What the newest means were taken of is signed with the next report only: they do not count yet."""
+    """The newest means do not count yet: the next report signs them."""
     game = played(edges=PATH)
     peers = [write(tmp_path / f"{i}.jsonl", game, game.kept[i][:5], by=i) for i in range(4)]
     assert names(verify(peers)) == {"unfinished"}
@@ -213,7 +216,7 @@ def test_any_changed_byte_of_a_frame_is_found(path, data):
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_changed_byte_of_the_file_is_found(path, data):
-    """Words beside frames too: what people and the auditor read is what was signed."""
+    """Also of the readable fields, which people and the auditor use."""
     whole = bytearray(path.read_bytes())
     where = data.draw(st.integers(0, len(whole) - 1))
     new = data.draw(st.integers(0x21, 0x7E).filter(lambda b: b != whole[where]))
@@ -357,7 +360,7 @@ def test_a_history_that_forks_is_found(game, tmp_path):
 
 
 def test_an_agent_that_was_told_something_else_shows_it(game, tmp_path):
-    """The report of round 1 commits to the feedback it heard, and the transcript has another one."""
+    """Its next report commits to other feedback than the transcript has."""
     y = game.codec.open(game.feedback[0]).numbers
     lie = closed(game, 0, y=(y[0] + 1,))
     second = closed(game, 1, before=digest(lie.frame))
@@ -366,7 +369,7 @@ def test_an_agent_that_was_told_something_else_shows_it(game, tmp_path):
 
 
 def test_two_stories_of_a_coordinator_are_equivocation(game, path, tmp_path):
-    """What an agent kept convicts the coordinator, in whatever order it is read."""
+    """An agent's evidence convicts the coordinator, in any order of files."""
     y = game.codec.open(game.feedback[1]).numbers
     lie = closed(game, 1, y=(y[0] + 1,))
     moved = game.kept[1]

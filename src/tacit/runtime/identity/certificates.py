@@ -98,8 +98,9 @@ def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: st
         names = signed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         listed = signed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
-        refuse(what, "does not say whom it is about")
+        refuse(what, "does not name its subject")
     about = [_URI.fullmatch(uri) for uri in listed.get_values_for_type(x509.UniformResourceIdentifier)]
+    # Exactly one, and the same name in both places: tools show the common name, and tacit uses the URI.
     if len(about) != 1 or about[0] is None or [name.value for name in names] != [about[0][1]]:
         refuse(what, "must name one agent and its signing key")
     hosts = (str(one.value) for one in listed if isinstance(one, x509.DNSName | x509.IPAddress))
@@ -205,7 +206,7 @@ class Certificate:
             raise FileError(f"{what} expired on {self.expires:%Y-%m-%d %H:%M} UTC: `tacit keys renew` it.")
         if now < self.begins:
             raise FileError(
-                f"{what} does not count before {self.begins:%Y-%m-%d %H:%M} UTC: set the clock, or wait."
+                f"{what} is not valid before {self.begins:%Y-%m-%d %H:%M} UTC: set the clock, or wait."
             )
 
 
@@ -257,6 +258,8 @@ class Request:
         if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
             refuse(what, "must be for an ECDSA key on P-256")
         subject = _subject(request, what)
+        # The request's own signature proves the TLS key only. Without the second proof anyone could have the
+        # signing key of another agent certified under a name of their own.
         if not sound or not _proved(subject, request, data):
             refuse(what, "does not prove that its sender holds the keys in it")
         return cls(subject, key, _replaced(subject, data, what))
@@ -285,6 +288,8 @@ def _replaced(subject: CertificateSubject, data: bytes, what: str) -> bytes | No
         old, signature = signed[:32], signed[32:]
     except ValueError:
         old = signature = b""
+    # The authority revokes the old key because of this. Without the old key's signature anyone could take
+    # over a name with a request.
     if not is_signed(old, _rotation(subject, old), signature):
         refuse(what, "does not prove that the old key agrees to be replaced")
     return old
@@ -406,7 +411,7 @@ def _builder(
 def _validity(days: float, now: datetime | None) -> tuple[datetime, datetime]:
     if not 0 < days <= _LONGEST:
         raise InputError(
-            f"a certificate must count for more than 0 and at most {_LONGEST:,} days, got {days:g}."
+            f"a certificate must be valid for more than 0 and at most {_LONGEST:,} days, got {days:g}."
         )
     now = now or datetime.now(UTC)
     return now - SKEW, now + timedelta(days=days)

@@ -148,6 +148,7 @@ class Identity:
                 if self._list is None:
                     raise
             else:
+                # An older list that is put back must not make a revoked key valid again.
                 if found is not None and (self._list is None or found.number >= self._list.number):
                     self._list = found
             self._stamp = stamp

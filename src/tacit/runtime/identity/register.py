@@ -155,7 +155,12 @@ class Register:
     # ---- the files ----------------------------------------------------------------------------------
 
     def save(self, *, durable: bool = True) -> None:
-        """Write the register, and the next list if something was revoked."""
+        """Write the register, and the next list if something was revoked.
+
+        Call it before a certificate is handed out. After a crash between the two files a replaced key is not
+        revoked yet. But its new certificate was not handed out either, and signing the request again
+        completes both.
+        """
         lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in self.entries)
         write_whole(self.home / SIGNED, lines, force=True, durable=durable)
         if self._new:
@@ -171,6 +176,8 @@ def opened(home: Path, authority: Authority) -> Iterator[Register]:
     """Read an authority's register, and lock it; only `save` writes it."""
     descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        # Two processes that sign at once could otherwise give one name two keys, or lose an entry. The lock
+        # is on the directory, because both files are replaced when they are written.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         revoked = read_revocations(home / REVOKED, authority.certificate)
         yield Register(home, authority, _entries(home / SIGNED), revoked)

@@ -100,13 +100,13 @@ class Store:
         except (UnicodeError, TypeError, ValueError):  # what was read is not of the kind it must be
             raise LedgerError(f"{path} {_DAMAGED}") from None
         except OSError as error:
-            raise LedgerError(f"{refused(path, error)} Without its ledger an agent cannot speak.") from None
+            raise LedgerError(f"{refused(path, error)} Without its ledger an agent cannot send.") from None
 
     @classmethod
     def _open(cls, path: Path, mark: Mark, learn: Callable[[Kept], None], *, copied: bool) -> Store:
         position, created = mark.read(), not path.exists()
         if created:
-            # `born` tells a ledger that was lost from one whose creation was interrupted. Only the second may
+            # `born` distinguishes a lost ledger from one whose creation was interrupted. Only the second may
             # be created again: it was never opened, so nothing was sent from it.
             if position is not None and position.born:
                 raise LedgerError(
@@ -307,7 +307,7 @@ class Store:
         try:
             mark = Mark(path, self.path, create=create)
         except OSError as error:
-            raise LedgerError(f"{refused(path, error)} Without it an agent cannot speak.") from None
+            raise LedgerError(f"{refused(path, error)} Without it an agent cannot send.") from None
         try:
             # Compare before writing, as in `_open`: the write replaces the evidence of a rollback.
             self._require_at_least(mark.read(), who)
@@ -447,7 +447,7 @@ class Store:
     def close(self) -> None:
         """Write everything to the file, and release it."""
         # Close the database first: it brings its log to the disk, and only then may the marks move. After a
-        # failed write they stay where they are, because nobody knows which rows are on the disk.
+        # failed write they stay where they are, because it is unknown which rows are on the disk.
         with suppress(sqlite3.Error):
             self._database.close()
         with suppress(OSError):

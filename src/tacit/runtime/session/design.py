@@ -129,7 +129,7 @@ def _within(session: Callable[[float | FloatArray], Session], c: float | FloatAr
         accounted = worst_loss(made)
         if accounted <= loss:
             return made
-        c = c * (accounted / loss * (1 + 2.0**-50))
+        c = c * (accounted / loss * (1 + 2.0**-50))  # slightly more, so that rounding cannot undo the step
     raise InputError(f"no noise keeps the loss within {loss:g} on whole numbers: ask for a larger loss.")
 
 

@@ -56,6 +56,7 @@ def write_session(
 ) -> None:
     """Write a session file that reads back as exactly the same session."""
     text = session_text(session, addresses)
+    # With another id the members would refuse each other's messages.
     assert parse_session(text, str(path)).id == session.id
     write_whole(Path(path), text.encode(), mode=PUBLIC, force=force)
 
