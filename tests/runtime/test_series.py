@@ -271,7 +271,7 @@ def test_a_series_counts_in_every_window_while_it_runs(path):
         loss = session.series.loss
         ledger.append(session.id, [Began(session.id, 0, b"", loss, 0.0, 10.0), Spoke(0, b"frame", loss)])
         for now in (100.0, 9_000.0, 10_050.0):
-            with pytest.raises(CapExceeded, match="for such a time"):
+            with pytest.raises(CapExceeded, match="for that time"):
                 ledger.reserve(
                     known_session(2, 2).id, "meter", planned=0.5, adjacency=1.0, diameter=1.0, now=now,
                     windows=[Window(100.0, 1.2)],
