@@ -1,4 +1,4 @@
-"""What an adversary could learn, and testers that try to break the promise.
+"""What an adversary could learn, and tests that try to break the promise.
 
 Reads histories; does not depend on the runtime's network, disk or clock. The
 names below load their module when first used.

@@ -44,9 +44,10 @@ _FAR_FINER = -2000  # an exponent below that of any double
 
 
 def reachable(x: FloatArray, state: FloatArray, scale: FloatArray, sampler: Sampler = numpy_noise) -> Mask:
-    """Mironov: whether x = state + sampler(u, scale) in doubles, for a uniform number u of 53 bits.
+    """Whether x = state + sampler(u, scale) in doubles for some uniform u.
 
-    If the spacing of doubles around x is so wide that some u always fits, the answer is yes.
+    The attack of Mironov; u has 53 bits. If the spacing of doubles around x is so wide that some u always
+    fits, the answer is yes.
     """
     x, state, scale = np.broadcast_arrays(x, state, scale)
     eta = x - state
@@ -100,7 +101,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 def decide(attack: Attack, view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
-    """Return +1 if only `theta` is possible, −1 if only `other` is, 0 if the attack cannot tell.
+    """Name the only possible start: +1 `theta`, −1 `other`, 0 undecided.
 
     A start is possible if every message of the transcript is.
     """
@@ -114,10 +115,11 @@ def decide(attack: Attack, view: AgentHistory, theta: npt.ArrayLike, other: npt.
 
 
 def coarser(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> IntArray:
-    """Name the start under which the noise is on a coarser lattice, as `decide` does; 0 if unclear.
+    """Name the start under which the noise is on a coarser lattice.
 
-    Counts how many low bits of the noise, in steps of the declared lattice, are zero. A sum of noise on a
-    coarse lattice and a state that is not on it leaves the low bits of the state in the message.
+    Returns +1, −1 or 0, as `decide` does. Counts how many low bits of the noise, in steps of the declared
+    lattice, are zero. A sum of noise on a coarse lattice and a state that is not on it leaves the low
+    bits of the state in the message.
     """
     if view.exponent is None:
         return np.zeros(len(view.x), np.int64)

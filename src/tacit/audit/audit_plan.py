@@ -1,4 +1,4 @@
-"""The plan of an audit: agent, distance of the two starts, rounds, and the promised loss."""
+"""The plan of an audit: who, how far apart, how long, which loss."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class AuditPlan:
     notes: tuple[str, ...] = ()
 
     def moved(self, values: FloatArray) -> FloatArray:
-        """Return the values with the agent's start moved by the distance, in one component."""
+        """Return the values with the agent's start moved by the distance.
+
+        For vectors only the first component moves.
+        """
         others = values.copy()
         others[(self.agent, *(0,) * (values.ndim - 1))] += self.distance
         return others
@@ -82,7 +85,7 @@ def weakest(mechanism: Mechanism) -> int:
 
 
 def default_rounds(law: Law, agent: int) -> int:
-    """Rounds that cover almost all of the loss of an endless run, up to a limit."""
+    """Rounds that cover almost all the loss of an endless run, or a limit."""
     if law.shadowed:
         return _ONE_SHOT_ROUNDS
     try:
@@ -93,9 +96,10 @@ def default_rounds(law: Law, agent: int) -> int:
 
 
 def best_distance(law: Law, rounds: int, agent: int, transcripts: int, failure_probability: float) -> float:
-    """Return the distance at which the optimal tester can prove the largest share of the loss.
+    """Return the distance at which the largest share of the loss shows.
 
-    One of √5/2 times the powers of two: starts that far apart differ modulo every grid.
+    That is the share of the promised loss that the optimal tester is expected to prove. The result is
+    √5/2 times a power of two: starts that far apart differ modulo every grid.
     """
     per_unit = own_epsilon(law, rounds, agent)
     lowest, highest = (math.frexp(loss / per_unit)[1] for loss in (0.25, _LARGEST_LOSS))
@@ -113,19 +117,21 @@ def best_distance(law: Law, rounds: int, agent: int, transcripts: int, failure_p
 
 
 def default_starts(n: int, distance: float) -> FloatArray:
-    """Return starts between 0 and the distance that are on no grid: multiples of the golden ratio.
+    """Return starts between 0 and the distance that are on no grid.
 
-    A mechanism that forgets to round a start to its grid leaves a trace in the low bits of every message.
-    Starts that are on the grid, such as 0 and powers of two, would hide it.
+    They are multiples of the golden ratio, without their whole part. A mechanism that forgets to round a
+    start to its grid leaves a trace in the low bits of every message. Starts that are on the grid, such
+    as 0 and powers of two, would hide it.
     """
     turns = np.arange(1, n + 1) * _GOLDEN
     return np.asarray(distance * (turns - np.floor(turns)))
 
 
 def promises(transcripts: History, agent: int, distance: float) -> tuple[float, ...]:
-    """Return the loss promised after each round, between starts of one agent this far apart.
+    """Return the loss promised after each round at this distance.
 
-    On a lattice, the accounted loss; otherwise ε of the messages that the agent had sent.
+    The distance is that between two starts of one agent. On a lattice, the accounted loss; otherwise ε of
+    the messages that the agent had sent.
     """
     spoken = messages(transcripts, agent)
     if transcripts.wholes is not None:
@@ -138,16 +144,16 @@ def promises(transcripts: History, agent: int, distance: float) -> tuple[float, 
 
 
 def messages(transcripts: History, agent: int) -> list[int]:
-    """How many different messages the agent should have sent by the end of each round."""
+    """How many different messages the agent should have sent by each round."""
     ends = np.searchsorted(transcripts.rounds_of, np.arange(1, transcripts.rounds + 1))
     return [int(transcripts.update[:, :end, agent].max()) + 1 for end in ends.tolist()]
 
 
 def stand_in(mechanism: Mechanism, agent: int, group: int = GROUP) -> tuple[Mechanism, list[int]]:
-    """Return a small group of a mechanism's agents, the given one first, and who they are.
+    """Return a mechanism with a few of the agents, and their numbers.
 
-    The other agents affect only the feedback, and an agent's guarantee holds for every feedback
-    (docs/proofs/privacy.md).
+    The given agent comes first. The other agents affect only the feedback, and an agent's guarantee holds
+    for every feedback (docs/proofs/privacy.md).
     """
     if mechanism.n <= group:
         return mechanism, list(range(mechanism.n))

@@ -1,4 +1,4 @@
-"""What an adversary believes about one agent's starting value, round by round.
+"""What an adversary believes about one agent's start, round by round.
 
 Before the session it has a prior; after round t it applies Bayes' rule. The posterior is exact: it is
 exponential between the knots of `reconstruction`, so its mean and credible interval need no grid. The
@@ -49,7 +49,9 @@ ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Belief(Shown):
-    """What an adversary believes after 0, 1, …, T rounds; row t of every array is after t rounds.
+    """What an adversary believes after 0, 1, …, T rounds.
+
+    Row t of every array is after t rounds.
 
     Attributes
     ----------
@@ -140,7 +142,7 @@ def belief(
     component: int = 0,
     keeper: int = 0,
 ) -> Belief:
-    """Return what an adversary believes about one agent's start after every round.
+    """Return what an adversary believes about an agent's start, per round.
 
     Time and memory grow like rounds × (rounds + points).
 
@@ -259,7 +261,7 @@ def _prior(prior: Prior | tuple[float, float] | None, transcripts: History) -> P
 def _require_view(
     transcripts: History, agent: int, adversary: Adversary, compromised: tuple[int, ...]
 ) -> None:
-    """Refuse adversaries that do not exist here, or that already know the value."""
+    """Refuse adversaries that do not exist here or already know the value."""
     if adversary not in ADVERSARIES:
         raise ParameterError(f"adversary must be one of {', '.join(ADVERSARIES)}, got {adversary!r}.")
     if adversary == "server" and not isinstance(transcripts.mechanism, ClientServer):
@@ -310,7 +312,7 @@ def _hears_only_feedback(
 
 
 def _pooled(run: History, agent: int, keeper: int) -> AgentHistory:
-    """Return what conspirators know as the messages of one agent that adds its own noise."""
+    """Return what conspirators know, as messages of one agent with noise."""
     known = run.conspirators(agent, keeper)
     assert known.x is not None
     x = np.zeros((run.rounds, *known.x.shape[1:]))
@@ -327,7 +329,10 @@ def _epsilons(law: Law, rounds: int) -> FloatArray:
 
 
 def _learned(posterior: Posterior, prior: Prior) -> FloatArray:
-    """Largest |log density − log prior|: at a knot, as it is linear in between."""
+    """Largest |log density − log prior|, over all values.
+
+    Both are linear between knots, so the largest difference is at a knot.
+    """
     solid = posterior.right > posterior.left
     before = np.log(prior.density(np.where(solid, (posterior.left + posterior.right) / 2, prior.edges[0])))
     ends = np.stack([posterior.log_left, posterior.log_right]) - before
@@ -337,7 +342,7 @@ def _learned(posterior: Posterior, prior: Prior) -> FloatArray:
 
 
 def _limits(prior: Prior, values: FloatArray, spent: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the largest and smallest density at each value that is within the promise.
+    """Return the largest and smallest possible density at each value.
 
     The log-likelihood ℓ is concave with slopes within ±ε. The mean likelihood under the prior, divided by
     that at v, is least if ℓ falls with slope ε on both sides of v, and greatest if it rises throughout.

@@ -1,4 +1,4 @@
-"""Mechanisms with one known bug each, to test that the auditor catches them.
+"""Mechanisms with one known bug each: the auditor must catch them.
 
 Each declares the mechanism it is given and does something else. They are data: what is wrong, what harm it
 does, and how to build one. All except `floating-point` send numbers on the declared lattice, so that only
@@ -76,7 +76,10 @@ def _seeded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
 
 
 def _after_neighbour(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Each draw has the right law, but its size follows from the last draw of the agent before."""
+    """Draw sizes that follow from the last draw of the agent before.
+
+    Each draw alone still has the right law.
+    """
     uniform = portable.uniform(rng, shape)
     for slot in range(1, shape[1]):
         before = _STRETCH * np.roll(uniform[:, slot - 1], 1, axis=1)
@@ -97,7 +100,10 @@ def _coarse(now: Moment) -> FloatArray:
 
 
 def _marked(now: Moment) -> FloatArray:
-    """Let the lowest bit tell whether the fraction of the start is below one half."""
+    """Put one bit of the start into the lowest bit of every message.
+
+    The bit tells whether the fraction of the start is below one half.
+    """
     bit = np.floor(2 * now.start) % 2
     whole = (now.state + now.noise) / now.step
     return np.asarray((2 * np.rint((whole - bit) / 2) + bit) * now.step)

@@ -1,4 +1,4 @@
-"""What all others together can learn about one agent, if one keeper is honest.
+"""What everyone else can learn about one agent if one keeper is honest.
 
 The conspirators are the coordinator, everyone who reads the wires, all other agents and all keepers but one.
 They know every mask and every draw except those of the honest keeper. So each update leaves two numbers that
@@ -45,7 +45,9 @@ _WATCHED = 2000  # sessions whose masks are tested bit by bit
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MaskedView:
-    """What the conspirators cannot compute, with what the auditor knows about it; arrays (runs, updates).
+    """What the conspirators cannot compute; arrays of (runs, updates).
+
+    The auditor chose the value, so it also knows what is under the masks.
 
     Attributes
     ----------
@@ -95,7 +97,7 @@ class KeeperBug:
 
 
 def right_mask(secret: bytes, update: int) -> int:
-    """Return the mask of one update: pseudo-random for anyone without the secret."""
+    """Return the mask of one update, pseudo-random without the secret."""
     return int.from_bytes(hashlib.shake_128(secret + update.to_bytes(8, "big")).digest(WIDTH), "big")
 
 
@@ -152,7 +154,7 @@ KEEPER_BUGS: dict[str, KeeperBug] = {
 @final
 @dataclass(frozen=True)
 class MaskedSessions:
-    """Sessions with keepers as the conspirators see them: a subject for `examine`.
+    """Sessions with keepers, as conspirators see them, for `examine`.
 
     Parameters
     ----------
@@ -183,7 +185,10 @@ class MaskedSessions:
 
     @property
     def mechanism(self) -> ClientServer:
-        """The paper's agent with the keeper's noise: the view must reveal no more than its messages."""
+        """The mechanism whose messages the view must be like.
+
+        It is the paper's agent with the keeper's noise. The view must reveal no more than its messages.
+        """
         return ClientServer(self.kept.noise_law, agents=1)
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
@@ -254,7 +259,10 @@ class MaskedSessions:
 
 
 def _seeded_draws(rng: np.random.Generator, scales: FloatArray, shape: tuple[int, ...]) -> IntArray:
-    """Discrete Laplace draws: the difference of two geometric numbers. NOT private."""
+    """Draw discrete Laplace noise from a seeded generator. NOT private.
+
+    Each draw is the difference of two geometric numbers.
+    """
     up, down = rng.standard_exponential((2, *shape)) * scales[:, None]
     return np.asarray(np.floor(up) - np.floor(down), dtype=np.int64)
 
@@ -275,7 +283,7 @@ def examine_keepers(
     seedable: bool = False,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a mechanism with keepers against everyone except one agent and one keeper.
+    """Audit a mechanism with keepers: all attack one agent and one keeper.
 
     Parameters
     ----------

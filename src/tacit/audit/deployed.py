@@ -1,4 +1,4 @@
-"""The mechanism as it is deployed: exact noise on whole numbers, many sessions at once."""
+"""The mechanism as deployed: exact noise on whole numbers, in batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _CHUNK = 200_000  # whole numbers held at once
 
 @dataclass(frozen=True)
 class Deployed:
-    """A mechanism on its lattices with noise that cannot be seeded, as the runtime runs it.
+    """A mechanism on its lattices with exact noise, as the runtime runs it.
+
+    The noise cannot be seeded, except for tests.
 
     Parameters
     ----------
@@ -40,7 +42,10 @@ class Deployed:
     low_bits: bool = field(default=True, init=False)
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
-        """Run `runs` sessions from the same values; the seed is used only if `seedable`."""
+        """Run `runs` sessions from the same values.
+
+        The seed is used only if `seedable`.
+        """
         lattice = Lattice.fitting(self.mechanism.law, rounds, self.low, self.high, bits=self.bits)
         most = max(1, _CHUNK // (rounds * int(np.size(values))))
         parts = []

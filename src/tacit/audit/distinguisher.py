@@ -1,4 +1,4 @@
-"""The law of the log-likelihood ratio, which limits the optimal distinguisher.
+"""The law of the log-likelihood ratio: no distinguisher does better.
 
 With a_t = d·(1−σ)^t/s_t for the cost of message t at distance d, s_t being the scale of its noise, the
 ratio is a sum of independent terms. Under the true start each is a_t with probability 1/2, and otherwise
@@ -29,7 +29,7 @@ _NOISE = 1e-13  # of a probability, by floating-point convolution
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LossLaw:
-    """The law of log p(transcript | θ) − log p(transcript | θ') for a transcript from θ.
+    """The law of log p(transcript | θ) − log p(transcript | θ') under θ.
 
     Attributes
     ----------
@@ -55,12 +55,15 @@ class LossLaw:
         return _clip(down - _NOISE), _clip(up + _NOISE)
 
     def other_tail(self, threshold: npt.ArrayLike) -> Enclosure:
-        """P(ratio ≥ threshold) when the start is θ', enclosed: the law is mirrored."""
+        """P(ratio ≥ threshold) when the start is θ', enclosed.
+
+        The law under θ' is the mirror image of the law under θ.
+        """
         up, down = (_sum_to(law, self.step, -np.asarray(threshold)) for law in (self.low, self.high))
         return _clip(down - _NOISE), _clip(up + _NOISE)
 
     def roc(self, points: int = 201) -> tuple[FloatArray, FloatArray]:
-        """Return false and true alarm rates of the optimal test over its thresholds.
+        """Return false and true alarm rates of the optimal test.
 
         The test answers θ if the ratio reaches a threshold; a false alarm is that answer for θ'. Both rates
         are the middles of their enclosures.
@@ -71,9 +74,10 @@ class LossLaw:
 
 
 def loss_law(law: Law, rounds: int, distance: float, *, agent: int = 0, points: int = 2**15) -> LossLaw:
-    """Return the law for one agent whose two starts are `distance` apart, after some rounds.
+    """Return the law for one agent with two starts `distance` apart.
 
-    Vectors: for starts that differ in one component, which is the worst case.
+    The transcripts have `rounds` rounds. For vectors the starts differ in one component, which is the
+    worst case.
     """
     require_adjacency(distance)
     if rounds < 1:
@@ -82,7 +86,10 @@ def loss_law(law: Law, rounds: int, distance: float, *, agent: int = 0, points: 
 
 
 def message_costs(law: Law, rounds: int, distance: float, *, agent: int = 0) -> FloatArray:
-    """a_t = d·(1−σ)^t/s_t: the most that message t can add to the ratio (Lemma 1)."""
+    """The most that each message can add to the ratio (Lemma 1).
+
+    For message t this is a_t = d·(1−σ)^t/s_t.
+    """
     return law.of_agent(agent).costs(rounds, distance)
 
 
@@ -99,7 +106,10 @@ def sum_law(costs: FloatArray, *, points: int = 2**15) -> LossLaw:
 
 
 def _term(cost: float, step: float, up: bool) -> FloatArray:
-    """Probabilities of one message's term, rounded down or up to multiples of `step`."""
+    """Probabilities of one message's term, rounded to multiples of `step`.
+
+    `up` says whether values are rounded up or down.
+    """
     reach = (
         int(np.ceil(cost / step)) + 1
     )  # one more than needed, so that rounding cannot lose the atoms at ±cost

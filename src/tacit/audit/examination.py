@@ -62,7 +62,9 @@ _REAL_NUMBERS = "its promise is for real numbers, not for the bits it sends"
 
 @dataclass(frozen=True, eq=False)
 class TranscriptPair:
-    """Transcripts from two starts, chosen by fair coins, and what is declared about them.
+    """Transcripts from two starts, and what is declared about them.
+
+    Fair coins chose the start of each transcript.
 
     `first` and `second` ran from `values` and from `others`, which differ in one agent's start.
     """
@@ -265,7 +267,10 @@ def judge_evidence(
 
 
 def _optimal(evidence: TranscriptPair, share: float) -> tuple[AuditFinding, LossCurve]:
-    """The exact ratio under the declared parameters, after every number of rounds."""
+    """Bound the loss by the exact ratio, after every number of rounds.
+
+    The ratio is that of the declared parameters.
+    """
     made = evidence.plan
     gains = [
         log_likelihood_ratios(t.of(made.agent), evidence.values[made.agent], evidence.others[made.agent])
@@ -303,7 +308,7 @@ def _learned(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
 
 
 def _attacks(evidence: TranscriptPair, share: float, own: Mapping[str, Attack]) -> Iterator[AuditFinding]:
-    """The attacks on floating point and on coarse lattices, and the caller's own, on whole sessions."""
+    """Attack whole sessions: floating point, coarse lattices, your own."""
     made = evidence.plan
     promised = promises(evidence.first, made.agent, made.distance)[-1]
     starts = evidence.values[made.agent], evidence.others[made.agent]
@@ -334,7 +339,7 @@ def _attacks(evidence: TranscriptPair, share: float, own: Mapping[str, Attack]) 
 
 
 def _checked_guesses(name: str, given: npt.ArrayLike, sessions: int) -> IntArray:
-    """Return what an attack guessed: it must be a guess, or none, for every session."""
+    """Return an attack's guesses; there must be one for every session."""
     found = np.asarray(given)
     if found.shape != (sessions,) or not np.isin(found, (-1, 0, 1)).all():
         raise ParameterError(
@@ -351,7 +356,10 @@ def _goodness(evidence: TranscriptPair, share: float, seeds: Sequence[int] | Non
 
 
 def goodness_findings(found: Sequence[Oddity], share: float) -> list[AuditFinding]:
-    """One finding per property: its oddest place, against a limit corrected for all places."""
+    """Return one finding per property, about its oddest place.
+
+    The limit is corrected for the number of places.
+    """
     limit = share / max(1, len(found))
     findings = []
     for test in dict.fromkeys(o.test for o in found):

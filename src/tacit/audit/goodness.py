@@ -74,7 +74,10 @@ def oddities(noise: Noise) -> Iterator[Oddity]:
 
 
 def scale(noise: Noise) -> Iterator[Oddity]:
-    """Σ|r| over n draws is Gamma(n): per update over all agents, and per agent over all updates."""
+    """Test the mean size of the noise, per update and per agent.
+
+    The sum of |r| over n draws has the Gamma(n) law, so the p-value is exact.
+    """
     for place, r in _groups(noise):
         size = np.abs(r)
         p = _both_sides(chi2.cdf(2 * size.sum(), 2 * len(r)), chi2.sf(2 * size.sum(), 2 * len(r)))
@@ -82,7 +85,11 @@ def scale(noise: Noise) -> Iterator[Oddity]:
 
 
 def shape(noise: Noise) -> Iterator[Oddity]:
-    """Kolmogorov's distance d from the Laplace law: P ≤ 2·exp(−2nd²) (Massart), per update and in all."""
+    """Test the whole distribution, per update, per agent and overall.
+
+    Kolmogorov's distance d from the Laplace law satisfies P(distance ≥ d) ≤ 2·exp(−2nd²) for every n
+    (Massart).
+    """
     for place, r in [*_groups(noise), ("everywhere", _finite(noise.r))]:
         n = len(r)
         ordered = np.sort(r)
@@ -95,7 +102,10 @@ def shape(noise: Noise) -> Iterator[Oddity]:
 
 
 def tails(noise: Noise) -> Iterator[Oddity]:
-    """How many |r| exceed v is binomial with e^−v: wrong tails and wrong centres."""
+    """Test how many draws are beyond v scales: wrong tails or centres.
+
+    The number of |r| above v is binomial with probability e^−v.
+    """
     size = np.abs(_finite(noise.r))
     for v in _TAILS:
         above = int(np.sum(size > v))
@@ -105,7 +115,10 @@ def tails(noise: Noise) -> Iterator[Oddity]:
 
 
 def missing(noise: Noise) -> Iterator[Oddity]:
-    """Messages without noise: P(|η| < 10^−9 scales, or half a step) is at most 10^−9 plus a step."""
+    """Test for messages without noise.
+
+    P(|η| < 10^−9 scales, or half a step) is at most 10^−9 plus a step.
+    """
     step = np.broadcast_to(noise.step, (len(noise.step), *noise.r.shape[1:]))
     for slot in range(noise.r.shape[1]):
         size = noise.size[:, slot]
@@ -117,9 +130,10 @@ def missing(noise: Noise) -> Iterator[Oddity]:
 
 
 def predictable(noise: Noise) -> Iterator[Oddity]:
-    """Signs and sizes must be fair coins given the past and the others: agreements are binomial ½.
+    """Test that signs and sizes are fair coins, whatever is known before.
 
-    A predictor may be anything known before: only the predicted coin must be fair.
+    The number of agreements with a predictor is then binomial with probability ½. A predictor may be
+    anything known before: only the predicted coin must be fair.
     """
     few = slice(0, _MOST_COLUMNS)
     coins, names = _coins(noise.r[:, :, few]), _names(noise)[few]
@@ -163,10 +177,11 @@ def dependence(noise: Noise) -> Iterator[Oddity]:
 
 
 def grain(noise: Noise) -> Iterator[Oddity]:
-    """Draws in steps must be divisible by 2^j, and have a low bit set, no more often than by chance.
+    """Test the low bits of draws and messages, in steps of the lattice.
 
-    If noise is on a coarser lattice than declared, the low bits of a message are those of the state. A class
-    modulo 2^j has a probability of at most 2^−j plus a step, for every state.
+    They must be divisible by 2^j, and have a low bit set, no more often than by chance. If noise is on a
+    coarser lattice than declared, the low bits of a message are those of the state. A class modulo 2^j
+    has a probability of at most 2^−j plus a step, for every state.
     """
     if noise.drawn is None or noise.sent is None:
         return
@@ -199,10 +214,11 @@ def _low_bits(values: IntArray) -> Iterator[tuple[float, int, str]]:
 
 
 def distinct(noise: Noise) -> Iterator[Oddity]:
-    """Draws of one message must take many values: few mean a coarse lattice or a poor source.
+    """Test that the draws of one message take many different values.
 
-    Given all draws before, the i-th equals one of them with probability at most (i−1)·step/2. The number of
-    such draws is then binomially bounded (Hoeffding 1956: unequal chances make a tail lighter).
+    Few values mean a coarse lattice or a poor random source. Given all draws before, the i-th equals one
+    of them with probability at most (i−1)·step/2. The number of such draws is then binomially bounded
+    (Hoeffding 1956: unequal chances make a tail lighter).
     """
     if noise.drawn is None:
         return
@@ -220,7 +236,10 @@ def distinct(noise: Noise) -> Iterator[Oddity]:
 
 
 def reuse(noise: Noise) -> Iterator[Oddity]:
-    """Two equal draws in one session: rare anywhere, and even rarer at the same two places."""
+    """Test for two equal draws in one session.
+
+    They are rare anywhere in a session, and even rarer at the same two places of many sessions.
+    """
     flat, near = _few(noise.flat), TOLERANCE + noise.widest
     width = flat.shape[1]
     if width < 2:
@@ -241,7 +260,10 @@ def reuse(noise: Noise) -> Iterator[Oddity]:
 
 
 def repeats(noise: Noise) -> Iterator[Oddity]:
-    """Two sessions with more equal draws at the same places than by chance: the source repeats itself."""
+    """Test for two sessions that share draws at the same places.
+
+    More equal draws than by chance mean that the random source repeats itself.
+    """
     flat, near = _few(noise.flat), TOLERANCE + noise.widest
     runs, width = flat.shape
     if width < 2 or runs < 2:
@@ -286,9 +308,10 @@ def _groups(noise: Noise) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _coins(r: FloatArray) -> IntArray:
-    """Return sign, largeness and one more bit of the size of each draw: (3, …) of ±1; 0 if unknown.
+    """Return three fair coins of each draw, as ±1; 0 if it is unknown.
 
-    e^−|r| is uniform: its first two binary digits are the two coins about the size.
+    The coins are its sign, whether it is large, and one finer bit of its size; shape (3, …). e^−|r| is
+    uniform: its first two binary digits are the two coins about the size.
     """
     u = np.exp(-np.abs(np.nan_to_num(r)))
     known = np.isfinite(r)
@@ -298,7 +321,10 @@ def _coins(r: FloatArray) -> IntArray:
 
 
 def _own(where: str, coins: IntArray, said: IntArray, names: list[str]) -> Iterator[Oddity]:
-    """Count how often coins agree with a predictor in their own column, and in all columns together."""
+    """Count agreements of coins with a predictor in the same column.
+
+    Columns are counted one by one and all together.
+    """
     total, count = _products("pni,qni->pqi", coins, said)
     total, count = (np.concatenate([z, z.sum(axis=2, keepdims=True)], axis=2) for z in (total, count))
     places = [[f"{name} {where}" for name in [*names, "everyone"]]] * len(said)
@@ -308,7 +334,10 @@ def _own(where: str, coins: IntArray, said: IntArray, names: list[str]) -> Itera
 def _across(
     where: str, coins: IntArray, said: IntArray, names: list[str], pairs: npt.NDArray[np.bool_]
 ) -> Iterator[Oddity]:
-    """The same for coins of one column and a predictor in another, for some pairs of columns."""
+    """Count agreements of coins with a predictor in another column.
+
+    Only the given pairs of columns are counted.
+    """
     total, count = _products("pni,qnj->pqij", coins, said)
     some = np.argwhere(pairs)
     total, count = (z[:, :, some[:, 0], some[:, 1]] for z in (total, count))
@@ -317,7 +346,10 @@ def _across(
 
 
 def _products(how: str, coins: IntArray, said: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Sums of products of coins, and the number of known coins: whole numbers, exact in doubles."""
+    """Return sums of products of coins, and the numbers of known coins.
+
+    Both are whole numbers, which doubles hold exactly.
+    """
     n = coins.shape[-1]
     total = count = np.zeros(1)
     a, b = (z.reshape(len(z), -1, n) for z in (coins, said))
@@ -329,7 +361,10 @@ def _products(how: str, coins: IntArray, said: IntArray) -> tuple[FloatArray, Fl
 
 
 def _oddest(total: FloatArray, count: FloatArray, places: list[list[str]]) -> Iterator[Oddity]:
-    """The oddest agreement of each kind, with a p-value corrected for all that were tested."""
+    """Yield the oddest agreement of each kind.
+
+    Its p-value is corrected for all agreements that were tested.
+    """
     agree = (total + count) / 2
     p = np.minimum(1.0, 2 * np.minimum(binom.cdf(agree, count, 0.5), binom.sf(agree - 1, count, 0.5)))
     for test in dict.fromkeys(_COINS.values()):
@@ -345,7 +380,10 @@ def _oddest(total: FloatArray, count: FloatArray, places: list[list[str]]) -> It
 def _followed(
     where: str, u: FloatArray, by: FloatArray, pairs: list[tuple[int, int]], *, lag: int, names: list[str]
 ) -> Iterator[Oddity]:
-    """Count nearly equal sizes of sessions that are neighbours in the order of a predictor."""
+    """Count equal sizes among neighbours in the order of a predictor.
+
+    Sizes count as equal if they differ by less than 1/32 on the circle.
+    """
     near, asked = dict.fromkeys(pairs, 0), dict.fromkeys(pairs, 0)
     orders: dict[tuple[int, int], IntArray] = {}
     for i, j in pairs:

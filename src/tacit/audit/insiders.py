@@ -1,4 +1,6 @@
-"""What colluding agents believe about another agent: less than an eavesdropper.
+"""What colluding agents believe about another agent.
+
+They never know more than an eavesdropper.
 
 Around a server an insider receives the feedback, not the messages. Together the insiders can subtract their
 own messages from N·y(t), which leaves the sum of the m honest messages,
@@ -36,7 +38,10 @@ _NODES, _FAR = 3000, 1e9  # where the law is tabulated, and up to how many scale
 
 
 def hear_everything(transcripts: History, agent: int, insiders: Sequence[int]) -> bool:
-    """Whether the insiders know everything that depends on an agent's start: its messages and feedback."""
+    """Whether the insiders know all that depends on an agent's start.
+
+    That is its messages and the feedback it received.
+    """
     mechanism = transcripts.mechanism
     if isinstance(mechanism, Distributed):
         heard = set(insiders).union(*(mechanism.graph.neighbours(i).tolist() for i in insiders))
@@ -47,10 +52,11 @@ def hear_everything(transcripts: History, agent: int, insiders: Sequence[int]) -
 def insider_density(
     transcripts: History, run: int, insiders: Sequence[int], prior: Prior, cells: int
 ) -> FloatArray:
-    """Return the density of one honest agent's start after 0, 1, …, T rounds, in `cells` cells.
+    """Return the density of one honest agent's start, round by round.
 
-    The honest agents' starts are independent beforehand, all with the same prior. They must share
-    their parameters, and everybody must have spoken in every round.
+    There is one row after each of 0, 1, …, T rounds, with one number per cell. The honest agents' starts
+    are independent beforehand, all with the same prior. They must share their parameters, and everybody
+    must have spoken in every round.
     """
     mechanism, y = transcripts.mechanism, transcripts.y[run]
     share, honest = _shared(transcripts, insiders), mechanism.n - len(insiders)
@@ -75,7 +81,10 @@ def insider_density(
 
 
 def _told(transcripts: History, run: int, insiders: Sequence[int]) -> FloatArray:
-    """Return what the insiders have sent; where keepers add the noise, what is under their masks."""
+    """Return the messages that the insiders have sent.
+
+    With keepers these are the numbers under the masks.
+    """
     if not transcripts.mechanism.keepers:
         return np.asarray(transcripts.x[run][:, sorted(insiders)])
     if not insiders:
@@ -117,7 +126,10 @@ def _shared(transcripts: History, insiders: Sequence[int]) -> Law:
 def _sum_of_starts(
     mass: FloatArray, starts: FloatArray, count: int, width: float
 ) -> tuple[FloatArray, float]:
-    """Return the law of the sum of `count` starts on the same steps, and where it begins."""
+    """Return the law of the sum of `count` starts, and its lowest value.
+
+    The law is on the same grid steps as that of one start.
+    """
     p = mass / mass.sum()
     if count == 0:
         return np.ones(1), 0.0
@@ -132,7 +144,10 @@ def _sum_of_starts(
 
 
 def _log_law(m: int) -> Callable[[FloatArray], FloatArray]:
-    """Return the log-density of the sum of m standard Laplace variables, up to a constant."""
+    """Return the log-density of a sum of m Laplace variables.
+
+    The variables are standard; the log-density is up to a constant.
+    """
     along = np.linspace(0, np.arcsinh(_FAR), _NODES)
     nodes, ratio, log = np.sinh(along), np.ones(_NODES), np.zeros(_NODES)
     for n in range(1, m):

@@ -59,9 +59,10 @@ def linear_score(first: FloatArray, second: FloatArray) -> Score:
 
 
 def step_score(first: FloatArray, second: FloatArray) -> Score:
-    """Fisher's discriminant on bounded features of every number: which side of its median, and how far.
+    """Fisher's discriminant on bounded features of every number.
 
-    Ratios of Laplace densities are bounded and step-like; so are these features.
+    The features say on which side of its median a number is, and how far. Ratios of Laplace densities are
+    bounded and step-like; so are these features.
     """
     both = np.concatenate([first, second])
     centre = np.median(both, axis=0)
@@ -95,10 +96,11 @@ LEARNED: dict[str, Callable[[FloatArray, FloatArray], Score]] = {
 
 
 def learn(name: str, first: FloatArray, second: FloatArray) -> Score:
-    """Return a score fitted to rows from two starts, in steps of 2^−14 of its spread.
+    """Return a score fitted to rows from two starts, rounded to steps.
 
-    Linear algebra differs between machines in the last digits. A score that separates two starts perfectly
-    has nearly two values; rounded to steps it has exactly two, on every machine.
+    A step is 2^−14 of the spread of scores. Linear algebra differs between machines in the last digits. A
+    score that separates two starts perfectly has nearly two values; rounded to steps it has exactly two,
+    on every machine.
     """
     score = LEARNED[name](first, second)
     seen = np.concatenate([score(first), score(second)])

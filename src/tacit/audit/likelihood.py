@@ -1,4 +1,6 @@
-"""How likely a transcript is for a given start: exact, for millions of transcripts at once.
+"""How likely a transcript is for a given start, exactly.
+
+Millions of transcripts are done at once.
 
 Given the feedback that was observed, the states that follow from a hypothetical θ_k(0) are
 determined (section 3.1 of the paper), so the noise that agent k must have drawn is
@@ -23,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def states(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
-    """Return the states that a start θ_k(0) leads to under the observed feedback.
+    """Return the states that follow from a start and observed feedback.
 
     Parameters
     ----------
@@ -50,9 +52,10 @@ def states(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
 
 
 def residuals(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
-    """Return the noise that a start θ_k(0) implies: x − state. It is meaningless where no message was sent.
+    """Return the noise that a start θ_k(0) implies: x − state.
 
-    On a lattice the whole numbers that were drawn, exactly, times the message step.
+    Where no message was sent it has no meaning. On a lattice the whole numbers that were drawn, exactly,
+    times the message step.
     """
     if view.wholes is None:
         return view.x - states(view, theta)
@@ -63,9 +66,10 @@ def residuals(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
 def lattice_draws(
     view: AgentHistory, wholes: Wholes, theta: npt.ArrayLike
 ) -> tuple[WholeArray, npt.NDArray[np.int64]]:
-    """Return the whole numbers that must have been drawn, and the exponents of their steps.
+    """Return the drawn whole numbers, and the exponents of their steps.
 
-    Follows the hypothetical state on the state lattice, as the agent does.
+    These are the draws that the start `theta` implies. Follows the hypothetical state on the state
+    lattice, as the agent does.
     """
     agent = LatticeAgent(wholes.lattice, view.law)
     start = _as_start(view, theta)
@@ -87,7 +91,10 @@ def lattice_draws(
 
 
 def fades(view: AgentHistory) -> FloatArray:
-    """The factor by which a difference of starts has faded at each slot: (1−σ)^u, eq:upd."""
+    """The factor by which a difference of starts has faded at each slot.
+
+    It is (1−σ)^u after u updates (eq:upd).
+    """
     return powers(1 - view.sigma, view.update)
 
 
@@ -123,9 +130,10 @@ def counted(view: AgentHistory) -> Mask:
 
 
 def log_likelihood(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
-    """Log-density of each transcript for the start θ_k(0), up to a constant that is equal for all starts.
+    """Log-density of each transcript for the start θ_k(0).
 
-    On a lattice: the logarithm of a probability, not of a density.
+    It is up to a constant that is the same for all starts. On a lattice: the logarithm of a probability,
+    not of a density.
     """
     scale, components = view.scales, view.x[0, 0].size
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,7 +147,7 @@ def log_likelihood(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
 
 
 def log_likelihood_ratios(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
-    """Return the log-likelihood ratio of each message between `theta` and `other`.
+    """Return each message's log-likelihood ratio of `theta` to `other`.
 
     The sum over a row is the log-likelihood ratio of the transcript; partial sums are those of
     its prefixes. Messages without new information count 0.

@@ -1,4 +1,4 @@
-"""Tests of masked numbers as they were sent: they look random, and nothing is sent twice.
+"""Tests of masked numbers as sent: they look random, none is repeated.
 
 To anyone without the masks of one keeper, an agent's reports are independent random numbers, and so are a
 keeper's openings. That can be tested on the bytes of any session, live or recorded, without a secret:
@@ -40,7 +40,7 @@ Numbers: TypeAlias = dict[tuple[int, int], list[bytes]]
 
 
 def once_finding(test: str, said: Sequence[Sequence[bytes | int]]) -> AuditFinding:
-    """One answer per update: all that a sender sent for one update must be identical.
+    """Check that a sender sent the same answer for one update each time.
 
     `said` has, for each sender and update, everything that was sent.
     """
@@ -50,7 +50,7 @@ def once_finding(test: str, said: Sequence[Sequence[bytes | int]]) -> AuditFindi
 
 
 def opening_finding(openings: Sequence[Sequence[bytes | int]]) -> AuditFinding:
-    """One opening per update: all answers of a keeper to one update must be the same bytes."""
+    """Check that all answers of a keeper to one update are the same bytes."""
     return once_finding("one opening per update", openings)
 
 
@@ -64,7 +64,7 @@ def mask_findings(
     name: str = "masks",
     rows: str = "session",
 ) -> list[AuditFinding]:
-    """Test masks, or masked numbers, for reuse and for bits that are not those of fair coins.
+    """Test masks, or masked numbers, for reuse and for unfair bits.
 
     All false-alarm rates are exact or bounds.
 
@@ -102,7 +102,7 @@ def mask_findings(
 
 
 def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -> AuditFinding:
-    """Count numbers that are nearer to another one than any two random ones would be."""
+    """Count numbers that are closer to another one than by chance."""
     modulus, pairs = 1 << 8 * width, len(numbers) * (len(numbers) - 1) // 2
     if not pairs:
         return AuditFinding(test, "skipped", "there is only one number")
@@ -121,7 +121,10 @@ def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -
 
 
 def _fair(test: str, coins: npt.NDArray[np.uint8], share: float) -> AuditFinding:
-    """Test each bit position as a fair coin over all numbers; the least likely one decides."""
+    """Test each bit position as a fair coin over all numbers.
+
+    The least likely position decides.
+    """
     tossed = len(coins)
     if tossed < 1 or 2.0 ** (1 - tossed) > share:
         return AuditFinding(test, "skipped", f"{tossed:,} numbers are too few to tell")
@@ -138,7 +141,9 @@ def _fair(test: str, coins: npt.NDArray[np.uint8], share: float) -> AuditFinding
 @final
 @dataclass(eq=False)
 class MaskedFrames:
-    """All frames of one session with keepers that are in its transcripts, or were tapped from its wires.
+    """All known frames of one session with keepers.
+
+    They come from its transcripts, or were tapped from its wires.
 
     Attributes
     ----------
@@ -183,7 +188,7 @@ class MaskedFrames:
 
 
 def read_masked(paths: Sequence[Path | str]) -> list[MaskedFrames]:
-    """Read transcripts of sessions with keepers; files of one session are put together."""
+    """Read transcripts of sessions with keepers, one item per session."""
     found: dict[bytes, MaskedFrames] = {}
     for path in paths:
         reader = LineReader(path)
@@ -204,7 +209,10 @@ def read_masked(paths: Sequence[Path | str]) -> list[MaskedFrames]:
 
 
 def frame_findings(sessions: Sequence[MaskedFrames], failure_probability: float) -> list[AuditFinding]:
-    """Judge the frames of sessions of one kind: nothing is sent twice, and all numbers look random."""
+    """Judge the frames of sessions of one kind.
+
+    No sender may send two versions, and all numbers must look random.
+    """
     widths = {(frames.session.mask_bytes, frames.session.components) for frames in sessions}
     if len(widths) != 1:
         raise FileError("sessions to be judged together must have masked numbers of one length.")
@@ -223,7 +231,7 @@ def frame_findings(sessions: Sequence[MaskedFrames], failure_probability: float)
 def _random_findings(
     sessions: Sequence[MaskedFrames], name: str, rows: str, failure_probability: float
 ) -> list[AuditFinding]:
-    """Put the numbers of all sessions into one table, a row for each sender of each session."""
+    """Test the numbers of all sessions, one row per sender and session."""
     lines = [line for frames in sessions for line in _rows(getattr(frames, name))]
     if not lines:
         return [AuditFinding(name, "skipped", "there are none")]
@@ -254,7 +262,7 @@ def _random_findings(
 
 
 def _rows(said: Numbers) -> Iterator[list[bytes | None]]:
-    """Return one row for each sender; None where nothing was sent for an update."""
+    """Yield one row per sender; None where nothing was sent for an update."""
     last = 1 + max((u for _, u in said), default=-1)
     for sender in sorted({sender for sender, _ in said}):
         yield [said.get((sender, u), [None])[0] for u in range(last)]

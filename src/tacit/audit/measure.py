@@ -1,4 +1,7 @@
-"""Measure a lower bound on the loss: with the exact ratio, or without knowing the mechanism."""
+"""Measure a lower bound on the loss of a mechanism.
+
+Either with the exact likelihood ratio, or without knowing how the mechanism works.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def measure_loss(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> LossBound:
-    """Bound the loss between two starts of one agent from below, by the optimal distinguisher.
+    """Bound the loss between two starts from below, by the exact ratio.
 
     The threshold comes from the exact law under the declared parameters, so no transcript is needed to
     choose it. Millions of transcripts are processed in parts.
@@ -76,7 +79,7 @@ def measure_black_box(
     failure_probability: float = 1e-6,
     seed: int = 0,
 ) -> LossBound:
-    """Bound the loss of any mechanism between two inputs from below, without knowing how it works.
+    """Bound the loss of any mechanism from below, as a black box.
 
     Parameters
     ----------
@@ -107,7 +110,10 @@ def measure_black_box(
 
 
 def learn_and_judge(first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
-    """Fit every score on one half of the rows, judge it on the other; the best of them."""
+    """Fit every score on half of the rows, judge it on the rest.
+
+    Returns the best bound.
+    """
     part = failure_probability / len(LEARNED)
     bounds = [learned_bound(name, first, second, part) for name in LEARNED]
     return max(bounds, key=lambda bound: bound.loss)

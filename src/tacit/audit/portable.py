@@ -44,7 +44,10 @@ def log(x: FloatArray) -> FloatArray:
 
 
 def _exact_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a·b as a double, and its rounding error (Dekker 1971), without fused operations."""
+    """Return a·b as a double, and its rounding error (Dekker 1971).
+
+    It works without fused operations, which not every CPU has.
+    """
     product = a * b
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
     return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
@@ -77,7 +80,10 @@ def numpy_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
 
 
 def textbook_noise(u: FloatArray, scale: FloatArray) -> FloatArray:
-    """−scale·sgn(u − ½)·log(1 − 2|u − ½|), as textbooks invert the distribution; exact as `numpy_noise`."""
+    """Return Laplace noise by the inversion that textbooks give.
+
+    It is −scale·sgn(u − ½)·log(1 − 2|u − ½|), as exact as `numpy_noise`.
+    """
     centred = u - 0.5
     inside = np.maximum(1 - 2 * np.abs(centred), 2.0**-53)
     return -scale * np.sign(centred) * log(inside)

@@ -1,4 +1,4 @@
-"""What an eavesdropper can know about an agent's initial value: the exact posterior.
+"""What an eavesdropper can know about a start: the exact posterior.
 
 As a function of the hypothetical start ϑ, the log-likelihood of a transcript is a sum of terms
 −w_t·|ϑ − κ_t| with weights w_t = (1−σ)^t/(c q^t) = ρ^t/c: the noise of message t would vanish at
@@ -51,7 +51,10 @@ class Prior:
         return cls((low, high))
 
     def density(self, values: npt.ArrayLike) -> FloatArray:
-        """Density at the given values; at an edge that of the bin above, if there is one."""
+        """Density at the given values.
+
+        At an edge it is that of the bin above, if there is one.
+        """
         edges, heights = np.array(self.edges, float), np.array(self.densities, float)
         heights /= np.sum(heights * np.diff(edges))
         points = np.asarray(values, float)
@@ -61,7 +64,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """The law of the initial value given a transcript: exponential between knots.
+    """The law of a start given a transcript: exponential between knots.
 
     The last axis of every array runs over pieces [left, right]; the axes before it are
     transcripts (and components).
@@ -94,7 +97,10 @@ class Posterior:
 
     @property
     def log_peak(self) -> FloatArray:
-        """Logarithm of the density at the mode, which `log_left` and `log_right` are relative to."""
+        """Logarithm of the density at the mode.
+
+        `log_left` and `log_right` are relative to it.
+        """
         heaviest = np.argmax(self.mass, axis=-1)[..., None]
         left, right, slope, mass, top = (
             np.take_along_axis(a, heaviest, -1)
@@ -145,7 +151,10 @@ class Posterior:
         return np.asarray(_point(left, right, slope, share)[..., 0])
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Ends of the credible interval with equal tails: it contains the value with probability `level`."""
+        """Ends of the credible interval with equal tails.
+
+        It contains the value with probability `level`.
+        """
         if not 0 < level < 1:
             raise ParameterError(f"a level must be in (0, 1), got {level}.")
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
@@ -184,9 +193,10 @@ def reconstruct(view: AgentHistory, prior: Prior | None = None, *, rounds: int |
 
 
 def kinks(view: AgentHistory) -> tuple[FloatArray, FloatArray]:
-    """Return κ and w of every message, of shape (runs, slots) or (runs, k, slots).
+    """Return κ and w of every message.
 
-    A message without new information has weight 0.
+    Their shape is (runs, slots), or (runs, k, slots) for vectors. A message without new information has
+    weight 0.
     """
     tail = (1,) * (view.x.ndim - 2)
     told, fade = counted(view), fades(view)
@@ -201,7 +211,7 @@ def kinks(view: AgentHistory) -> tuple[FloatArray, FloatArray]:
 
 
 def from_kinks(kink: FloatArray, weight: FloatArray, prior: Prior) -> Posterior:
-    """Cut the line at all κ's and at the prior's edges, and compute the mass of each piece.
+    """Cut the line at all κ's and prior edges, and weigh the pieces.
 
     `kink` and `weight` broadcast; their last axis runs over messages. Takes O(n log n) for n messages.
     """
@@ -251,7 +261,7 @@ def _weighed(  # noqa: PLR0917 - the pieces and the prior
 
 
 def _size(left: FloatArray, right: FloatArray, slope: FloatArray) -> FloatArray:
-    """Mass of a piece divided by its largest density, so that nothing overflows."""
+    """Mass of a piece divided by its largest density: never overflows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         width = right - left
         z = np.abs(slope * width)

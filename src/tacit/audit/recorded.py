@@ -1,4 +1,4 @@
-"""Audit recorded transcripts, as far as what is known about their starts allows."""
+"""Audit recorded transcripts; known starts allow more tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _LEVEL = 0.95
 
 
 def write_folder(folder: Path | str, history: History, values: npt.ArrayLike | None = None) -> None:
-    """Write every run to its own file, and `values` only if the auditor chose them."""
+    """Write every run to a file; write `values` only if given.
+
+    Give them only if the auditor chose them: they are the private values of all agents.
+    """
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     for run in range(history.runs):
@@ -69,7 +72,9 @@ def examine_folder(
     seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a folder of recorded transcripts (`tacit.history.file` describes them).
+    """Audit a folder of recorded transcripts.
+
+    `tacit.history.file` describes their format.
 
     Parameters
     ----------
@@ -125,7 +130,7 @@ def examine_files(
     seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit one transcript, or several that declare the same, from values that are not known.
+    """Audit one transcript, or several of one kind, from unknown values.
 
     Parameters
     ----------
@@ -200,7 +205,10 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
 
 
 def _knowable(transcripts: History) -> str:
-    """Say how wide an eavesdropper's interval for an agent's value is, without saying where it is."""
+    """Say how wide an eavesdropper's interval for a value is.
+
+    It must not say where the interval is, because a report may be published.
+    """
     widths = []
     for agent in range(transcripts.mechanism.n):
         low, high = reconstruct(transcripts.of(agent)).interval(_LEVEL)

@@ -1,4 +1,4 @@
-"""What an audit found: a verdict per test, the measured and the promised loss, and the limits."""
+"""What an audit found: verdicts, measured and promised loss, limits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class AuditFinding:
 
 @dataclass(frozen=True)
 class LossCurve:
-    """Loss after each number of rounds: promised, and proved by the optimal distinguisher."""
+    """Promised and proved loss after each number of rounds."""
 
     rounds: tuple[int, ...]
     promised: tuple[float, ...]
@@ -110,7 +110,10 @@ class AuditReport(Shown):
 
     @property
     def passed(self) -> bool:
-        """Whether no test found anything. `NOT_PROVED` says what a pass does not prove."""
+        """Whether no test found anything.
+
+        `NOT_PROVED` says what a pass does not prove.
+        """
         return not self.alarms
 
     @property
@@ -128,7 +131,10 @@ class AuditReport(Shown):
         }
 
     def summary(self) -> Summary:
-        """Return the verdict for people: losses rounded to the safe side, every test, and its limits."""
+        """Return the verdict, losses, every test and the limits, for people.
+
+        Losses are rounded to the safe side.
+        """
         sections = {"Loss": self._loss_rows(), "Tests": [finding.row() for finding in self.findings]}
         title = f"{'PASS' if self.passed else 'ALARM'}: {self.subject} ({self.declared})"
         rate = f"{self.failure_probability:g}"

@@ -1,4 +1,4 @@
-"""The noise that agents must have drawn, if the auditor chose their values.
+"""The noise that agents have drawn, if the auditor chose their values.
 
 With known starts the noise of every message follows from the transcript. Divided by its declared
 scale it is standard Laplace and independent of everything before; goodness tests check that.
@@ -79,7 +79,7 @@ class Noise:
 
 
 def noise_of(transcripts: History, values: npt.ArrayLike, stream: int = 0) -> Noise:
-    """Return the standardised noise of sessions that all ran from these values.
+    """Return the standardised noise of sessions from the same values.
 
     Noise that will be joined must be spread with different random streams.
     """
@@ -172,9 +172,10 @@ def _pulls(view: AgentHistory, path: FloatArray) -> FloatArray:
 
 
 def _spread_whole(r: FloatArray, step: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Spread discrete Laplace noise, k steps with P(|k| > m) = 2e^{−(m+1)·step}/(1 + e^{−step}).
+    """Spread discrete Laplace noise over the cells of its lattice.
 
-    A size in the cell of |k| = m has a survival probability between those of m and of m − 1.
+    For k steps, P(|k| > m) = 2e^{−(m+1)·step}/(1 + e^{−step}). A size in the cell of |k| = m has a
+    survival probability between those of m and of m − 1.
     """
     place, side = rng.random((2, *r.shape))
     cell = -np.expm1(-step)  # 1 − e^{−step}
@@ -184,7 +185,10 @@ def _spread_whole(r: FloatArray, step: FloatArray, rng: np.random.Generator) -> 
 
 
 def _spread_rounded(r: FloatArray, step: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Spread r = x − θ, where x is θ + Laplace noise rounded to a step: the noise was within half a step."""
+    """Spread r = x − θ, where x was rounded to a step after adding noise.
+
+    The Laplace noise was then within half a step of r.
+    """
     place, side = rng.random((2, *r.shape))
     low, high = np.abs(r) - step / 2, np.abs(r) + step / 2
     left, right = (-np.expm1(-np.maximum(end, 0)) for end in (-low, high))  # masses on both sides of 0

@@ -47,7 +47,10 @@ def _one_draw(views: list[AgentHistory]) -> AuditFinding:
 
 
 def _on_lattice(views: list[AgentHistory]) -> AuditFinding:
-    """Messages are multiples of the declared step, which shrinks with the noise."""
+    """Check that messages are multiples of the declared step.
+
+    The step shrinks with the noise.
+    """
     test, off = "on the lattice", 0
     if views[0].exponent is None:
         return AuditFinding(test, "skipped", NO_LATTICE)
@@ -67,7 +70,7 @@ def _on_lattice(views: list[AgentHistory]) -> AuditFinding:
 
 
 def _shadow(views: list[AgentHistory]) -> AuditFinding:
-    """Noise drawn once: after the first message, all others follow from public numbers."""
+    """Check one-shot noise: later messages follow from public numbers."""
     off = 0
     for view in views:
         tail = (1,) * (view.x.ndim - 2)

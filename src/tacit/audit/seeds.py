@@ -1,4 +1,4 @@
-"""Noise from a guessable seed: anyone who guesses the seed knows the noise.
+"""Noise from a guessable seed: who guesses the seed knows the noise.
 
 Tries common seeds with common generators, and looks for their first draws among the noise of the
 sessions. Two draws of one seed in one session are proof; one may be chance.
@@ -62,7 +62,7 @@ GENERATORS: dict[str, Callable[[int], FloatArray]] = {
 
 
 def guessable(noise: Noise, seeds: Sequence[int] | None = None) -> Iterator[Oddity]:
-    """Look for the first draws of every seed among the first draws of the sessions.
+    """Look for every seed's first draws among those of the sessions.
 
     On a coarse lattice more of a seed's draws must occur; on a very coarse one no number is proof.
     """
@@ -95,7 +95,10 @@ def guessable(noise: Noise, seeds: Sequence[int] | None = None) -> Iterator[Oddi
 
 @lru_cache(maxsize=2**17)
 def _first_draws(generator: str, seed: int) -> FloatArray:
-    """Magnitudes of a seed's first draws; cached, because all of them take a second."""
+    """Sizes of a seed's first draws.
+
+    They are cached, because those of all seeds take a second.
+    """
     return np.abs(GENERATORS[generator](seed))
 
 
@@ -125,5 +128,8 @@ def _confirmed(flat: FloatArray, runs: IntArray, drawn: FloatArray, reach: float
 
 
 def _chance(seeds: int, table: int, width: int, near: float, needed: int) -> float:
-    """Expected number of sessions with that many draws of a seed by chance; bounds the probability of one."""
+    """Expected number of sessions with so many draws of a seed by chance.
+
+    It bounds the probability of one such session.
+    """
     return min(1.0, seeds * _DRAWS * table * near * (_DRAWS * width * near) ** (needed - 1))

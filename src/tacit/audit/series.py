@@ -1,4 +1,4 @@
-"""Audit a series: what everyone else and all keepers but one can learn about one agent.
+"""Audit a series: what can others and all keepers but one learn?
 
 The view of the conspirators is X − T, slot by slot: the agent's message plus the honest keeper's noise, for
 the slots that the coordinator says were used. The auditor knows the readings. It runs two streams that the
@@ -60,7 +60,10 @@ class SeriesBug:
 
 
 def right_messages(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:  # noqa: ARG001
-    """Return what an honest agent sends, whichever slots are used: one view of each slot."""
+    """Return what an honest agent sends: one view of each slot.
+
+    It does not depend on which slots are used.
+    """
     agent = SeriesAgent(design.code, design.grid)
     return np.array([[agent.read(x)[0] for x in readings.tolist()]], dtype=np.float64)
 
@@ -75,7 +78,10 @@ def _backlog(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> Flo
 
 
 def _resend(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
-    """Send a message again in a later slot, each time the coordinator claims that it was not used."""
+    """Send a message again each time it was allegedly not used.
+
+    It is sent in a later slot, with a new draw.
+    """
     return np.repeat(right_messages(design, readings, used), 1 + LIES, axis=0)
 
 
@@ -150,7 +156,10 @@ SERIES_BUGS: Final[dict[str, SeriesBug]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class Challenge:
-    """Two streams that the series hides from each other, and which slots the coordinator uses."""
+    """Two streams that the series hides from each other.
+
+    `used` says which slots the coordinator uses.
+    """
 
     name: str
     streams: tuple[FloatArray, FloatArray]
@@ -158,7 +167,10 @@ class Challenge:
 
 
 def challenges(design: SeriesDesign) -> tuple[Challenge, ...]:
-    """Return what is tried; the difference of each pair of streams is a step of at most the hidden size."""
+    """Return the challenges that the audit runs.
+
+    The difference of each pair of streams is a step of at most the hidden size.
+    """
     t, size = np.arange(design.slots), design.hides.size
     flat = np.full(design.slots, design.low)
     swing = design.low + size * np.where(t % 2, 0.55, 0.45)  # rounded to the step, 1 or 0; with 0.4 more, 1
@@ -173,7 +185,9 @@ def challenges(design: SeriesDesign) -> tuple[Challenge, ...]:
 @final
 @dataclass(frozen=True, eq=False)
 class SeriesView:
-    """What the conspirators see of many series: messages with noise, in grid steps, of the used slots.
+    """What the conspirators see of many series, in grid steps.
+
+    These are the messages with noise of the used slots.
 
     Attributes
     ----------
@@ -223,7 +237,7 @@ class SeriesTrial:
 def loss_finding(
     name: str, one: SeriesView, two: SeriesView, design: SeriesDesign, failure_probability: float
 ) -> AuditFinding:
-    """Tell two streams apart by the best linear test, and bound what that proves of the loss.
+    """Tell two streams apart by the best linear test, and bound the loss.
 
     μ-Gaussian privacy bounds the power of any test: Φ⁻¹(power) ≤ Φ⁻¹(false alarms) + μ. Both are counted,
     with exact bounds, and the μ that they prove is turned into a loss for the promise's δ.
@@ -242,7 +256,7 @@ def loss_finding(
 
 
 def noise_findings(view: SeriesView, steps: float, failure_probability: float) -> list[AuditFinding]:
-    """Test the keeper's noise: its size, its law, its independence from slot to slot, and reuse."""
+    """Test the keeper's noise: size, law, independence of slots, reuse."""
     r = (view.seen - view.sent).reshape(len(view.seen), -1)
     share, n = failure_probability / 4, r.size
     found = []
@@ -278,7 +292,10 @@ def _judged(test: str, p: float, limit: float, detail: str) -> AuditFinding:
 
 
 def _answers(trial: SeriesTrial, draws: list[int], seed: int) -> list[tuple[int, ...]]:
-    """Return the keeper's answers for each slot: noise plus the masks of the agents that were used."""
+    """Return the keeper's answers for each slot.
+
+    An answer is the sum of the masks of the used agents, minus the noise.
+    """
     masks = np.random.default_rng([seed, _WATCHED]).integers(0, 2**62, len(draws)).tolist()
     both = trial.bug is not None and trial.bug.twice  # a second closing, without the agent
     return [(mask - z, -z) if both else (mask - z,) for mask, z in zip(masks, draws, strict=True)]

@@ -1,4 +1,4 @@
-"""Subjects of an audit: anything that makes transcripts for values that the auditor chooses.
+"""Subjects of an audit: they make transcripts for chosen values.
 
 `Simulated` runs a mechanism many times at once. Its noise is not private, but its messages are rounded to
 a lattice, as deployed ones are, so that testers of low bits find only planted bugs. The mechanisms with
@@ -52,13 +52,15 @@ class Subject(Protocol):
     def low_bits(self) -> bool: ...  # noqa: D102
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
-        """Return `runs` transcripts of `rounds` rounds from these values, independent of each other."""
+        """Return `runs` independent transcripts of `rounds` rounds."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """The data from which agents make a message; arrays of shape (runs, n) or (runs, n, k).
+    """The data from which agents make a message.
+
+    Arrays have shape (runs, n) or (runs, n, k).
 
     Attributes
     ----------
@@ -199,7 +201,10 @@ class Simulated:
         return np.frexp(steps)[1].astype(np.int64) - 1
 
     def _feedback(self, x: FloatArray, here: npt.NDArray[np.bool_]) -> FloatArray:
-        """Return the mean over those who spoke; (runs, …) from a server, (runs, n, …) on a graph."""
+        """Return the mean of the messages of the agents that spoke.
+
+        Its shape is (runs, …) from a server, and (runs, n, …) on a graph.
+        """
         by_agent, spoke = np.swapaxes(x, 0, 1), here.astype(np.float64)
         if not isinstance(self.mechanism, Distributed):
             return np.asarray(self.mechanism.aggregate(by_agent) / self.mechanism.aggregate(spoke))

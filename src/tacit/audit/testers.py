@@ -29,7 +29,10 @@ _ATOM = 1e-9  # the ratio has atoms: thresholds are this much lower, so that rou
 
 @dataclass(frozen=True)
 class Rule:
-    """Name the first start if a score is at least `high`, the second if it is at most `low`."""
+    """Name a start if a score is far enough to one side.
+
+    The first start if the score is at least `high`, the second if it is at most `low`.
+    """
 
     low: float
     high: float
@@ -75,7 +78,10 @@ def loss_bound(correct: float, guesses: float, failure_probability: float) -> fl
 def _loss_bounds(
     correct: npt.NDArray[np.floating], guesses: npt.NDArray[np.floating], failure_probability: float
 ) -> FloatArray:
-    """Clopper and Pearson's lower bound on the share of right guesses, as a loss: log(p/(1−p))."""
+    """Clopper and Pearson's lower bound on right guesses, as a loss.
+
+    A share p of right guesses means a loss of log(p/(1−p)).
+    """
     some = correct > 0
     share = beta.ppf(failure_probability, np.where(some, correct, 1), np.maximum(guesses - correct, 0) + 1)
     with np.errstate(divide="ignore"):  # a share of 0 proves nothing
@@ -94,7 +100,10 @@ def judge(rule: Rule, first: FloatArray, second: FloatArray, failure_probability
 def tally(
     first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], failure_probability: float
 ) -> LossBound:
-    """Count guesses (+1, −1, 0) for transcripts from the first and second start."""
+    """Count the guesses for transcripts from both starts.
+
+    A guess is +1 for the first start, −1 for the second, 0 for none.
+    """
     guesses = int(np.count_nonzero(first) + np.count_nonzero(second))
     correct = int(np.sum(first == 1) + np.sum(second == -1))
     loss = loss_bound(correct, guesses, failure_probability)
@@ -102,7 +111,10 @@ def tally(
 
 
 def coin(transcripts: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Toss a fair coin for each transcript: how many come from the first start, how many from the second."""
+    """Toss a fair coin for each transcript, and count both sides.
+
+    The first number is that of transcripts from the first start.
+    """
     first = int(rng.binomial(transcripts, 0.5))
     return first, transcripts - first
 
@@ -110,7 +122,7 @@ def coin(transcripts: int, rng: np.random.Generator) -> tuple[int, int]:
 def coin_for(
     first: int, second: int, failure_probability: float, rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Toss coins for recorded transcripts, few enough that the transcripts of either kind suffice.
+    """Toss coins for recorded transcripts, as many as these allow.
 
     Running out of one kind would bias the coin. That happens with at most a thousandth of the failure
     probability, which is therefore not available to `judge`.
@@ -129,7 +141,10 @@ def coin_for(
 
 
 def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) -> Rule:
-    """Choose the threshold on the log-likelihood ratio whose expected bound is largest, by its exact law."""
+    """Choose the best threshold on the log-likelihood ratio.
+
+    Its exact law says which threshold has the largest expected bound.
+    """
     threshold = np.linspace(0, law.most, 400, endpoint=False)
     right, wrong = law.tail(threshold)[0], law.other_tail(threshold)[1]
     # by symmetry as many transcripts are beyond −threshold, and as many of them are named rightly
@@ -141,7 +156,7 @@ def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) ->
 def rule_from_sample(
     first: FloatArray, second: FloatArray, transcripts: int, failure_probability: float
 ) -> Rule:
-    """Choose the thresholds on a score that should give the largest bound, from other transcripts."""
+    """Choose the best thresholds on a score, from other transcripts."""
     one, two = np.sort(first), np.sort(second)
     both = np.sort(np.concatenate([one, two]))
     shares = np.geomspace(1 / len(both), 0.5, 40)

@@ -1,4 +1,4 @@
-"""The job that every method is given: one graph, one privacy, one number of rounds."""
+"""The job given to every method: one graph, one ε, so many rounds."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class Case:
 
     @property
     def uneven(self) -> bool:
-        """Whether agents must mix differently for the target to be the true average."""
+        """Whether agents must mix differently to reach the true average."""
         return bool(np.ptp(averaging_mixing(self.graph, self.mixing, self.rows)) > 0)
 
     @cached_property
     def edge_weight(self) -> float:
-        """Return h = 2/(λ_2 + λ_N), the equal weight with which I − hL contracts fastest."""
+        """Return h = 2/(λ_2 + λ_N): I − hL then contracts fastest."""
         found = laplacian_extremes(self.graph)
         return 2 / (found.low + found.high)
 

@@ -1,4 +1,4 @@
-"""The result of a comparison: one frozen row per method, for people, the studio and programs."""
+"""The result of a comparison: one frozen row per method."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class MethodResult:
         return f"ε = {shown_up(given.epsilon)} on average{worst}; δ = {given.delta:g}"
 
     def private(self) -> tuple[str, ...]:
-        """Return what is promised of the method, and what the attack found, for people."""
+        """Return the promise and what the attack found, for people."""
         attack = with_error(self.attack_error, self.attack_standard_error)
         return self.title, self.privacy.replace("; ", "\n"), self.guarantee.against, attack, self.needs
 
@@ -108,7 +108,10 @@ class MethodResult:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All methods on one graph, one set of values and one ε; it holds no value."""
+    """All methods on one graph, one set of values and one ε.
+
+    It contains no value of an agent.
+    """
 
     case: Case
     runs: int
@@ -180,7 +183,10 @@ class Comparison:
         }
 
     def grids(self) -> tuple[Grid, Grid]:
-        """Return what each method promises, and how accurate it was; the first has the title."""
+        """Return the tables of privacy and of accuracy.
+
+        The first has the title.
+        """
         case = self.case
         title = (
             f"{case.graph.n:,} agents, {case.graph.n_edges:,} edges; epsilon {near(case.epsilon)} per unit "
@@ -221,7 +227,7 @@ class Comparison:
 
 
 def with_error(value: float, standard_error: float) -> str:
-    """Write a measured value with its standard error, with the significant digits only."""
+    """Write a measured value and its standard error, significant digits only."""
     if value < 1e-14:
         return "0"  # only rounding errors
     error = float(f"{standard_error:.1g}")

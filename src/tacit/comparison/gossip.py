@@ -1,4 +1,4 @@
-"""Gaussian noise once, then accelerated gossip: privacy per pair of agents.
+"""Gaussian noise once, then fast gossip: privacy per pair of agents.
 
 Cyffers, Even, Bellet and Massoulié (NeurIPS 2022, "Muffliato"): z(0) = θ(0) + N(0, s²), then gossip with W,
 here by Chebyshev's recursion. An eavesdropper on everything sees z(0). One curious agent v hears only its
@@ -53,7 +53,10 @@ class Gossip(Method):
 
     @classmethod
     def tuned(cls, case: Case) -> Self:
-        """The least noise with this ε on average over pairs, and as few rounds as agreement needs."""
+        """Take the least noise with this average ε, and the fewest rounds.
+
+        The average is over pairs of agents; the rounds are as many as agreement needs.
+        """
         from dp_accounting import get_sigma_gaussian  # type: ignore[import-untyped]
 
         local = case.adjacency * get_sigma_gaussian(case.loss, case.delta)
@@ -62,7 +65,10 @@ class Gossip(Method):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """(ε, δ) per pair: on average, at worst, and by distance if that can be computed."""
+        """(ε, δ) per pair: on average, at worst and by distance.
+
+        The last only if the graph is small enough to compute it.
+        """
         return Guarantee(
             "per pair",
             "one agent that taps nothing",
@@ -73,7 +79,10 @@ class Gossip(Method):
         )
 
     def _epsilon(self, leverage: float) -> float:
-        """ε per unit of adjacency of a Gaussian mechanism with this squared sensitivity."""
+        """ε per unit of adjacency of Gaussian noise with this leverage.
+
+        The leverage is the squared sensitivity.
+        """
         from dp_accounting import get_epsilon_gaussian
 
         ratio = self.s / (self.case.adjacency * math.sqrt(leverage))
@@ -124,7 +133,10 @@ class Gossip(Method):
 
 
 def _rounds(case: Case, deviation: float) -> int:
-    """Rounds after which noise of this deviation and values from the adjacency's range agree."""
+    """Rounds after which agents agree, with noise of this deviation.
+
+    The values are assumed to be spread over the adjacency.
+    """
     if case.rate == 0:
         return 1
     apart = 2 * -float(ndtri(_APART / (2 * case.graph.n))) * math.hypot(deviation, case.adjacency / 2)
@@ -134,7 +146,7 @@ def _rounds(case: Case, deviation: float) -> int:
 
 
 def mean_leverage(case: Case, rounds: int) -> float:
-    """The average leverage over all pairs, or, on large graphs, an upper bound on it.
+    """The average leverage over all pairs; an upper bound on large graphs.
 
     Besides its own value, v sees a space of rank at most |N(v)|·T. So the average over u is at most
     min(1, |N(v)|·T/(N−1)). On graphs with symmetries it can be far less.
@@ -147,10 +159,11 @@ def mean_leverage(case: Case, rounds: int) -> float:
 
 
 def leverages(case: Case, watcher: int, rounds: int) -> FloatArray:
-    """‖P e_u‖² of every agent u, for the projection P on everything that one agent sees and knows.
+    """‖P e_u‖² of every agent u: how much one agent learns about it.
 
-    Computed by block Lanczos with full orthogonalisation, because the powers of W soon become numerically
-    dependent. This needs a dense basis of N × (|N(v)|·rounds + 1) numbers.
+    P is the projection on everything that the watching agent sees and knows. Computed by block Lanczos
+    with full orthogonalisation, because the powers of W soon become numerically dependent. This needs a
+    dense basis of N × (|N(v)|·rounds + 1) numbers.
     """
     n, heard = case.graph.n, case.graph.neighbours(watcher)
     known = np.concatenate([[watcher], heard])

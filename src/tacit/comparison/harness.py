@@ -1,4 +1,4 @@
-"""Run every method on the same job, and compare measurements with closed forms.
+"""Run every method on the same job; compare with closed forms.
 
 Runs are columns and agents are rows, so a round of many runs is one sparse product: O((N + E)·rounds·runs)
 for each method, in batches that stay in the cache. The seed determines all numbers.
@@ -70,7 +70,9 @@ def compare(
     agent: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Run methods for private averaging on the same graph and values, each with its best parameters.
+    """Run methods for private averaging on the same graph and values.
+
+    Each method gets its best parameters.
 
     Parameters
     ----------
@@ -144,7 +146,10 @@ def _chosen(methods: Iterable[str | type[Method]] | None) -> list[type[Method]]:
 
 
 def _stream(name: str) -> int:
-    """Number the noise stream of a method by its place in the table, or by its name."""
+    """Number the noise stream of a method by its place or its name.
+
+    A method of METHODS has its place in the table, one of your own a number from its name.
+    """
     if name in METHODS:
         return list(METHODS).index(name)
     return (1 << 32) + int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
@@ -244,6 +249,9 @@ def _rms(values: FloatArray) -> float:
 
 
 def _rms_error(squares: FloatArray) -> float:
-    """Standard error of √mean(squares): that of the mean over 2√mean, to first order."""
+    """Standard error of √mean(squares), to first order.
+
+    It is the standard error of the mean, divided by 2√mean.
+    """
     mean = float(squares.mean())
     return float(squares.std() / np.sqrt(len(squares)) / (2 * np.sqrt(mean))) if mean > 0 else 0.0

@@ -1,4 +1,4 @@
-"""The Laplacian family: an agent adds a part of its own noise to its state.
+"""The Laplacian family: agents add part of their noise to the state.
 
 Nozari, Tallapragada and Cortés (Automatica 2017): x = θ + η, θ⁺ = θ − hLx + Sη, η_i(t) ~ Lap(c_i·q_i^t) with
 s_i in (0, 2) and q_i in (|s_i − 1|, 1). Given the messages, two states that start δ apart are δ(1−s_i)^t
@@ -30,7 +30,7 @@ from tacit.theory.privacy import epsilon
 
 @dataclass(frozen=True, eq=False)
 class Laplacian(Method):
-    """A member of the family; s, c and q are one number for all agents, or one per agent.
+    """A member of the family, with s, c and q for all agents or for each.
 
     Parameters
     ----------
@@ -85,7 +85,10 @@ class Laplacian(Method):
 
     @cached_property
     def epsilon(self) -> float:
-        """The largest ε_T = Σ_{t<T} |1−s_i|^t/(c_i·q_i^t) per unit of adjacency, rounded up."""
+        """The largest ε_T of any agent, per unit of adjacency, rounded up.
+
+        ε_T = Σ_{t<T} |1−s_i|^t/(c_i·q_i^t).
+        """
         kinds = np.unique(np.column_stack(self._each), axis=0)
         return max(self._epsilon(*kind) for kind in kinds.tolist())
 
@@ -128,7 +131,10 @@ class Laplacian(Method):
         return Error(law.variance**0.5, law.quantile(failure_probability).high)
 
     def least_error(self, agents: int) -> float | None:
-        """The least error for the part of the states that follows from messages: 1 − (1−s_i)^T each."""
+        """The least error for the part of states that follows from messages.
+
+        That part is 1 − (1−s_i)^T for agent i.
+        """
         kinds, count = np.unique(np.column_stack(self._each), axis=0, return_counts=True)
         told = [(1 - (1 - s) ** self.rounds) / self._epsilon(s, c, q) for s, c, q in kinds.tolist()]
         return float(np.sqrt(np.sum(count * np.square(told)))) / agents
@@ -143,7 +149,10 @@ class Laplacian(Method):
 
 @final
 class OneShotConsensus(Laplacian):
-    """s = 1 and noise Lap(1/ε) in the first round only: variance 2/(ε²N), the least possible."""
+    """The best of the family: s = 1, noise Lap(1/ε) in round 0 only.
+
+    Its variance 2/(ε²N) is the least of all members.
+    """
 
     name: ClassVar[str] = "one-shot"
     title: ClassVar[str] = "one-shot, graph"

@@ -1,4 +1,4 @@
-"""The interface of a method: parameters, runs, error, attack, and guarantee."""
+"""The interface of a method: parameters, runs, error, attack, promise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEGLIGIBLE = 1e-6  # of the first message's weight: messages with less are igno
 
 
 class Said(NamedTuple):
-    """One round of many runs at once; agents along the first axis, runs along the second.
+    """One round of many runs; agents along axis 0, runs along axis 1.
 
     `x` are the messages and `theta` the states after the round. `y` is the public part of an agent's next
     state, which follows from messages only. `y` has a single row if it is the same for all agents.
@@ -109,13 +109,16 @@ class Method(ABC):
 
     @abstractmethod
     def error(self, failure_probability: float) -> Error:
-        """The closed form of the error, with the radius that is missed with this probability."""
+        """The closed form of the error, with its radius.
+
+        The radius is missed with the given probability.
+        """
 
     def least_error(self, agents: int) -> float | None:
-        """The least deviation of any unbiased method with this guarantee; None if it is not pure, or ε is 0.
+        """The least deviation of any unbiased method with this guarantee.
 
-        See docs/proofs/bounds.md, section 1. Override it if the agents' states keep a part of their own
-        initial value, which nobody else knows.
+        None if the guarantee is not pure, or ε is 0. See docs/proofs/bounds.md, section 1. Override it if
+        the agents' states keep a part of their own initial value, which nobody else knows.
         """
         given = self.guarantee
         if given.kind != "pure" or not given.epsilon:
@@ -124,7 +127,7 @@ class Method(ABC):
 
     @abstractmethod
     def attack(self, agent: int, x: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the most likely start of an agent, for an eavesdropper on everything.
+        """Return an agent's most likely start, for an eavesdropper on everything.
 
         Parameters
         ----------
@@ -139,7 +142,9 @@ def laplace(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
 
 
 def likeliest_start(x: FloatArray, y: FloatArray, keeps: float, scales: FloatArray) -> FloatArray:
-    """Maximise the likelihood of θ(0) where θ(t+1) = keeps·θ(t) + y(t) and x(t) = θ(t) + Lap(scale_t).
+    """Maximise the likelihood of θ(0), given messages and feedback.
+
+    States follow θ(t+1) = keeps·θ(t) + y(t), and messages are x(t) = θ(t) + Lap(scale_t).
 
     Let κ_t be the θ(0) for which the noise of message t would be 0. As a function of θ(0) the log-likelihood
     is −Σ_t w_t·|θ(0) − κ_t| with w_t = |keeps|^t/scale_t. Its maximum is the weighted median of the κ_t.

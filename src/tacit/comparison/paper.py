@@ -1,4 +1,4 @@
-"""The paper's mechanisms in a comparison: the package's own code, many runs at once.
+"""The paper's mechanisms in a comparison, run by the package's code.
 
 Fading noise with a server, on a graph and with keepers; and, on the same motion, one-shot and constant noise.
 """
@@ -29,7 +29,7 @@ ANYONE = "whoever hears everything"
 
 @dataclass(frozen=True, eq=False)
 class Paper(Method):
-    """A mechanism of this package; its privacy and accuracy come from `tacit.theory`."""
+    """A mechanism of this package, judged by `tacit.theory`."""
 
     mechanism: Mechanism
     rounds: int
@@ -111,7 +111,10 @@ class Paper(Method):
 
 @final
 class Server(Paper):
-    """Section 3 of the paper, with q* = (1 − σ)^{1/3} and the least noise for these rounds."""
+    """Section 3 of the paper, with the best noise for these rounds.
+
+    The best decay is q* = (1 − σ)^{1/3}.
+    """
 
     name: ClassVar[str] = "server"
     title: ClassVar[str] = "fading, server"
@@ -141,10 +144,10 @@ class ServerOneShot(Paper):
 
 @final
 class OnGraph(Paper):
-    """Section 4 of the paper, with σ_i ∝ |N(i)| + 1 so that the target is the true average.
+    """Section 4 of the paper, with the true average as its target.
 
-    If degrees differ, agents with few neighbours then move slowly, which needs more noise. With
-    Metropolis weights all agents mix alike.
+    That needs σ_i ∝ |N(i)| + 1. If degrees differ, agents with few neighbours then move slowly, which
+    needs more noise. With Metropolis weights all agents mix alike.
     """
 
     name: ClassVar[str] = "graph"
@@ -161,7 +164,10 @@ class OnGraph(Paper):
 
 @final
 class ConstantNoise(Paper):
-    """The distributed mechanism with noise that does not fade; every round costs, so rounds are limited."""
+    """The distributed mechanism with noise that does not fade.
+
+    Every round has the same cost, so the number of rounds must be limited.
+    """
 
     name: ClassVar[str] = "constant"
     title: ClassVar[str] = "constant, graph"
@@ -177,9 +183,9 @@ class ConstantNoise(Paper):
 
 @final
 class Keepers(Paper):
-    """Masked messages, and the best fading noise once per keeper instead of once per agent.
+    """Masked messages; each keeper adds noise instead of each agent.
 
-    In the attack all other agents and all keepers but one collude.
+    The noise is the best fading noise. In the attack all other agents and all keepers but one collude.
     """
 
     name: ClassVar[str] = "keepers"
@@ -195,7 +201,10 @@ class Keepers(Paper):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure while one keeper is honest; computational, because masks are pseudo-random."""
+        """Pure while one keeper is honest, against bounded computing power.
+
+        The bound is needed because masks are pseudo-random.
+        """
         m = self.mechanism.keepers
         others = (
             "whoever hears everything, without the keeper"
@@ -210,7 +219,10 @@ class Keepers(Paper):
         return 2 * (self.mechanism.n + self.mechanism.keepers)
 
     def run(self, theta: FloatArray, rng: np.random.Generator) -> Iterator[Said]:
-        """Step through the mechanism; the attacker sees an agent's state with one keeper's noise."""
+        """Step through the mechanism, as the attacker sees it.
+
+        The attacker sees an agent's state with the noise of one keeper.
+        """
         state, sigma = self.mechanism.start(theta), self._column(self.mechanism.law.sigma)
         for scale in self.scales():
             eta = laplace(rng, (self.mechanism.keepers, theta.shape[1])) * scale

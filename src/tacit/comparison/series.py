@@ -1,4 +1,4 @@
-"""Mechanisms for the same series of means, side by side: the same readings, the same promise."""
+"""Mechanisms for the same series of means, with the same promise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCES: Final[dict[Kind, str]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class SeriesComparison:
-    """What each mechanism promises for a series, and the errors of simulated runs."""
+    """What each mechanism promises for a series, and its measured errors."""
 
     hides: Hides
     ran: tuple[SeriesRuns, ...]
@@ -84,7 +84,10 @@ def compare_series(
     missing: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> SeriesComparison:
-    """Simulate every mechanism that hides this, at the same loss for the whole series."""
+    """Simulate every mechanism that hides this, at the same loss.
+
+    The loss is for the whole series.
+    """
     what = Hides.parse(hides) if isinstance(hides, str) else hides
     asked: dict[str, Any] = {"agents": agents, "keepers": keepers}
     found = candidates(slots, what, span=high - low, epsilon=loss, delta=delta, **asked)

@@ -1,4 +1,6 @@
-"""Zero-sum noise: each agent subtracts its noise again later, so the exact average is reached.
+"""Zero-sum noise: agents subtract their noise again later.
+
+So the exact average is reached.
 
 Mo and Murray (IEEE TAC 2017): θ⁺ = W(θ + w), w(0) = v(0), w(t) = φ^t·v(t) − φ^{t−1}·v(t−1), v ~ N(0, s²).
 The noise up to round t sums to φ^t·v(t), which fades, and so does the privacy. Anyone who hears an agent
@@ -40,7 +42,10 @@ class ZeroSum(Method):
 
     @classmethod
     def tuned(cls, case: Case) -> Self:
-        """First noise as large as one-shot noise of this ε; φ is W's rate, to keep agreement fast."""
+        """Take as much first noise as one-shot noise of this ε has.
+
+        φ is the rate of W, so that noise fades as fast as disagreement.
+        """
         return cls(case, 2**0.5 / case.epsilon, max(case.rate, _LEAST_PHI))
 
     @property

@@ -1,4 +1,6 @@
-"""Figures of results, in one style that works in black and white and for colour-blind readers.
+"""Figures of results, in one style.
+
+The style works in black and white and for colour-blind readers.
 
 The numbers behind the figures are in `curves` (closed forms) and `runs` (simulated sessions) and need no
 matplotlib; the rest needs the extra ``plots``. The names below load their module when first used.

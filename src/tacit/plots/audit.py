@@ -1,4 +1,4 @@
-"""An audit as a picture: measured against promised loss, and how close each test came to an alarm."""
+"""A figure of an audit: measured and promised loss, and every test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW = 0.24  # inches
 
 
 def draw_audit(report: AuditReport, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the loss over rounds, promised and measured, and the tests beside it.
+    """Draw the loss over the rounds, and how close each test is to an alarm.
 
     `ax` are two Axes, or one if the report has no loss over rounds.
     """
@@ -35,7 +35,10 @@ def draw_audit(report: AuditReport, *, ax: Where = None, width: Width = None) ->
 
 
 def closeness(finding: AuditFinding) -> float | None:
-    """How close a test came to an alarm: 1 is the alarm. None for tests that only pass or fail."""
+    """How close a test came to an alarm: 1 is the alarm.
+
+    None for tests that were skipped.
+    """
     if finding.verdict == "skipped":
         return None
     if finding.loss is not None and finding.promised:

@@ -1,4 +1,4 @@
-"""What an adversary believes about one agent, beside the truth and the limits of the promise."""
+"""What an adversary believes about one agent, and what is promised."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw_belief(
     ax: Where = None,
     width: Width = None,
 ) -> Figure:
-    """Draw the credible interval over the rounds, and the belief after the last one.
+    """Draw the credible interval per round, and the belief at the end.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How close to the best possible a mechanism comes, and the radius far in the tail."""
+"""How close to the best possible a mechanism comes, and its far tail."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ def draw_bounds(data: Closeness, *, ax: Where = None, width: Width = None) -> Fi
 
 
 def draw_tail(data: TailCurves, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the radius over its limit for tiny failure probabilities, against their number of digits."""
+    """Draw the radius over its limit for tiny failure probabilities.
+
+    The axis is k for a failure probability of 10⁻ᵏ.
+    """
     with panels(6.4, 4.0, ax=ax, wanted=width) as sheet:
         ax, hues = sheet.ax, colours()
         digits = -np.log10(data.failure_probability)

@@ -73,7 +73,7 @@ def _ticks(b: FloatArray) -> list[float]:
 
 
 def _times(ax: Axes, b: FloatArray, exact: FloatArray, loose: FloatArray) -> None:
-    """Mark the gap between the radii at some failure probabilities, and write their ratio."""
+    """Mark the gap between the radii at some places; write their ratio."""
     for chance in _NAMED:
         for place in np.flatnonzero(np.isclose(b, chance)):
             low, high = exact[place], loose[place]

@@ -1,4 +1,4 @@
-"""Methods for private averaging side by side: error, what an eavesdropper learns, rounds."""
+"""Methods side by side: error, error of an eavesdropper, rounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Group = list[MethodResult]
 
 
 def draw_compare(found: Comparison, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the error of each method, the error of an eavesdropper, and the rounds until all agree.
+    """Draw the errors of methods and eavesdroppers, and rounds to agree.
 
     Methods with the same kind of guarantee and the same error share a row. `ax` are three Axes.
     """
@@ -54,7 +54,10 @@ def draw_compare(found: Comparison, *, ax: Where = None, width: Width = None) ->
 
 
 def _groups(rows: Sequence[MethodResult]) -> list[Group]:
-    """Put methods of one kind and nearly the same error together, the most accurate first."""
+    """Group methods of one kind and nearly the same error.
+
+    The most accurate group of each kind is first.
+    """
     groups: list[Group] = []
     for kind in _KINDS:
         same = sorted((row for row in rows if row.guarantee.kind == kind), key=lambda r: r.error_closed_form)
@@ -69,7 +72,10 @@ def _groups(rows: Sequence[MethodResult]) -> list[Group]:
 
 
 def _places(groups: Sequence[Group]) -> tuple[list[float], dict[str, float]]:
-    """Return the height of each row, from the top down, and that of the headings of kinds."""
+    """Return the heights of the rows, and of the headings of kinds.
+
+    Both are from the top down.
+    """
     places: list[float] = []
     heads: dict[str, float] = {}
     y = 0.0
@@ -153,7 +159,7 @@ def _name(sheet: Panels, groups: Sequence[Group], places: Sequence[float], heads
 
 
 def _title(group: Group) -> str:
-    """Join titles: one-shot, server and one-shot, graph are one-shot (server, graph)."""
+    """Join titles: "one-shot (server, graph)" is two methods."""
     joined: dict[str, list[str]] = {}
     for row in group:
         head, _, where = row.title.partition(", ")

@@ -34,7 +34,7 @@ def draw_convergence(
     ax: Where = None,
     width: Width = None,
 ) -> Figure:
-    """Draw how disagreement fades: exactly, at the exact rate, and as measured in simulated runs."""
+    """Draw how disagreement fades: exact, exact rate, and measured."""
     if not curves:
         raise ParameterError("convergence must be drawn for at least one mechanism.")
     with panels(6.8, 4.6, ax=ax, wanted=width) as sheet:

@@ -47,7 +47,10 @@ def tradeoff(
     failure_probability: float = 0.5,
     q: Sequence[float] | None = None,
 ) -> Tradeoff:
-    """Return ε and both radii at the decays `q`; the other defaults are the paper's."""
+    """Return ε and both radii at the decays `q`.
+
+    The other defaults are the paper's.
+    """
     decays = dense_decays(sigma) if q is None else np.array(sorted(set(map(float, q))))
     mechanisms = [ClientServer(Fading(sigma, c, float(each)), agents=agents) for each in decays]
     return Tradeoff(
@@ -63,13 +66,19 @@ def tradeoff(
 
 
 def even_decays(sigma: float, points: int = 15) -> FloatArray:
-    """Decays evenly inside (1 − σ, 1): 0.25, 0.3, …, 0.95 for the paper's σ = 0.8."""
+    """Decays evenly inside (1 − σ, 1).
+
+    They are 0.25, 0.3, …, 0.95 for the paper's σ = 0.8.
+    """
     sigma = _mixing(sigma)
     return np.round(1 - sigma + sigma * np.arange(1, points + 1) / (points + 1), 12)
 
 
 def dense_decays(sigma: float, points: int = 48) -> FloatArray:
-    """Decays inside (1 − σ, 1), closer together at both ends, where the curves are steep."""
+    """Decays inside (1 − σ, 1), closer together at both ends.
+
+    The curves are steep there.
+    """
     sigma = _mixing(sigma)
     # The first is 0.4% inside: closer to the end, ε would stretch the axis over many decades.
     along = np.linspace(0.02, 0.98, points)
@@ -158,7 +167,7 @@ MIXINGS = (
 def smoothness(
     agents: Sequence[int] = (500,), failure_probability: float = 0.05, sigma: Sequence[float] = MIXINGS
 ) -> Smoothness:
-    """Return the price of smoothness: of the standard deviation, and of the exact radius."""
+    """Return the price of smoothness, of the deviation and of the radius."""
     sizes, mixings = tuple(sorted(set(agents))), sorted(set(map(float, sigma)))
     rows = []
     for n in sizes:
@@ -171,7 +180,10 @@ def smoothness(
 
 @dataclass(frozen=True, eq=False)
 class RadiusBounds:
-    """Exact radius and Chebyshev's over the failure probability, for several numbers of agents."""
+    """Exact radius and Chebyshev's over the failure probability.
+
+    There is one row per number of agents.
+    """
 
     sigma: float
     c: float
@@ -205,7 +217,10 @@ def bounds(
     q: float = 0.6,
     failure_probability: Sequence[float] = FAILURES,
 ) -> RadiusBounds:
-    """Return both radii; the defaults are the paper's, in the middle of its figure."""
+    """Return both radii; the defaults are those of the paper's figure.
+
+    The decay is in the middle of that figure.
+    """
     sizes, chances = tuple(sorted(set(agents))), np.array(sorted(set(map(float, failure_probability))))
     mechanisms = [ClientServer(Fading(sigma, c, q), agents=n) for n in sizes]
     exact, loose = (
@@ -217,7 +232,10 @@ def bounds(
 
 @dataclass(frozen=True, eq=False)
 class SeriesCurves:
-    """Deviation of the worst mean over the number of means, for each mechanism of a series."""
+    """Deviation of the worst mean over the number of means.
+
+    There is one row per mechanism of a series.
+    """
 
     agents: int
     keepers: int
@@ -260,7 +278,10 @@ def series_curves(
 
 @dataclass(frozen=True, eq=False)
 class Closeness:
-    """Variance divided by the least possible, over the mixing (docs/proofs/bounds.md, section 2)."""
+    """Variance divided by the least possible, over the mixing.
+
+    See docs/proofs/bounds.md, section 2.
+    """
 
     sigma: FloatArray
     motion: FloatArray
@@ -278,7 +299,10 @@ class Closeness:
 
 
 def closeness(sigma: Sequence[float] = MIXINGS) -> Closeness:
-    """Return how close the best fading noise, the linear estimate and one-shot noise come to the bound."""
+    """Return how close three methods come to the least variance.
+
+    They are the best fading noise, the best linear estimate from its messages, and one-shot noise.
+    """
     mixings = sorted(set(map(float, sigma)))
     fading = [ClientServer(best_fading(each, 1.0), agents=1) for each in mixings]
     return Closeness(
@@ -291,7 +315,10 @@ def closeness(sigma: Sequence[float] = MIXINGS) -> Closeness:
 
 @dataclass(frozen=True, eq=False)
 class TailCurves:
-    """Exact radius divided by its limit (1 − (1−σ)^T)·ln(1/b)/(Nε), for each kind of noise."""
+    """Exact radius divided by its limit, for each kind of noise.
+
+    The limit is (1 − (1−σ)^T)·ln(1/b)/(Nε).
+    """
 
     agents: int
     sigma: float
@@ -310,7 +337,10 @@ TAILS = tuple(10.0**-k for k in (1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 40, 60, 80, 1
 def tail_curves(
     agents: int = 5, sigma: float = 0.3, rounds: int = 10, failure_probability: Sequence[float] = TAILS
 ) -> TailCurves:
-    """Return the radii of constant, fading and one-shot noise, divided by their limit, at the same ε."""
+    """Return the radii of three kinds of noise, divided by their limit.
+
+    They are constant, fading and one-shot noise with the same ε.
+    """
     chances = np.array(sorted(set(map(float, failure_probability)), reverse=True))
     laws = {
         "constant": Constant.best(sigma, 1.0, rounds),

@@ -1,4 +1,4 @@
-"""The fan of the exact radius: how far off the agents' average may be after each round."""
+"""How far off the agents' average may be after each round."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SETTLED = 1e-3  # share of the limit; the ratio to the standard deviation settl
 
 @dataclass(frozen=True, eq=False)
 class Fan:
-    """Exact radius of the weighted average around its target after 0, 1, …, T rounds.
+    """Exact radius of the weighted average after 0, 1, …, T rounds.
 
-    `radius` has one row per failure probability.
+    It is the radius around the target. `radius` has one row per failure probability.
     """
 
     failure_probability: tuple[float, ...]
@@ -26,10 +26,11 @@ class Fan:
 
 
 def fan(mechanism: Mechanism, rounds: int, failure_probability: Sequence[float] = (0.5, 0.05)) -> Fan:
-    """Return the radii after every round up to `rounds`, accurate to a thousandth, for drawing.
+    """Return the radii after every round, accurate to a thousandth.
 
-    Radius over standard deviation hardly changes from round to round, so it is computed exactly
-    at a few rounds and interpolated between them; the standard deviation is exact everywhere.
+    That is enough for drawing. Radius over standard deviation hardly changes from round to round, so it
+    is computed exactly at a few rounds and interpolated between them; the standard deviation is exact
+    everywhere.
     """
     probabilities = tuple(sorted(set(map(float, failure_probability)), reverse=True))
     deviation = np.sqrt([accuracy.variance(mechanism, t) for t in range(rounds + 1)])

@@ -23,7 +23,10 @@ _COLOURS = "cividis"  # rises in brightness throughout, and looks the same to th
 
 
 def layout(graph: Graph) -> FloatArray:
-    """Return a position in the plane for every agent, neighbours near each other; reproducible."""
+    """Return a position for every agent, with neighbours near each other.
+
+    The same graph always gives the same positions.
+    """
     import networkx as nx
 
     if graph.n > MOST_AGENTS:
@@ -50,7 +53,7 @@ def draw_graph(
     ax: Where = None,
     width: Width = None,
 ) -> Figure:
-    """Draw the agents and who talks to whom, coloured by state, after some rounds.
+    """Draw the graph, with agents coloured by state, after some rounds.
 
     Parameters
     ----------
@@ -101,7 +104,7 @@ def draw_network(
 
 
 def _chosen(theta: FloatArray) -> list[int]:
-    """Before the first round, when a quarter of the disagreement is left, and after the last."""
+    """Choose three rounds: first, a quarter of the disagreement, last."""
     spread = np.ptp(theta, axis=1)
     return sorted({0, int(np.argmax(spread <= spread[0] / 4)), len(theta) - 1})
 

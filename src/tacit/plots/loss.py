@@ -12,7 +12,7 @@ from tacit.plots.style import BLUE, INK, MARKERS, RED, label_line, label_room, s
 
 
 def draw_loss(data: LossCurves, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the promise as a line, and the lower bounds from sessions of each mechanism as points.
+    """Draw the promised loss as a line, measured lower bounds as points.
 
     Points above the line refute the promise; they are drawn as such.
     """

@@ -93,7 +93,7 @@ def _(history: History, **how: Any) -> Figure:
 
 @show.register
 def _(made: SeriesDesign, **how: Any) -> Figure:
-    """Each mechanism for series of up to this length, with the loss of the design."""
+    """Draw each mechanism for series of up to this length, at this loss."""
     slots = sorted({*(each for each in curves.SLOTS if each < made.slots), made.slots})
     data = curves.series_curves(
         slots, str(made.hides), agents=made.agents, low=made.low, high=made.high, keepers=made.keepers,

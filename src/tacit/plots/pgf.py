@@ -1,4 +1,7 @@
-"""Figures as PGF, to be drawn by LaTeX in a paper's own fonts; no LaTeX is needed to write them."""
+"""Figures as PGF, which LaTeX draws in a paper's own fonts.
+
+No LaTeX is needed to write them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _FOOT = r"""\end{pgfpicture}
 
 
 class _Renderer(RendererPgf):
-    """Matplotlib's writer of PGF, without LaTeX, which it would start to measure text."""
+    """Matplotlib's PGF writer, without LaTeX to measure text."""
 
     def get_text_width_height_descent(
         self, s: str, prop: FontProperties, ismath: bool | str

@@ -13,7 +13,7 @@ from tacit.plots.style import GREY, INK, colours, counted, label_line, plain_log
 
 
 def draw_radius(data: RadiusCurves, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the radius of the best fading noise, and of one-shot noise, on logarithmic axes."""
+    """Draw the radius of best fading and one-shot noise, on log axes."""
     with panels(6.4, 4.6, ax=ax, wanted=width) as sheet:
         ax = sheet.ax
         rows = zip(data.agents, data.radius, data.one_shot, cycle(colours()), strict=False)

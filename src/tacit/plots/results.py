@@ -1,4 +1,4 @@
-"""Pictures of results: a promise or design, simulated runs, a sweep, and a series of means."""
+"""Figures of results: promise, design, simulated runs, sweep, series."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _SETTLED = 0.995
 
 
 def draw_promise(made: Promise | Design, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw how far off the average of the states may be after each round; of a design, one-shot noise too."""
+    """Draw how far off the average of the states may be after each round.
+
+    For a design, the same with one-shot noise is drawn too.
+    """
     promise = made.promise if isinstance(made, Design) else made
     rounds = min(max(promise.rounds, 2), _MOST_ROUNDS)
     b = promise.failure_probability
@@ -76,7 +79,10 @@ def draw_promise(made: Promise | Design, *, ax: Where = None, width: Width = Non
 
 
 def draw_simulation(runs: xr.Dataset, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the average of the agents' states in simulated runs: over the rounds, or where they ended."""
+    """Draw the average of the agents' states in simulated runs.
+
+    Either over the rounds, or a histogram of where the runs ended.
+    """
     if "theta" in runs and {"run", "round", "agent"} <= set(runs.theta.dims) and runs.theta.ndim == 3:
         path = runs.theta.mean("agent")
     elif "average" in runs and set(runs.average.dims) == {"run", "round"}:
@@ -109,9 +115,10 @@ def draw_simulation(runs: xr.Dataset, *, ax: Where = None, width: Width = None) 
 
 
 def draw_sweep(found: xr.Dataset, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the error that is exceeded in 5% of the runs, measured and promised, over one axis of a sweep.
+    """Draw measured and promised errors over one axis of a sweep.
 
-    The axis is the longest one of numbers. Each combination of the others is a curve; at most 6 are drawn.
+    The errors are those that a share b of the runs exceeds, for the sweep's failure probability b. The
+    axis is the longest one of numbers. Each combination of the others is a curve; at most 6 are drawn.
     """
     axes = [str(name) for name in found.deviation.dims if name != "run" and found.sizes[name] > 1]
     numbers = [name for name in axes if np.issubdtype(found[name].dtype, np.number)]

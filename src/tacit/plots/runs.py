@@ -23,7 +23,9 @@ _MOST_AGENTS = 200  # the exact moments are dense matrices, one per round
 
 @dataclass(frozen=True, eq=False)
 class Convergence:
-    """Root-mean-square disagreement of the two agents farthest apart, over the rounds.
+    """Disagreement of the two agents farthest apart, over the rounds.
+
+    It is a root mean square over runs.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class Convergence:
 def converge(
     name: str, mechanism: Mechanism, values: npt.ArrayLike, rounds: int, *, runs: int = 1000, seed: int = 0
 ) -> Convergence:
-    """Return how disagreement fades: exactly, in the long run, and in simulated runs.
+    """Return how disagreement fades: exactly, its rate, and as measured.
 
     Disagreement is the root of the largest E(θ_i − θ_j)² of any two agents (def:con).
     """
@@ -115,10 +117,10 @@ def loss_curves(
     failure_probability: float = 1e-6,
     seed: int = 0,
 ) -> LossCurves:
-    """Measure lower bounds on the loss of mechanisms that all declare the same, at several distances.
+    """Measure lower bounds on the loss of mechanisms at some distances.
 
-    The failure probability is divided among the bounds. So all of them hold together, except with
-    `failure_probability`.
+    All mechanisms must declare the same. The failure probability is divided among the bounds. So all of
+    them hold together, except with `failure_probability`.
     """
     apart = np.array(sorted(set(map(float, distance))))
     declared = next(iter(subjects.values())).mechanism.law

@@ -31,7 +31,7 @@ _NAMES = {
 
 
 def draw_series(data: SeriesCurves, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw the deviation of the worst mean of each mechanism, on logarithmic axes."""
+    """Draw the deviation of each mechanism's worst mean, on log axes."""
     with panels(6.8, 4.4, ax=ax, wanted=width) as sheet:
         ax = sheet.ax
         ends = np.log10([row[-1] for row in data.deviation.values()])
@@ -58,7 +58,7 @@ def draw_series(data: SeriesCurves, *, ax: Where = None, width: Width = None) ->
 
 
 def _ticks(slots: tuple[int, ...]) -> tuple[list[int], list[str]]:
-    """Name a day, a week, a month and a year of quarter hours where they are on the axis."""
+    """Name a day, week, month and year of quarter hours on the axis."""
     named = {1: "1", 10: "10", 96: "96\na day", 672: "672\na week", 2976: "2,976\na month"}
     named |= {35_040: "35,040\na year"}
     inside = {at: name for at, name in named.items() if slots[0] <= at <= slots[-1]}

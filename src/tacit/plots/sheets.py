@@ -1,4 +1,4 @@
-"""Where a figure is drawn: on axes that the user gives, or on a new figure of a given width."""
+"""Where a figure is drawn: on given axes, or on a new figure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Panels:
         return self.axes[0]
 
     def caption(self, text: str, size: float = 9) -> None:
-        """Say above all panels what they are about; the user's own figures are left alone."""
+        """Write a caption above all panels of a new figure.
+
+        A figure of the user's own is left alone.
+        """
         if self.own:
             self.figure.suptitle(text, x=0.01, ha="left", fontsize=text_size(size), color=GREY)
 
@@ -62,7 +65,9 @@ def panels(
     rows: bool = False,
     **layout: Any,
 ) -> Iterator[Panels]:
-    """Give a figure's panels: on the user's axes in the user's style, or on a new figure in tacit's.
+    """Give the panels to draw on: the user's axes, or a new figure.
+
+    The user's axes keep the user's style; a new figure has that of tacit.
 
     Parameters
     ----------
@@ -116,7 +121,7 @@ def width_in_inches(width: Width) -> float | None:
 
 
 def _size(width: float, height: float, wanted: float | None, rows: bool) -> tuple[float, float]:
-    """The size of a new figure: as wanted, as in the user's settings, or the usual one."""
+    """Return the size of a new figure: wanted, set by the user, or usual."""
     if wanted is not None:
         # Text does not shrink with the figure, so the height falls less than the width.
         return wanted, height if rows else height * min(1.0, 0.35 + 0.65 * wanted / width)
@@ -141,7 +146,10 @@ def _root(ax: Axes) -> Figure:
 
 
 def _wrap_texts(made: Panels) -> None:
-    """Break titles and labels into lines that fit; lay out the figure to see how much room they have."""
+    """Break titles and labels into lines that fit.
+
+    The figure is laid out first, to see how much room they have.
+    """
     figure = made.figure
     figure.draw_without_rendering()
     across, up = 72 * figure.get_size_inches()

@@ -1,4 +1,4 @@
-"""The price of smoothness: fresh noise in every round compared with one-shot noise."""
+"""The price of smoothness: fresh noise against one-shot noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DOTS = (0.01, 0.02, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 
 
 def draw_smoothness(data: Smoothness, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw how many times wider than the one-shot limit the radius is, over the mixing σ."""
+    """Draw how much wider than one-shot noise the radius is, over σ."""
     with panels(6.4, 4.2, ax=ax, wanted=width) as sheet:
         ax = sheet.ax
         for place, (agents, row) in enumerate(zip(data.agents, data.radius, strict=True)):
@@ -39,7 +39,10 @@ def draw_smoothness(data: Smoothness, *, ax: Where = None, width: Width = None) 
 
 
 def _closed_form(ax: Axes, data: Smoothness) -> None:
-    """Mark the standard deviation, which has a closed form, and name some of its values."""
+    """Mark the standard deviation, and write some of its values.
+
+    It has a closed form.
+    """
     dots = np.isin(data.sigma, _DOTS)
     ax.plot(
         data.sigma[dots], data.deviation[dots], "o", color=INK, ms=4, mfc="white",

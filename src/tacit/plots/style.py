@@ -1,4 +1,6 @@
-"""One look for every figure: readable in black and white and by colour-blind readers.
+"""One look for every figure, also for colour-blind readers.
+
+It is readable in black and white too.
 
 The look applies to settings of matplotlib that the user has not changed, and only while a figure is drawn.
 Colours are those of Okabe and Ito; curves of different colour also have different line styles. The
@@ -77,7 +79,10 @@ _PRINTED: dict[str, Any] = {"axes.titlesize": 8.5, "font.size": 8, "lines.linewi
 
 @contextmanager
 def styled(printed: bool = False) -> Iterator[None]:
-    """Use tacit's style for all settings that the user has not changed; restore them afterwards."""
+    """Use tacit's style where the user has not set one, for a while.
+
+    The settings are restored afterwards.
+    """
     house = _RC | (_PRINTED if printed else {})
     with mpl.rc_context(cast(Any, {key: value for key, value in house.items() if not _given(key)})):
         yield
@@ -91,7 +96,10 @@ def _given(key: str) -> bool:
 
 
 def text_size(points: float) -> float:
-    """Return a text size, given for the house's normal text of 9 points, in proportion to the user's."""
+    """Return a text size in proportion to the user's normal text.
+
+    `points` is the size beside tacit's normal text of 9 points.
+    """
     return points * float(mpl.rcParams["font.size"]) / float(_RC["font.size"])
 
 
@@ -112,7 +120,7 @@ class Sheet(Figure):
 
 
 def canvas(width: float, height: float) -> Sheet:
-    """Return an empty figure of this size in inches, laid out without overlaps."""
+    """Return an empty figure of this size in inches; texts do not overlap."""
     return Sheet(figsize=(width, height), layout="constrained")
 
 
@@ -143,7 +151,10 @@ def label_line(ax: Axes, x: float, y: float, text: str, colour: str, **where: An
 
 
 def spread_labels(values: Sequence[float], room: float) -> list[float]:
-    """Move values apart, in their order, until any two are at least `room` from each other."""
+    """Move values apart until any two are at least `room` apart.
+
+    Their order is kept.
+    """
     order = sorted(range(len(values)), key=lambda i: values[i])
     placed: list[list[float]] = []  # groups of names that touch: their values, to be centred together
     for value in (values[i] for i in order):
@@ -189,9 +200,10 @@ def _settled(figure: Figure) -> Iterator[None]:
 
 
 def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | None = None) -> None:
-    """Write a figure as SVG, PNG, PDF or PGF, by its suffix, without date or version in it.
+    """Write a figure as SVG, PNG, PDF or PGF, by its suffix.
 
-    PGF is input for LaTeX. No LaTeX is needed to write it: text is measured in the figure's own font.
+    No date or version is written, so the same figure gives the same bytes. PGF is input for LaTeX. No
+    LaTeX is needed to write it: text is measured in the figure's own font.
     """
     kind = (suffix or Path(str(file)).suffix).lower()
     if kind not in FORMATS:

@@ -22,7 +22,7 @@ _MOST_LINES = 200
 def draw_trajectories(
     history: History, promised: Fan, unit: str = "value", *, ax: Where = None, width: Width = None
 ) -> Figure:
-    """Draw every agent's state, their weighted average, and the promised range of this average.
+    """Draw all states, their weighted average, and its promised range.
 
     States must be numbers. The figure shows private values: use made-up ones.
     """
