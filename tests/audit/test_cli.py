@@ -113,7 +113,7 @@ def test_recorded_sessions(run, tmp_path):
     write_folder(tmp_path / "bad", bad([1, 2, 3.0], 4, 20, 1))
     text = run("--transcripts", "good", "--out", "good.png").stdout
     assert text.startswith("PASS: good")
-    assert "An eavesdropper who knew nothing" in text
+    assert "eavesdropper can locate" in text
     assert "one draw per update" in run("--transcripts", "bad", code=1).stdout
 
 

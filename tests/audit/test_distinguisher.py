@@ -52,11 +52,18 @@ def test_tails_enclose_what_sessions_show(distance):
             assert binom.sf(hits - 1, runs, float(high)) > 3e-8
 
 
+def rates(law):
+    """False and true alarm rates of the optimal test, from corner to corner: it names θ above a threshold."""
+    reach = law.most + 2 * len(law.costs) * law.step
+    threshold = np.linspace(reach, -reach, 201)
+    return np.mean(law.other_tail(threshold), axis=0), np.mean(law.tail(threshold), axis=0)
+
+
 def test_no_statistic_beats_the_ratio():
     """Neyman and Pearson: at each false-alarm rate the ratio has the largest power."""
     mechanism = ClientServer(Fading(0.5, 1.0, 0.8), agents=2)
     law = loss_law(mechanism.law, 5, 2.0)
-    false, true = law.roc()
+    false, true = rates(law)
     seen = [Simulated(mechanism, lattice=False)([v, 0], 5, 40_000, 7 + int(v)).of(0) for v in (0.0, 2.0)]
     statistics = {
         "first message": [-v.x[:, 0] for v in seen],
@@ -75,8 +82,8 @@ def test_no_statistic_beats_the_ratio():
     assert np.all(best["mean message"] < -0.02)  # so there is something to beat
 
 
-def test_roc_runs_from_corner_to_corner_and_rises():
-    false, true = loss_law(PAPER, 8, 5.0).roc()
+def test_alarm_rates_run_from_corner_to_corner_and_rise():
+    false, true = rates(loss_law(PAPER, 8, 5.0))
     assert [false[0], true[0]] == pytest.approx([0, 0], abs=1e-9)
     assert [false[-1], true[-1]] == pytest.approx([1, 1], abs=1e-9)
     assert np.all(np.diff(false) >= -1e-9)

@@ -232,4 +232,4 @@ def test_the_command_takes_a_transcript(run, tmp_path):
     write_folder(tmp_path / "plain", Simulated(plain)([1, 2, 3.0], 4, 2, 1))
     report = run(tmp_path / "plain" / "000000.jsonl").stdout
     assert report.startswith("PASS: 000000.jsonl")
-    assert "An eavesdropper who knew nothing" in report
+    assert "eavesdropper can locate" in report

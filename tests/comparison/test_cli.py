@@ -135,3 +135,11 @@ def test_the_same_comparison_is_the_same_picture(tmp_path):
     for name in ("a.svg", "b.svg"):
         style.save(draw_compare(two), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_the_attacked_agent_has_the_name_of_the_file(run, tmp_path):
+    (tmp_path / "rooms.csv").write_text("attic,cellar\ncellar,hall\nhall,attic\n")
+    words = ("--graph", "rooms.csv", "--epsilon", 1, "--runs", 5, "--methods", "plain", "--agent", 1)
+    assert "value of agent cellar," in " ".join(run(*words).stdout.split())
+    answer = json.loads(run(*words, "--json").stdout)
+    assert (answer["attacked_agent"], answer["attacked_label"]) == (1, "cellar")

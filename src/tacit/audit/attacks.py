@@ -36,9 +36,11 @@ Decision: TypeAlias = Callable[[AgentHistory, npt.ArrayLike, npt.ArrayLike], Int
 """From transcripts and two starts: +1 for the first, −1 for the second, 0 for neither."""
 
 _UNIT = 2.0**-53  # generators make uniform numbers that are whole multiples of this
-# The u that lead to x are known up to the rounding of x, η and exp: at most 6 steps if checked.
+# Rounding of x, η and exp leaves u uncertain by up to 6 steps where it is searched. A missed u would rule
+# out the true start, so two more are tried on each side.
 _OFFSETS = range(-8, 9)
-# A bit is zero by chance half of the time: 24 more in one of two hypotheses are rare.
+# Under the wrong start the low bits are random: 24 more zeros have a probability of about 2^−24. The limit
+# only decides how much is found: the bound on the loss (`testers`) holds for every rule.
 _MOST_ZEROS, _FEWEST_ZEROS = 40, 24
 _FAR_FINER = -2000  # an exponent below that of any double
 
@@ -54,7 +56,10 @@ def reachable(x: FloatArray, state: FloatArray, scale: FloatArray, sampler: Samp
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         half = 0.5 * np.exp(-np.abs(eta) / scale)  # P(more noise than that, on the same side)
         window = half / _UNIT * (np.spacing(np.abs(x)) / 2 + np.spacing(np.abs(eta))) / scale
-    possible = ~(window < 2)  # includes NaN: no noise, nothing ruled out
+    # The window is the number of u whose noise rounds to x. If it is 2 or more, some u always fits, and a
+    # search over a few u could miss it. The negation also lets NaN through: without noise nothing is ruled
+    # out.
+    possible = ~(window < 2)
     check = np.flatnonzero(~possible.reshape(-1))
     near = np.rint(np.where(eta > 0, 1 - half, half) / _UNIT)
     x, state, scale, near = (a.reshape(-1)[check] for a in (x, state, scale, near))

@@ -27,7 +27,11 @@ GROUP = 3
 
 _ALMOST_ALL = 0.9999  # of the loss of an endless run
 _MOST_ROUNDS, _UNBOUNDED_ROUNDS, _ONE_SHOT_ROUNDS = 40, 20, 4
+# Two starts whose distance is a multiple of the message step look alike modulo that step, so leaks through
+# low bits would not show. √5 uses all 53 bits of a double, so its products with powers of two are on no
+# coarser grid.
 _OFF_GRID = math.sqrt(5) / 2
+# Multiples of the golden ratio, modulo 1, are far from all fractions with a small denominator.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LARGEST_LOSS = 7.0  # a larger loss cannot be proved from ten thousand sessions
 
@@ -103,6 +107,9 @@ def best_distance(law: Law, rounds: int, agent: int, transcripts: int, failure_p
     """
     per_unit = own_epsilon(law, rounds, agent)
     lowest, highest = (math.frexp(loss / per_unit)[1] for loss in (0.25, _LARGEST_LOSS))
+    # Small distances drown in chance, and at large ones nearly every guess is right: then the number of
+    # sessions limits what is proved. So the share has a maximum in between; factors of two find it closely
+    # enough.
     best, most = 0.0, 0.0
     for exponent in range(lowest - 1, highest):
         distance = math.ldexp(_OFF_GRID, exponent)
@@ -130,8 +137,8 @@ def default_starts(n: int, distance: float) -> FloatArray:
 def promises(transcripts: History, agent: int, distance: float) -> tuple[float, ...]:
     """Return the loss promised after each round at this distance.
 
-    The distance is that between two starts of one agent. On a lattice, the accounted loss; otherwise ε of
-    the messages that the agent had sent.
+    The distance is that between two starts of one agent. On a lattice it is the accounted loss,
+    otherwise ε of the messages that the agent had sent.
     """
     spoken = messages(transcripts, agent)
     if transcripts.wholes is not None:
@@ -175,7 +182,7 @@ def group_note(members: list[int], mechanism: Mechanism) -> tuple[str, ...]:
         return ()
     who = ", ".join(map(str, members))
     return (
-        f"Only agents {who} of {mechanism.n:,} were run: an agent's guarantee does not depend on others.",
+        f"Only agents {who} of {mechanism.n:,} were run: an agent's guarantee does not depend on the others.",
     )
 
 

@@ -15,11 +15,11 @@ depend on its start (docs/proofs/audit.md, section 1); a fourth sees less:
   Their own starts, states and noise say nothing about the start of another agent;
 - ``"insiders"`` are compromised agents who see only their own connections: see `insiders`.
 
-Where keepers add the noise, messages are under masks. All of these then know the feedback alone, but for what
-compromised agents tell of themselves. A fifth adversary is worth what an eavesdropper is without keepers:
+With keepers, messages are masked. Then all of these know only the feedback, and what compromised agents tell
+about themselves. A fifth adversary learns as much as an eavesdropper learns without keepers:
 
-- ``"conspirators"`` are everybody but the agent and one honest keeper: all wires, the server, all other
-  agents and all other keepers. What they know can be computed for simulated sessions only.
+- ``"conspirators"`` are everyone except the agent and one honest keeper: all wires, the server, all other
+  agents and all other keepers. What they know can only be computed for simulated sessions.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from tacit.rounding import product_up, shown_up
 from tacit.theory.privacy import epsilon
 
 Adversary = Literal["eavesdropper", "server", "compromised", "insiders", "conspirators"]
-"""Who may be listening, by what is seen."""
+"""The adversaries, named by what they see."""
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
-"""All of them."""
+"""All adversaries."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +64,7 @@ class Belief(Shown):
     values : array, shape (points,)
         Possible starts, evenly over the prior's interval, with both ends.
     prior : array, shape (points,)
-        Density before anything was said.
+        Density before the first message.
     density : array, shape (T + 1, points)
     mean, low, high : array, shape (T + 1,)
         Expected value, and the ends of the credible interval with equal tails.
@@ -152,11 +152,11 @@ def belief(
         What happened; only messages and feedback are read. From arrays: ``History.full(mechanism, x, y)``.
     agent : int
     prior : Prior or (low, high), optional
-        Prior knowledge; two numbers are a flat prior. By default flat on the declared range, if messages are
-        on a lattice, which has one.
+        Prior knowledge; two numbers are a flat prior. By default flat on the declared range; only messages on
+        a lattice declare one.
     adversary : {"eavesdropper", "server", "compromised", "insiders", "conspirators"}
     compromised : numbers of agents
-        For "compromised" and "insiders": who tells all. Not the agent itself, of whom all would be known.
+        For "compromised" and "insiders": the agents that tell everything. The agent itself must not be one.
     points : int
         Number of values at which the density is given.
     level : float
@@ -269,7 +269,9 @@ def _require_view(
     if not 0 <= agent < transcripts.mechanism.n:
         raise StateError(f"agent must be a number from 0 to {transcripts.mechanism.n - 1}, got {agent}.")
     if adversary == "conspirators" and not transcripts.mechanism.keepers:
-        raise StateError("there are no keepers to conspire with: choose another adversary.")
+        raise StateError(
+            "conspirators need keepers, and there are no keepers here: choose another adversary."
+        )
     if compromised and adversary not in ("compromised", "insiders"):
         raise ParameterError(
             f"only the adversaries compromised and insiders have compromised agents, got {adversary!r}: "

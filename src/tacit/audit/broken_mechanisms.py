@@ -1,8 +1,8 @@
 """Mechanisms with one known bug each: the auditor must catch them.
 
 Each declares the mechanism it is given and does something else. They are data: what is wrong, what harm it
-does, and how to build one. All except `floating-point` send numbers on the declared lattice, so that only
-the one bug can be detected.
+does, and how to build one. All except `floating-point` send numbers on the declared lattice, so that no
+other bug can be detected by accident.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def _swinging(now: Moment) -> FloatArray:
 def _two_agents(name: str, unit: Unit) -> Callable[[Mechanism], Simulated]:
     def build(mechanism: Mechanism) -> Simulated:
         if mechanism.n < 2:
-            raise ParameterError("noise can depend on another agent's only if there is one: take 2 agents.")
+            raise ParameterError(
+                f"this bug is in the noise of two agents, got {mechanism.n} agent: take at least 2."
+            )
         return Simulated(mechanism, name=name, unit=unit)
 
     return build

@@ -37,7 +37,9 @@ WIDTH = 16
 """Bytes of a masked number here; a session uses as many as its numbers need, plus five."""
 _MODULUS = 1 << 8 * WIDTH
 _OTHERS = 2  # agents besides the attacked one; the conspirators know their values
-_PAIRS = 600_000  # with secrets of only 32 bits two would be equal, except with probability e^−41
+# Birthday bound: of this many secrets of only 32 bits, two are equal except with probability e^−41. Fewer
+# would miss the bug `short-seed`, and sound masks of 128 bits still never collide.
+_PAIRS = 600_000
 _SHARE = 0.1  # of the failure probability, for masks and openings
 _WATCHED = 2000  # sessions whose masks are tested bit by bit
 
@@ -131,7 +133,7 @@ KEEPER_BUGS: dict[str, KeeperBug] = {
         KeeperBug(
             "same-draw",
             "every second opening has the draw of the one before",
-            "one of two equations in two unknowns is left: states are known but for one draw",
+            "two messages can be combined so that the noise cancels",
             noise=_same,
         ),
         KeeperBug(
@@ -143,7 +145,7 @@ KEEPER_BUGS: dict[str, KeeperBug] = {
         KeeperBug(
             "short-seed",
             "masks come from 32 bits of the secret",
-            "whoever tries all of them knows every mask",
+            "anyone who tries all 2^32 of them knows every mask",
             mask=lambda secret, update: right_mask(secret[:4], update),
         ),
     )
@@ -176,7 +178,9 @@ class MaskedSessions:
 
     def __post_init__(self) -> None:
         if not self.kept.keepers:
-            raise ParameterError("there is no keeper to conspire against: take a mechanism with keepers.")
+            raise ParameterError(
+                "the mechanism must have keepers, and this one has no keeper: give it at least one."
+            )
 
     @property
     def name(self) -> str:
@@ -304,7 +308,9 @@ def examine_keepers(
     trial = MaskedSessions(mechanism, 0.0, 1.0, planted, seedable)
     law, share = trial.mechanism.law, _SHARE * failure_probability
     if planted is not None and planted.noise is _same and law.shadowed:
-        raise ParameterError(f"this bug is in later openings, and {law.name} noise has one.")
+        raise ParameterError(
+            f"this bug is in later openings, and with {law.name} noise there is only one: choose another bug."
+        )
     length = default_rounds(law, 0) if rounds is None else rounds
     left = failure_probability - share
     apart = (
@@ -327,7 +333,7 @@ def examine_keepers(
     extra = [
         opening_finding(answers),
         *watched,
-        replace(fresh[0], test="masks: few secrets"),  # of 2^32 some would be the same
+        replace(fresh[0], test="masks: few secrets"),  # of only 2^32 secrets, some would repeat
     ]
     return replace(
         found,
@@ -336,7 +342,7 @@ def examine_keepers(
         findings=(*found.findings, *extra),
         notes=(
             *found.notes,
-            "Judged by what everybody else and all keepers but one can learn of one agent.",
+            "Judged by what everyone else, with all keepers but one, can learn about one agent.",
             ALL_KEEPERS,
         ),
     )

@@ -24,7 +24,9 @@ from tacit.theory.privacy import require_adjacency
 Enclosure: TypeAlias = tuple[FloatArray, FloatArray]
 """Two arrays of numbers with the true ones between them."""
 
-_NOISE = 1e-13  # of a probability, by floating-point convolution
+# Rounding error of a probability by the FFT, with a wide margin. Without it an enclosure could miss the
+# truth.
+_NOISE = 1e-13
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,16 +64,6 @@ class LossLaw:
         up, down = (_sum_to(law, self.step, -np.asarray(threshold)) for law in (self.low, self.high))
         return _clip(down - _NOISE), _clip(up + _NOISE)
 
-    def roc(self, points: int = 201) -> tuple[FloatArray, FloatArray]:
-        """Return false and true alarm rates of the optimal test.
-
-        The test answers θ if the ratio reaches a threshold; a false alarm is that answer for θ'. Both rates
-        are the middles of their enclosures.
-        """
-        reach = self.most + 2 * len(self.costs) * self.step  # from corner to corner
-        threshold = np.linspace(reach, -reach, points)
-        return np.mean(self.other_tail(threshold), axis=0), np.mean(self.tail(threshold), axis=0)
-
 
 def loss_law(law: Law, rounds: int, distance: float, *, agent: int = 0, points: int = 2**15) -> LossLaw:
     """Return the law for one agent with two starts `distance` apart.
@@ -81,7 +73,7 @@ def loss_law(law: Law, rounds: int, distance: float, *, agent: int = 0, points: 
     """
     require_adjacency(distance)
     if rounds < 1:
-        raise ParameterError(f"rounds must be at least 1, got {rounds}: nothing has been said.")
+        raise ParameterError(f"rounds must be at least 1, got {rounds}: without a message there is no loss.")
     return sum_law(message_costs(law, rounds, distance, agent=agent), points=points)
 
 
@@ -95,6 +87,9 @@ def message_costs(law: Law, rounds: int, distance: float, *, agent: int = 0) -> 
 
 def sum_law(costs: FloatArray, *, points: int = 2**15) -> LossLaw:
     """Convolve the laws of messages with the given costs."""
+    # Rounding all terms down, and once more up, gives two sums with the true one in between. So tails are
+    # enclosed, and a threshold chosen from them cannot be too optimistic. One rounding to the nearest step
+    # would be closer, but wrong on an unknown side.
     step = 2 * float(costs.sum()) / points
     laws = []
     for up in (False, True):
@@ -110,9 +105,8 @@ def _term(cost: float, step: float, up: bool) -> FloatArray:
 
     `up` says whether values are rounded up or down.
     """
-    reach = (
-        int(np.ceil(cost / step)) + 1
-    )  # one more than needed, so that rounding cannot lose the atoms at ±cost
+    # One step more than needed, so that rounding cannot lose the atoms at ±cost.
+    reach = int(np.ceil(cost / step)) + 1
     edges = np.arange(-reach, reach + 1, dtype=np.float64) * step
 
     def cdf(value: FloatArray) -> FloatArray:  # P(L ≤ value)

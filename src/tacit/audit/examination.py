@@ -155,12 +155,10 @@ def examine(
 
         if attacks:
             raise ParameterError(
-                "attacks of your own are for agents that add their own noise: with keepers leave them out."
+                "attacks of your own need agents that add their own noise: with keepers, leave them out."
             )
         if agent is not None or values is not None:
-            raise ParameterError(
-                "if keepers add the noise, all agents are alike: leave agent and values out."
-            )
+            raise ParameterError("with keepers all agents are alike: leave agent and values out.")
         return examine_keepers(
             subject, distance=distance, adjacency=adjacency, rounds=rounds, transcripts=transcripts,
             failure_probability=failure_probability, seed=seed, progress=progress,
@@ -280,7 +278,8 @@ def _optimal(evidence: TranscriptPair, share: float) -> tuple[AuditFinding, Loss
     scores = [np.cumsum(gain, axis=1)[:, ends] for gain in gains]
     bounds = []
     for t, spoken in enumerate(messages(evidence.first, made.agent)):
-        # half of the share for the whole session, half for all shorter ones together
+        # The bounds after all numbers of rounds are looked at, and the worst one is reported. So their false
+        # alarms add up: half of the share is for the whole session, half for all shorter ones together.
         part = share / 2 if t + 1 == made.rounds else share / 2 / max(1, made.rounds - 1)
         law = loss_law(made.mechanism.law, spoken, made.distance, agent=made.agent, points=_POINTS)
         rule = rule_from_law(law, made.transcripts, part)
@@ -288,7 +287,7 @@ def _optimal(evidence: TranscriptPair, share: float) -> tuple[AuditFinding, Loss
     promised = promises(evidence.first, made.agent, made.distance)
     worst = int(np.argmax([b.loss - p for b, p in zip(bounds, promised, strict=True)]))
     passes = bounds[worst].loss <= promised[worst]
-    shown = made.rounds - 1 if passes else worst
+    shown = made.rounds - 1 if passes else worst  # an alarm names the round that proves most
     finding = _loss_finding("optimal distinguisher", bounds[shown], promised[shown])
     finding = replace(finding, detail=f"round {shown + 1}: {finding.detail}")
     curve = LossCurve(tuple(range(1, made.rounds + 1)), promised, tuple(b.loss for b in bounds))
@@ -328,7 +327,8 @@ def _attacks(evidence: TranscriptPair, share: float, own: Mapping[str, Attack]) 
         first, second = (way(t.of(made.agent), *starts) for t in both)
         yield _loss_finding(f"low bits: {name}", tally(first, second, part), promised)
     if own:
-        # One call for all sessions, in random order: their starts are then independent coins for the attack.
+        # One call for all sessions, in random order. In the order of the starts an attack could simply name
+        # the first half, and its right guesses would prove nothing.
         order = np.random.default_rng(made.transcripts).permutation(sum(t.runs for t in both))
         seen = History.stack([t.public() for t in both])[order]
     for name, attack in own.items():
@@ -343,7 +343,8 @@ def _checked_guesses(name: str, given: npt.ArrayLike, sessions: int) -> IntArray
     found = np.asarray(given)
     if found.shape != (sessions,) or not np.isin(found, (-1, 0, 1)).all():
         raise ParameterError(
-            f"the attack {name!r} must return +1, -1 or 0 for each of {sessions:,} sessions, and does not."
+            f"the attack {name!r} must return +1, -1 or 0 for each of {sessions:,} sessions: return one "
+            "number per session."
         )
     return found.astype(np.int64)
 

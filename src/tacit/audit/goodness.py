@@ -1,9 +1,12 @@
 """Is the noise as declared? Tests with exact false-alarm rates.
 
-Every test gives a p-value, computed or bounded without asymptotics: the probability that declared noise
-looks at least this odd. After division by its scale, the noise is standard Laplace and independent of
-everything before it. On a lattice `residual` makes it so, and tests of equality and of low bits account
-for the atoms (docs/proofs/audit.md, section 3).
+Every test gives a p-value: the probability that declared noise looks at least this odd. It is computed
+exactly, or bounded from above, for every number of sessions. An asymptotic law would be wrong far out in the
+tail, where the limits are: about 10^−9 each, for a false-alarm rate of 10^−6 over all tests.
+
+After division by its scale, the noise is standard Laplace and independent of everything before it. On a
+lattice `residual` makes it so, and tests of equality and of low bits account for the atoms
+(docs/proofs/audit.md, section 3).
 """
 
 from __future__ import annotations
@@ -81,7 +84,7 @@ def scale(noise: Noise) -> Iterator[Oddity]:
     for place, r in _groups(noise):
         size = np.abs(r)
         p = _both_sides(chi2.cdf(2 * size.sum(), 2 * len(r)), chi2.sf(2 * size.sum(), 2 * len(r)))
-        yield Oddity("scale", place, p, f"{size.mean():.4f} of the declared scale")
+        yield Oddity("scale", place, p, f"{size.mean():.4f} times the declared scale")
 
 
 def shape(noise: Noise) -> Iterator[Oddity]:
@@ -98,7 +101,8 @@ def shape(noise: Noise) -> Iterator[Oddity]:
         )
         rank = np.arange(n)
         distance = float(np.max(np.maximum(cdf - rank / n, (rank + 1) / n - cdf)))
-        yield Oddity("shape", place, min(1.0, 2 * np.exp(-2 * n * distance**2)), f"off by {distance:.4f}")
+        p = min(1.0, 2 * np.exp(-2 * n * distance**2))
+        yield Oddity("shape", place, p, f"distance {distance:.4f} from the Laplace law")
 
 
 def tails(noise: Noise) -> Iterator[Oddity]:
@@ -111,7 +115,9 @@ def tails(noise: Noise) -> Iterator[Oddity]:
         above = int(np.sum(size > v))
         share = float(np.exp(-v))
         p = _both_sides(binom.cdf(above, len(size), share), binom.sf(above - 1, len(size), share))
-        yield Oddity("tails", f"beyond {v:g} scales", p, f"{above:,} instead of {share * len(size):,.1f}")
+        yield Oddity(
+            "tails", f"beyond {v:g} scales", p, f"{above:,} draws, {share * len(size):,.1f} expected"
+        )
 
 
 def missing(noise: Noise) -> Iterator[Oddity]:
@@ -126,7 +132,7 @@ def missing(noise: Noise) -> Iterator[Oddity]:
         if told:
             bare = int(np.sum(size < _TINY + step[:, slot] / 2))
             p = float(binom.sf(bare - 1, told, min(1.0, _TINY + step[:, slot].max())))
-            yield Oddity("missing noise", f"message {slot}", p, f"{bare:,} of {told:,} have none")
+            yield Oddity("missing noise", f"message {slot}", p, f"{bare:,} of {told:,} have no noise")
 
 
 def predictable(noise: Noise) -> Iterator[Oddity]:
@@ -135,26 +141,29 @@ def predictable(noise: Noise) -> Iterator[Oddity]:
     The number of agreements with a predictor is then binomial with probability ½. A predictor may be
     anything known before: only the predicted coin must be fair.
     """
+    # Given everything before, each coin is fair. So it agrees with any predictor from the past with
+    # probability ½, independently of earlier agreements, however dependent the predictors are among
+    # themselves. That makes the binomial law exact. A predictor from the future would break this argument.
     few = slice(0, _MOST_COLUMNS)
     coins, names = _coins(noise.r[:, :, few]), _names(noise)[few]
     with np.errstate(invalid="ignore", divide="ignore"):
         pull, far = np.sign(noise.pull), np.sign(np.abs(noise.pull / noise.scale) - 1)
-        # a wrong mixing shows in the direction of the last move, even if all else is right
-        known = {"move before": pull, "length of the move before": far, "state": np.sign(noise.state)}
+        # A wrong mixing shifts the noise in the direction of the last move, even if all else is right.
+        known = {"last move": pull, "length of the last move": far, "state": np.sign(noise.state)}
     for what, sign in known.items():
         said = np.nan_to_num(sign[:, :, few]).astype(np.int8)[None]
-        yield from _own(f"with the {what}", coins, said, names)
+        yield from _own(what, coins, said, names)
     past = _coins(_previous(noise.r[:, :, few]))
-    before = {"with the message before": (coins, past)}
+    before = {"last message": (coins, past)}
     for lag in range(2, min(_LAGS + 1, coins.shape[2])):
-        before[f"with {lag} messages before"] = coins[:, :, lag:], coins[:, :, :-lag]
-    before["with the session before"] = coins[:, 1:], coins[:, :-1]
+        before[f"message {lag} steps earlier"] = coins[:, :, lag:], coins[:, :, :-lag]
+    before["last session"] = coins[:, 1:], coins[:, :-1]
     for where, (now, then) in before.items():
         yield from _own(where, now, then, names)
         yield from _across(where, now, then, names, ~np.eye(len(names), dtype=np.bool_))
-    yield from _across(
-        "at once", coins, coins, names, np.triu(np.ones((len(names), len(names)), np.bool_), 1)
-    )
+    # Each pair once: an agreement of two columns is the same seen from either of them.
+    once = np.triu(np.ones((len(names), len(names)), np.bool_), 1)
+    yield from _across("simultaneous message", coins, coins, names, once)
 
 
 def dependence(noise: Noise) -> Iterator[Oddity]:
@@ -169,11 +178,11 @@ def dependence(noise: Noise) -> Iterator[Oddity]:
     slots = u.shape[1]
     for lag in range(min(_LAGS + 1, slots)):
         pairs = [(i, j) for i in range(columns) for j in range(columns) if lag or i < j]
-        where = f"{lag} messages before" if lag else "at once"
+        where = f"message {lag} steps earlier" if lag else "simultaneous message"
         yield from _followed(where, u, u, pairs, lag=lag, names=names)
     move = noise.pull[:_MOST_SESSIONS, :, :columns]
     own = [(i, i) for i in range(columns)]
-    yield from _followed("with the move before", u, move, own, lag=0, names=names)
+    yield from _followed("last move", u, move, own, lag=0, names=names)
 
 
 def grain(noise: Noise) -> Iterator[Oddity]:
@@ -231,6 +240,7 @@ def distinct(noise: Noise) -> Iterator[Oddity]:
         draws, again = draws + n, again + n - len(np.unique(values))
         mean += float(np.minimum(1.0, np.arange(n) * step / 2).sum())
     if draws:
+        # Hoeffding compares the tails only above the mean; below it nothing is odd.
         p = float(binom.sf(again - 1, draws, mean / draws)) if again - 1 >= mean else 1.0
         yield Oddity("distinct", "within a message", p, f"{again:,} of {draws:,} draws had occurred before")
 
@@ -247,6 +257,7 @@ def reuse(noise: Noise) -> Iterator[Oddity]:
     same = _same(noise)
     ordered = np.sort(flat, axis=1)  # NaN last
     hit = np.any(np.diff(ordered, axis=1) <= near, axis=1)
+    # Union bound over all pairs of draws in a session; sessions are independent of each other.
     sessions = int(hit.sum())
     p = float(binom.sf(sessions - 1, len(flat), min(1.0, width * (width - 1) / 2 * same)))
     yield Oddity("reuse", "within a session", p, f"{sessions:,} of {len(flat):,} sessions use a draw twice")
@@ -254,6 +265,8 @@ def reuse(noise: Noise) -> Iterator[Oddity]:
     most = max(
         int(np.sum(np.abs(places[i + 1 :] - places[i]) <= near, axis=1).max()) for i in range(len(places) - 1)
     )
+    # A reused draw is at the same two places in every session. The worst pair of places was picked, so its
+    # p-value is multiplied by the number of pairs.
     pairs = len(places) * (len(places) - 1) / 2
     p = min(1.0, pairs * float(binom.sf(most - 1, len(flat), min(1.0, same))))
     yield Oddity("reuse", "at two places", p, f"{most:,} of {len(flat):,} sessions use one draw at both")
@@ -270,13 +283,14 @@ def repeats(noise: Noise) -> Iterator[Oddity]:
         return
     same = _same(noise)
     pairs = runs * (runs - 1) / 2
-    # the expected number of pairs of sessions with that many equal draws bounds the probability of one
+    # Markov: the expected number of pairs of sessions with that many equal draws bounds the probability of
+    # one. The number is fixed beforehand from the sizes alone, so no correction for a choice is needed.
     needed = 2
     while needed < width and _expected(pairs, width, needed, same) > SURE:
         needed += 1
     found: set[tuple[int, int]] = set()
     for column in range(width):
-        # if draws are often equal, sort by the next places, too, to bring equal sessions together
+        # If draws are often equal, sort by the next places too, to bring equal sessions together.
         keys = [flat[:, (column + k) % width] for k in (2, 1, 0)]
         order = np.lexsort(keys)
         close = np.flatnonzero(np.diff(flat[order, column]) <= near)
@@ -327,7 +341,7 @@ def _own(where: str, coins: IntArray, said: IntArray, names: list[str]) -> Itera
     """
     total, count = _products("pni,qni->pqi", coins, said)
     total, count = (np.concatenate([z, z.sum(axis=2, keepdims=True)], axis=2) for z in (total, count))
-    places = [[f"{name} {where}" for name in [*names, "everyone"]]] * len(said)
+    places = [[f"{name} and its {where}" for name in [*names, "every agent"]]] * len(said)
     yield from _oddest(total, count, places)
 
 
@@ -341,7 +355,7 @@ def _across(
     total, count = _products("pni,qnj->pqij", coins, said)
     some = np.argwhere(pairs)
     total, count = (z[:, :, some[:, 0], some[:, 1]] for z in (total, count))
-    places = [[f"{names[i]} {where}, {coin} of {names[j]}" for i, j in some] for coin in _COINS]
+    places = [[f"{names[i]} and the {where} of {names[j]} ({coin})" for i, j in some] for coin in _COINS]
     yield from _oddest(total, count, places)
 
 
@@ -373,7 +387,7 @@ def _oddest(total: FloatArray, count: FloatArray, places: list[list[str]]) -> It
         if asked:
             own = np.where(count[kind] > 0, p[kind], 2.0)
             at = np.unravel_index(int(np.argmin(own)), own.shape)
-            seen = f"{agree[kind][at] / count[kind][at]:.4f} agree"
+            seen = f"{agree[kind][at] / count[kind][at]:.4f} agree, 0.5 expected"
             yield Oddity(test, places[at[1]][at[2]], min(1.0, asked * float(own[at])), seen)
 
 
@@ -393,15 +407,17 @@ def _followed(
             if (slot, j) not in orders:
                 orders[slot, j] = np.argsort(by[:, slot - lag, j], kind="stable")
             size = u[orders[slot, j], slot, i]
-            # pairs that do not overlap: given the order and the past, their differences are independent
+            # Pairs must not overlap: then, given the order and the past, their differences are independent,
+            # and the count is binomial. Overlapping neighbours would share draws, and the p-value would be
+            # too small.
             apart = np.abs(size[1::2] - size[: len(size) // 2 * 2 : 2])
             near[i, j] += int(np.sum((apart < _NEAR) | (apart > 1 - _NEAR)))
             asked[i, j] += int(np.sum(np.isfinite(apart)))
     odd = {pair: float(binom.sf(near[pair] - 1, asked[pair], 2 * _NEAR)) for pair in pairs if asked[pair]}
     if odd:
         i, j = worst = min(odd, key=odd.__getitem__)
-        place = f"{names[i]} {where}" if i == j else f"{names[i]} and {names[j]} {where}"
-        seen = f"{near[worst] / asked[worst]:.4f} nearly the same instead of {2 * _NEAR:g}"
+        place = f"{names[i]} and {'its' if i == j else 'the'} {where}" + (f" of {names[j]}" if i != j else "")
+        seen = f"{near[worst] / asked[worst]:.4f} nearly the same, {2 * _NEAR:g} expected"
         yield Oddity("dependence", place, min(1.0, len(odd) * odd[worst]), seen)
 
 

@@ -11,8 +11,8 @@ where Θ is the sum of the honest states and E the sum of their noises. So they 
 sum of the honest starts, through the law of a sum of m Laplace variables; the start of one agent is
 hidden among the others'. If all others are insiders (m = 1), they know the message itself.
 
-Where keepers add the noise, everyone hears the feedback alone, and E is the sum of the keepers' draws. So an
-eavesdropper is in the place of insiders who have nothing to subtract.
+With keepers everyone hears only the feedback, and E is the sum of the keepers' draws. So an eavesdropper
+knows as much as insiders who have nothing to subtract.
 
 The density of a sum of m standard Laplace variables is e^{−|s|}·p_{m−1}(|s|)/(2^m (m−1)!), with the reverse
 Bessel polynomials p_n = (2n − 1)p_{n−1} + s²·p_{n−2}, p_0 = 1, p_1 = 1 + s.
@@ -92,7 +92,7 @@ def _told(transcripts: History, run: int, insiders: Sequence[int]) -> FloatArray
     sent = None if transcripts.private is None else transcripts.private.sent
     if sent is None:
         raise StateError(
-            "what compromised agents have sent is under masks, and not in this history: use a simulated one."
+            "the numbers of compromised agents are under masks and not in this history: use a simulated one."
         )
     return np.asarray(sent[run][:, sorted(insiders)])
 
@@ -148,6 +148,8 @@ def _log_law(m: int) -> Callable[[FloatArray], FloatArray]:
 
     The variables are standard; the log-density is up to a constant.
     """
+    # Nodes are dense near 0 and sparse far out, as the curvature is. The polynomials overflow for large m, so
+    # only the ratios p_n/p_{n−1} are followed, and their logarithms are added up.
     along = np.linspace(0, np.arcsinh(_FAR), _NODES)
     nodes, ratio, log = np.sinh(along), np.ones(_NODES), np.zeros(_NODES)
     for n in range(1, m):

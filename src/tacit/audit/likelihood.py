@@ -161,7 +161,9 @@ def log_likelihood_ratios(view: AgentHistory, theta: npt.ArrayLike, other: npt.A
     fade = fades(view)
     fade = fade.reshape(*fade.shape, *(1,) * (eta.ndim - 2))
     gap = gap if gap.ndim < eta.ndim - 1 or gap.ndim == 0 else gap[:, None]
-    # Under the other start the states are gap·(1−σ)^u higher, the noise as much lower (Lemma 1, lem:pri)
+    # Under the other start the states are gap·(1−σ)^u higher, so the noise is as much lower (Lemma 1,
+    # lem:pri). On a lattice the states are rounded after every update, which this formula ignores: follow
+    # both states.
     implied = eta - gap * fade if view.wholes is None else residuals(view, other)
     gain = _absolute(implied) - _absolute(eta)
     with np.errstate(divide="ignore", invalid="ignore"):

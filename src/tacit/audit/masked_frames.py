@@ -45,7 +45,8 @@ def once_finding(test: str, said: Sequence[Sequence[bytes | int]]) -> AuditFindi
     `said` has, for each sender and update, everything that was sent.
     """
     twice = sum(len(set(answers)) > 1 for answers in said)
-    detail = f"{twice:,} of {len(said):,} were said in two ways" if twice else f"all {len(said):,} are"
+    versions = f"{twice:,} of {len(said):,} were sent in several versions"
+    detail = versions if twice else f"each of {len(said):,} was sent in one version"
     return AuditFinding(test, "alarm" if twice else "pass", detail)
 
 
@@ -75,9 +76,9 @@ def mask_findings(
     width : int
         Bytes of a number.
     there : bool array, optional
-        Which of them there are; all unless given.
+        Which numbers exist; by default all.
     span : int
-        Numbers under two uses of one mask differ by no more than this. Masks themselves do not differ.
+        Two numbers under the same mask differ by at most this; 0 for masks themselves.
     name, rows : str
         What the numbers are, and what a row is, in words.
     """
@@ -87,7 +88,8 @@ def mask_findings(
     flat = [int(number) if here else 0 for number, here in zip(table.flat, known.flat, strict=True)]
     data = b"".join(number.to_bytes(width, "big") for number in flat)
     bits = np.unpackbits(np.frombuffer(data, np.uint8)).reshape(*table.shape, 8 * width)
-    # Masks are independent and uniform, so the bits of differences of neighbours are fair coins too.
+    # Masks are independent and uniform, so every bit is a fair coin, and so is the exclusive or of the same
+    # bit in two neighbours. A counter or a reused mask has balanced bits, but shows in the exclusive or.
     looks = {f"{name}: bits": bits[known]}
     if len(table) > 1:
         looks[f"{name}: from one {rows} to the next"] = (bits[:-1] ^ bits[1:])[known[:-1] & known[1:]]
@@ -106,16 +108,17 @@ def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -
     modulus, pairs = 1 << 8 * width, len(numbers) * (len(numbers) - 1) // 2
     if not pairs:
         return AuditFinding(test, "skipped", "there is only one number")
-    # By chance, two of the numbers are within this distance with a probability of at most `limit`.
+    # Union bound: two of the numbers are among `room` neighbouring values with a probability of at most
+    # `limit`. So a single hit is an alarm, and no test is made where chance alone could cause one.
     room = int(Fraction(limit) * modulus) // pairs
     if room < 1:
-        return AuditFinding(test, "skipped", f"some of {len(numbers):,} numbers of {width} bytes may agree")
+        return AuditFinding(test, "skipped", f"{len(numbers):,} numbers of {width} bytes may agree by chance")
     reach = min(span, (room - 1) // 2)
     chance = float(Fraction(pairs * (2 * reach + 1), modulus))
     order = sorted(numbers)
     order.append(order[0] + modulus)
     near = sum(after - before <= reach for before, after in itertools.pairwise(order))
-    again = "occurred before" if reach == 0 else "are as near to another one as under one mask"
+    again = "occurred before" if reach == 0 else "are as close to another as two under the same mask"
     detail = f"{near:,} of {len(numbers):,} {again}"
     return AuditFinding(test, "alarm" if near else "pass", detail, chance, limit)
 
@@ -198,7 +201,9 @@ def read_masked(paths: Sequence[Path | str]) -> list[MaskedFrames]:
         except (TacitError, ValueError, OverflowError):
             session = None
         if session is None or not session.keepers:
-            raise FileError(f"{path} must declare a session with keepers in its first line, and does not.")
+            raise FileError(
+                f"{path} must declare a session with keepers in its first line: give another transcript."
+            )
         frames = found.setdefault(session.id, MaskedFrames(session))
         for number, content in reader:
             if content is None:
@@ -215,9 +220,12 @@ def frame_findings(sessions: Sequence[MaskedFrames], failure_probability: float)
     """
     widths = {(frames.session.mask_bytes, frames.session.components) for frames in sessions}
     if len(widths) != 1:
-        raise FileError("sessions to be judged together must have masked numbers of one length.")
+        raise FileError(
+            "sessions that are judged together must have masked numbers of one length: audit them separately."
+        )
     refused = sum(frames.refused for frames in sessions)
-    detail = f"{refused:,} are not what their sender has signed" if refused else "all are their sender's own"
+    wrong = f"{refused:,} frames are not signed by their sender, or not of this session"
+    detail = wrong if refused else "all frames are signed by their senders"
     found = [AuditFinding("signed frames", "alarm" if refused else "pass", detail)]
     kinds = {"message": "reports", "closing": "closings", "opening": "openings"}
     for what, name in kinds.items():
@@ -286,11 +294,11 @@ def examine_masked(
     for path in paths:
         if not first.same(LineReader(path).declared):
             raise FileError(
-                f"{path} declares another mechanism than {first.path.name}: keep them in folders apart."
+                f"{path} declares another mechanism than {first.path.name}: put them into separate folders."
             )
     sessions = read_masked(paths)
     keepers = len(sessions[0].session.keepers)
-    unseen = f"no transcript shows it: `tacit audit --keepers {keepers}` examines keepers that you can run"
+    unseen = f"no transcript shows it: `tacit audit --keepers {keepers}` tests keepers that you run yourself"
     return AuditReport(
         subject=name,
         declared=describe(first.mechanism),
@@ -308,7 +316,7 @@ def examine_masked(
             AuditFinding("loss", "skipped", unseen),
         ),
         notes=(
-            "Masked messages tell an eavesdropper nothing, unless their numbers fail the tests above.",
+            "Masked messages reveal nothing to an eavesdropper, unless their numbers fail the tests above.",
             ALL_KEEPERS if keepers > 1 else ONE_KEEPER,
         ),
     )

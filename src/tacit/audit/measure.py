@@ -121,6 +121,8 @@ def learn_and_judge(first: FloatArray, second: FloatArray, failure_probability: 
 
 def learned_bound(name: str, first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
     """Fit one score on one half of the rows, and judge it on the other."""
+    # The score and its thresholds must be fixed before the judged transcripts are seen. On the same
+    # transcripts a flexible score would fit their chance, and the bound would be too high.
     (a, x), (b, y) = ((z[: len(z) // 2], z[len(z) // 2 :]) for z in (first, second))
     score = learn(name, a, b)
     rule = rule_from_sample(score(a), score(b), len(x) + len(y), failure_probability)

@@ -6,7 +6,7 @@ As a function of the hypothetical start ϑ, the log-likelihood of a transcript i
 credible intervals are exact, without a grid. Many transcripts are done at once. Components of
 vectors have independent posteriors.
 
-Messages on a lattice are treated as the real numbers they stand for; the step is 2^−40 of the noise.
+Messages on a lattice are treated as the real numbers they stand for: the step is only 2^−40 of the noise.
 """
 
 from __future__ import annotations
@@ -270,6 +270,7 @@ def _size(left: FloatArray, right: FloatArray, slope: FloatArray) -> FloatArray:
 
 def _share(left: FloatArray, right: FloatArray, slope: FloatArray, point: FloatArray) -> FloatArray:
     """The share of a piece's mass below a point."""
+    # Rising and falling pieces need different forms: each exponent must be negative, or exp overflows.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z, below, above = slope * (right - left), slope * (point - left), slope * (right - point)
         rising = np.expm1(-below) * np.exp(-above) / np.expm1(-z)

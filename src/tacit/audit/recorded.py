@@ -47,7 +47,9 @@ def read_folder(folder: Path | str) -> tuple[History, FloatArray | None]:
     where = Path(folder)
     paths = sorted(where.glob("*.jsonl"))
     if not paths:
-        raise FileError(f"{folder}: there must be transcripts, files ending in .jsonl, and there is none.")
+        raise FileError(
+            f"{folder}: there must be at least one transcript, a file that ends in .jsonl: record some first."
+        )
     declared = Declared(paths[0], LineReader(paths[0]).declared)
     sessions = History.stack([read_history(path, declared) for path in paths])
     known = where / INPUTS
@@ -88,11 +90,11 @@ def examine_folder(
         raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
     where, tell = Path(folder), progress or (lambda _share, _what: None)
     if not where.is_dir():
-        raise FileError(f"{folder}: there is no such folder.")
+        raise FileError(f"{folder}: there is no such folder: give one with transcripts.")
     parts = [p for p in sorted(where.iterdir()) if p.is_dir() and any(p.glob("*.jsonl"))]
     if parts and len(parts) != 2:
         raise FileError(
-            f"{folder}: there must be transcripts in it, or in two folders of it; got {len(parts)}."
+            f"{folder}: there must be transcripts in it or in two folders of it, got {len(parts)} folders."
         )
     tell(0.0, "reading")
     if not parts:
@@ -105,12 +107,14 @@ def examine_folder(
         return _one_start(where.name, transcripts, values, adjacency, failure_probability, seeds, tell)
     if any(_with_keepers(path) for part in parts for path in part.glob("*.jsonl")):
         raise FileError(
-            f"{folder}: where keepers add the noise no transcript shows what an agent loses; audit one "
-            "folder of them, or keepers that you can run: `tacit audit --keepers 2`."
+            f"{folder}: with keepers no transcript shows what an agent loses: audit one folder of "
+            "transcripts, or keepers that you run yourself with `tacit audit --keepers 2`."
         )
     (first, values), (second, others) = (read_folder(part) for part in parts)
     if values is None or others is None:
-        raise FileError(f"{folder}: both folders must have {INPUTS}, or their starts are not known.")
+        raise FileError(
+            f"{folder}: both folders must have {INPUTS}, which says from which values they started: add it."
+        )
     rng = np.random.default_rng([seed, first.runs])
     heads, tails = coin_for(first.runs, second.runs, failure_probability, rng)
     agent, distance = _difference(values, others)
@@ -142,7 +146,7 @@ def examine_files(
     if not 0 < failure_probability < 1:
         raise ParameterError(f"a failure probability must be in (0, 1), got {failure_probability}.")
     if not paths:
-        raise FileError("there must be a transcript to audit.")
+        raise FileError("there must be a transcript to audit: give at least one file.")
     name = Path(paths[0]).name if len(paths) == 1 else f"{len(paths)} transcripts"
     if _with_keepers(paths[0]):
         return examine_masked(paths, name=name, adjacency=adjacency, failure_probability=failure_probability)
@@ -161,7 +165,7 @@ def _difference(values: FloatArray, others: FloatArray) -> tuple[int, float]:
     apart = np.abs(values - others).reshape(len(values), -1).sum(axis=1)
     if np.count_nonzero(apart) != 1:
         raise FileError(
-            f"the starts must differ for exactly one agent, got {np.count_nonzero(apart)} that differ."
+            f"the starts must differ for exactly one agent, got {np.count_nonzero(apart)} agents."
         )
     return int(np.argmax(apart)), float(apart.max())
 
@@ -180,7 +184,7 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
     notes = (_knowable(transcripts),)
     tell(0.3, "noise")
     if values is None:
-        why = f"the values are not known: add {INPUTS} where they were the auditor's choice"
+        why = f"the values are unknown: add {INPUTS} if the auditor chose them"
         findings.append(AuditFinding("noise", "skipped", why))
     else:
         noise = noise_of(transcripts, values)
@@ -214,6 +218,6 @@ def _knowable(transcripts: History) -> str:
         low, high = reconstruct(transcripts.of(agent)).interval(_LEVEL)
         widths.append(high - low)
     return (
-        f"An eavesdropper who knew nothing before can place an agent's value within an interval of length "
-        f"{np.min(widths):.3g} to {np.max(widths):.3g}, which holds it with probability {_LEVEL:g}."
+        "Without prior knowledge, an eavesdropper can locate an agent's value within an interval of length "
+        f"{np.min(widths):.3g} to {np.max(widths):.3g}, with probability {_LEVEL:g}."
     )

@@ -11,7 +11,7 @@ Verdict = Literal["pass", "alarm", "skipped"]
 
 NOT_PROVED = (
     "A pass does not prove privacy. It says that these tests, on these transcripts and for this pair of "
-    "starts, found nothing beyond the promise; proofs are in docs/proofs.",
+    "starts, found nothing beyond the promise. The proofs are in docs/proofs.",
     "A leak can go unnoticed if it shows in few sessions, or only for other values, other agents, other "
     "feedback or longer sessions.",
     "Timing, packet sizes, logs, memory and everything else outside the transcripts were not examined.",
@@ -49,9 +49,9 @@ class AuditFinding:
         """Return the test, its verdict and what it saw."""
         detail = self.detail
         if self.loss is not None:
-            detail += f"; loss at least {down(self.loss, 4)} of {up(self.promised or 0, 4)}"
+            detail += f"; loss at least {down(self.loss, 4)}, promised {up(self.promised or 0, 4)}"
         elif self.p_value is not None:
-            detail += f"; probability {self.p_value:.2g}"
+            detail += f"; p-value {self.p_value:.2g}"
         return Row(self.test, "ALARM" if self.verdict == "alarm" else self.verdict, detail)
 
 
@@ -138,7 +138,7 @@ class AuditReport(Shown):
         sections = {"Loss": self._loss_rows(), "Tests": [finding.row() for finding in self.findings]}
         title = f"{'PASS' if self.passed else 'ALARM'}: {self.subject} ({self.declared})"
         rate = f"{self.failure_probability:g}"
-        alarmed = (f"If all were as declared, an alarm would have a probability of at most {rate}.",)
+        alarmed = (f"If everything were as declared, the probability of any alarm would be at most {rate}.",)
         notes = (*self.notes, *(NOT_PROVED if self.passed else alarmed))
         return Summary(title, {name: rows for name, rows in sections.items() if rows}, notes)
 
@@ -147,9 +147,9 @@ class AuditReport(Shown):
             return []
         apart = f"starts {near(self.distance)} apart, {self.rounds} rounds"
         share = self.adjacency / self.distance
-        each = f"at least, of {up(self.promised * share)} promised for {near(self.adjacency)}"
+        each = f"at least, starts {near(self.adjacency)} apart; promised at most {up(self.promised * share)}"
         return [
             Row("promised", up(self.promised), f"at most, {apart}"),
             Row("measured", down(self.measured, 4), f"at least, {self.transcripts:,} sessions"),
-            Row("per adjacency", down(self.measured * share, 4), each),
+            Row("for the adjacency", down(self.measured * share, 4), each),
         ]

@@ -177,6 +177,9 @@ def _spread_whole(r: FloatArray, step: FloatArray, rng: np.random.Generator) -> 
     For k steps, P(|k| > m) = 2e^{−(m+1)·step}/(1 + e^{−step}). A size in the cell of |k| = m has a
     survival probability between those of m and of m − 1.
     """
+    # Without this a Kolmogorov test would see the atoms of a coarse lattice and raise a false alarm. The
+    # random place depends on nothing in the transcript, so the result is standard Laplace and still
+    # independent.
     place, side = rng.random((2, *r.shape))
     cell = -np.expm1(-step)  # 1 − e^{−step}
     centre = -np.log1p(-place * np.tanh(step / 2))

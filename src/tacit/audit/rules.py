@@ -42,7 +42,7 @@ def _one_draw(views: list[AgentHistory]) -> AuditFinding:
         again = said & ~first
         asked += int(again.sum())
         redrawn += int(np.sum(again & counted(view)))
-    detail = f"{redrawn:,} of {asked:,} repetitions differ" if asked else "nobody was asked twice"
+    detail = f"{redrawn:,} of {asked:,} repetitions differ" if asked else "no agent was asked twice"
     return AuditFinding("one draw per update", "alarm" if redrawn else "pass", detail)
 
 
@@ -65,7 +65,7 @@ def _on_lattice(views: list[AgentHistory]) -> AuditFinding:
                 wrong = (view.update == u) & (view.exponent != agent.message_exponent(u))
                 off += int(np.sum(wrong & view.said))  # only messages that were sent have a step
     return AuditFinding(
-        test, "alarm" if off else "pass", f"{off:,} numbers are off it" if off else "all messages are"
+        test, "alarm" if off else "pass", f"{off:,} numbers are not" if off else "all numbers are"
     )
 
 
@@ -81,5 +81,9 @@ def _shadow(views: list[AgentHistory]) -> AuditFinding:
         both = view.said[:, 1:] & view.said[:, :-1]
         later = (both & (view.update[:, 1:] > 0)).reshape(len(both), -1, *tail)
         off += int(np.sum((np.abs(view.x[:, 1:] - expected) > size) & later))
-    detail = f"{off:,} messages do not follow from earlier ones" if off else "all later messages do"
+    detail = (
+        f"{off:,} messages do not follow from earlier ones"
+        if off
+        else "all later messages follow from earlier ones"
+    )
     return AuditFinding("shadow follows", "alarm" if off else "pass", detail)

@@ -1,7 +1,7 @@
 """Noise from a guessable seed: who guesses the seed knows the noise.
 
 Tries common seeds with common generators, and looks for their first draws among the noise of the
-sessions. Two draws of one seed in one session are proof; one may be chance.
+sessions. Two draws of one seed in one session are proof; one can be chance.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def guessable(noise: Noise, seeds: Sequence[int] | None = None) -> Iterator[Oddi
     needed = next((i for i, p in enumerate(chance, 2) if p <= SURE), None)
     if needed is None:
         yield Oddity(
-            "guessable seed", "any generator", 1.0, "the lattice is too coarse to know a seed's draws"
+            "guessable seed", "any generator", 1.0, "the lattice is too coarse to recognise a seed's draws"
         )
         return
     for name in GENERATORS:

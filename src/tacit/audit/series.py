@@ -1,11 +1,11 @@
-"""Audit a series: what can others and all keepers but one learn?
+"""Audit a series: what everyone but one agent and one keeper can learn.
 
 The view of the conspirators is X − T, slot by slot: the agent's message plus the honest keeper's noise, for
 the slots that the coordinator says were used. The auditor knows the readings. It runs two streams that the
 series should hide from each other, and tests whether they can be told apart any better than promised.
 
-There are three challenges: a step of which all slots are used, a step of which only the last slot is used,
-and a step on readings that rise and fall in every slot. Each planted bug below is caught by one of the tests.
+There are three challenges: a step with all slots used, a step with only the last slot used, and a step on
+readings that rise and fall in every slot. One of the tests catches each planted bug below.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ SERIES_BUGS: Final[dict[str, SeriesBug]] = {
         ),
         SeriesBug(
             "restart",
-            f"the filter starts from nothing {RESTARTS} times",
-            "every restart pays for the same step anew",
+            f"the filter restarts from zero {RESTARTS} times",
+            "each restart reveals the same step again",
             sent=_restart,
         ),
         SeriesBug(
@@ -245,12 +245,15 @@ def loss_finding(
     towards, runs = two.sent - one.sent, len(one.seen)
     line = float(np.sum(towards * (one.sent + two.sent))) / 2
     hits = [int(np.sum(np.einsum("rvs,vs->r", view.seen, towards) > line)) for view in (one, two)]
+    # Two exact one-sided bounds (Clopper and Pearson), each with half of the failure probability: one on the
+    # false alarms from above, one on the power from below. Normal approximations would fail at rates near 0
+    # or 1.
     share = failure_probability / 2
     false = beta.isf(share, hits[0] + 1, runs - hits[0]) if hits[0] < runs else 1.0
     power = beta.ppf(share, hits[1], runs - hits[1] + 1) if hits[1] else 0.0
     mu = float(norm.ppf(power) - norm.ppf(false)) if np.any(towards) else 0.0
     loss = epsilon_of(mu, design.delta) if mu > 0 else 0.0
-    detail = f"told apart {hits[1]:,} times, falsely {hits[0]:,}, of {runs:,}"
+    detail = f"of {runs:,}: {hits[1]:,} recognised, {hits[0]:,} false alarms"
     verdict: Any = "alarm" if loss > design.loss else "pass"
     return AuditFinding(f"loss: {name}", verdict, detail, loss=loss, promised=design.loss)
 
@@ -275,7 +278,9 @@ def noise_findings(view: SeriesView, steps: float, failure_probability: float) -
     if r.shape[1] > 1:
         same = int(np.sum((r[:, 1:] > 0) == (r[:, :-1] > 0)))
         pairs = r[:, 1:].size
-        # Signs of zero-mean draws agree like fair coins; each comparison with the one before is independent.
+        # Given all draws before, a sign is a fair coin. So it agrees with the sign before it with probability
+        # ½, independently of earlier agreements: the binomial law holds, although comparisons overlap. (Draws
+        # of exactly 0 are too rare to matter.)
         p = 2 * min(float(binom.cdf(same, pairs, 0.5)), float(binom.sf(same - 1, pairs, 0.5)))
         found.append(_judged("noise: from slot to slot", p, share, f"{same:,} of {pairs:,} signs agree"))
     ordered = np.sort(r, axis=1)
@@ -335,8 +340,8 @@ def examine_series(
         )
     if design.mechanism != "square-root":
         raise ParameterError(
-            f"the audit of a series is about the square-root mechanism, and this is {design.mechanism} "
-            "noise: hide a step, with a longer series."
+            f"the audit of a series needs the square-root mechanism, got {design.mechanism} noise: hide a "
+            "step, in a longer series."
         )
     trial = SeriesTrial(design, None if bug is None else SERIES_BUGS[bug], seedable)
     tried = challenges(design)
@@ -370,7 +375,7 @@ def examine_series(
         notes=(
             *(() if trial.bug is None else (f"Planted: {trial.bug.wrong}; {trial.bug.harm}.",)),
             f"Losses are for a failure probability of {design.delta:g}.",
-            "Judged by what everybody else and all keepers but one can learn of one agent.",
+            "Judged by what everyone else, with all keepers but one, can learn about one agent.",
             ALL_KEEPERS,
         ),
     )

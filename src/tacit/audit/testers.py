@@ -127,6 +127,8 @@ def coin_for(
     Running out of one kind would bias the coin. That happens with at most a thousandth of the failure
     probability, which is therefore not available to `judge`.
     """
+    # Which recorded session is used must not depend on its content, and the coins must stay fair: simply
+    # using all sessions would fix the numbers of both kinds, and guesses would no longer be binomial.
     few = min(first, second)
     most = 2 * few
     while most and 2 * binom.sf(few, most, 0.5) > failure_probability / 1000:
@@ -134,8 +136,8 @@ def coin_for(
     heads, tails = coin(most, rng)
     if most < _FEWEST or max(heads, tails) > few:
         raise StateError(
-            f"too few transcripts to judge: {first} from the first start and {second} from the second. "
-            "Record at least a hundred of each."
+            f"too few transcripts to judge: {first} from the first start and {second} from the second: "
+            "record at least a hundred of each."
         )
     return heads, tails
 
@@ -145,9 +147,11 @@ def rule_from_law(law: LossLaw, transcripts: int, failure_probability: float) ->
 
     Its exact law says which threshold has the largest expected bound.
     """
+    # The law needs no transcript, so the rule is fixed before any is seen, as the bound requires.
     threshold = np.linspace(0, law.most, 400, endpoint=False)
     right, wrong = law.tail(threshold)[0], law.other_tail(threshold)[1]
-    # by symmetry as many transcripts are beyond −threshold, and as many of them are named rightly
+    # By symmetry, equally many transcripts are below −threshold, and equally many of them are named
+    # correctly.
     proved = _loss_bounds(transcripts * right, transcripts * (right + wrong), failure_probability)
     best = float(threshold[int(np.argmax(np.round(proved, DECIMALS)))]) - _ATOM * law.most
     return Rule(-best, best) if best > 0 else Rule(-_ATOM * law.most, _ATOM * law.most)
@@ -162,7 +166,7 @@ def rule_from_sample(
     shares = np.geomspace(1 / len(both), 0.5, 40)
     lows = np.append(both[(shares * (len(both) - 1)).astype(int)], -np.inf)
     highs = np.append(both[((1 - shares) * (len(both) - 1)).astype(int)], np.inf)
-    # one side, the other side, or both alike
+    # Thresholds on one side, on the other side, or on both in the same quantile.
     low = np.concatenate([lows, np.full_like(highs, -np.inf), lows])
     high = np.concatenate([np.full_like(lows, np.inf), highs, highs])
     low, high = low[low < high], high[low < high]

@@ -1,8 +1,9 @@
 """Other mechanisms for the same job, in one harness.
 
 `compare` runs each method many times on the same graph and values. Where guarantees can be compared, all
-methods have the same privacy. The result says what each method protects against. `METHODS` says which file
-has which method.
+methods have the same privacy. The result says what each method protects against. `METHODS` lists the methods
+and their files.
+
 Noise here is seedable and protects nobody. The names below load their module when first used.
 """
 

@@ -58,7 +58,9 @@ class Case:
     def __post_init__(self) -> None:
         object.__setattr__(self, "graph", Graph.of(self.graph))
         if self.graph.n < 2:
-            raise ParameterError("a comparison needs at least 2 agents: one has nobody to agree with.")
+            raise ParameterError(
+                f"a comparison needs at least 2 agents, got {self.graph.n}: take a larger graph."
+            )
         self.graph.require_connected()
         require_adjacency(self.adjacency)
         positive("epsilon", self.epsilon)

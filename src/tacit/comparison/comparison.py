@@ -120,13 +120,19 @@ class Comparison:
     failure_probability: float
     rows: tuple[MethodResult, ...]
 
+    @property
+    def label(self) -> str | None:
+        """The attacked agent's label in the graph; None if agents are only numbered."""
+        graph = self.case.graph
+        return None if graph.labels is None else str(graph.label(self.agent))
+
     def row(self, name: str) -> MethodResult:
         """Return the row of one method."""
         for row in self.rows:
             if row.name == name:
                 return row
         have = ", ".join(row.name for row in self.rows)
-        raise ParameterError(f"this comparison has {have}, not {name!r}.")
+        raise ParameterError(f"the method must be one of {have}, got {name!r}: only these were run.")
 
     def notes(self) -> list[str]:
         """Return sentences that a reader of the table should know."""
@@ -141,9 +147,9 @@ class Comparison:
             )
         if "zero-sum" in rows:
             notes.append(
-                "Zero-sum noise leads to the exact average in the end, but anyone who hears an agent and all "
-                f"its neighbours also learns its value: up to {rows['zero-sum'].attack_error:.3g} after "
-                f"{rows['zero-sum'].rounds} rounds, exactly in the end."
+                "Zero-sum noise leads to the exact average in the end. But anyone who hears an agent and all "
+                f"its neighbours learns its value: with an error of {rows['zero-sum'].attack_error:.3g} "
+                f"after {rows['zero-sum'].rounds} rounds, exactly in the end."
             )
         if "gossip" in rows:
             notes.append(_pairs(rows["gossip"].guarantee))
@@ -176,6 +182,7 @@ class Comparison:
             "runs": self.runs,
             "seed": self.seed,
             "attacked_agent": self.agent,
+            "attacked_label": self.label,
             "failure_probability": self.failure_probability,
             "target": "average",
             "rows": rows,
@@ -195,25 +202,31 @@ class Comparison:
         quantile = f"{near(100 * (1 - self.failure_probability))}%"
         heads = ("Accuracy", "error", "proved", "× least", quantile, "radius", "own", "agreed", "messages")
         private = ("Privacy", "guarantee", "protects against", "attack", "needs")
+        right = tuple(range(1, len(heads)))
         return (
             Grid(title, private, [row.private() for row in self.rows], right=(3,)),
-            Grid("", heads, [row.accurate() for row in self.rows], self._told(), tuple(range(1, len(heads)))),
+            Grid("", heads, [row.accurate() for row in self.rows], self._told(quantile), right),
         )
 
-    def _told(self) -> tuple[str, ...]:
+    def _told(self, quantile: str) -> tuple[str, ...]:
         legend = (
-            f"attack: error of the most likely value of agent {self.agent}, for an eavesdropper on "
-            "everything. error: of the agents' average; own: of an agent's own state; all root mean square "
-            "at the end, ± their standard errors. proved: the error by theory; × least: divided by the least "
-            "error of any unbiased method with this guarantee. "
+            f"attack: error of the most likely value of agent {self.label or self.agent}, for an "
+            "eavesdropper on everything. error: of the agents' average. own: of an agent's own state. All "
+            "errors are root mean squares at the end, ± their standard errors. proved: the error by theory. "
+            "× least: that divided by the least error of any unbiased method with this guarantee. "
+            f"{quantile}: {quantile} of the runs have a smaller error. radius: the same, proved. "
             f"agreed: rounds until all agents are within {near(self.case.within)}; "
             "messages are counted until then."
         )
         return legend, *self.notes()
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return the exact numbers as a pandas table, one row per method."""
-        return dataframe(self.as_dict()["rows"])
+        """Return the exact numbers as a pandas table, one row per method.
+
+        The columns `agent` and, where the graph has labels, `label` name the attacked agent.
+        """
+        attacked = {"agent": self.agent} | ({} if self.label is None else {"label": self.label})
+        return dataframe([attacked | row for row in self.as_dict()["rows"]])
 
     def to_latex(self) -> str:
         """Return both tables for a paper; they need no LaTeX package."""
@@ -247,10 +260,10 @@ def _small(value: float) -> str:
 def _pairs(given: Guarantee) -> str:
     """Explain what the average over pairs does not show."""
     note = (
-        "Gossip: its epsilon is an average over pairs of agents and holds against one of them alone; against "
-        f"an eavesdropper it is {shown_up(given.worst or 0.0, 4)}."
+        "Gossip: its epsilon is an average over pairs of agents, and holds against a single agent. Against "
+        f"an eavesdropper on everything epsilon is {shown_up(given.worst or 0.0, 4)}."
     )
     if not given.by_distance:
         return note
     each = ", ".join(shown_up(epsilon, 4) for _, epsilon in given.by_distance)
-    return f"{note} The largest found between agents 1 edge apart, 2, and so on: {each}."
+    return f"{note} The largest epsilon found between agents 1 edge apart, 2 edges and so on: {each}."

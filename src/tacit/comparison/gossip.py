@@ -8,8 +8,8 @@ sensitivity is the leverage ‖Pe_u‖² ≤ 1 (the linear-system view of Koskel
 leverages add up to the rank, so their average is at most |N(v)|·T/(N−1): few rounds on a large graph are
 private. Neighbours are not protected from each other at all.
 
-Adding up the losses of single messages, as if their noise were independent, can give far too small a loss:
-see `message_sum` and docs/explanation/compare.md.
+Adding up the losses of single messages, as if their noise were independent, can give far too small a loss
+(docs/explanation/compare.md).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Gossip(Method):
         """
         return Guarantee(
             "per pair",
-            "one agent that taps nothing",
+            "one agent that taps no wire",
             self._epsilon(mean_leverage(self.case, self.rounds)),
             self.case.delta,
             worst=self._epsilon(1.0),
@@ -172,7 +172,7 @@ def leverages(case: Case, watcher: int, rounds: int) -> FloatArray:
     block = basis[:, 1:]
     for _ in range(rounds - 1):
         block = np.asarray(case.gossip_matrix @ block)
-        for _twice in range(2):
+        for _twice in range(2):  # once leaves rounding errors that grow with every round
             block = block - basis @ (basis.T @ block)
         q, r, _ = qr(block, mode="economic", pivoting=True)
         block = np.asarray(q[:, np.abs(np.diag(r)) > _DEPENDENT], dtype=np.float64)

@@ -24,7 +24,7 @@ from tacit.theory.laplace_sum import LaplaceSum
 from tacit.theory.optimum import averaging_mixing, best_fading, best_one_shot
 from tacit.theory.privacy import epsilon
 
-ANYONE = "whoever hears everything"
+ANYONE = "an eavesdropper on everything"
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,12 +206,8 @@ class Keepers(Paper):
         The bound is needed because masks are pseudo-random.
         """
         m = self.mechanism.keepers
-        others = (
-            "whoever hears everything, without the keeper"
-            if m == 1
-            else (f"whoever hears everything, with all but one of {m} keepers")
-        )
-        return Guarantee("one honest keeper", others, self.epsilon)
+        others = "without the keeper" if m == 1 else f"with all but one of {m} keepers"
+        return Guarantee("one honest keeper", f"{ANYONE}, {others}", self.epsilon)
 
     @property
     def messages(self) -> int:

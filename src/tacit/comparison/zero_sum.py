@@ -56,7 +56,7 @@ class ZeroSum(Method):
     @property
     def guarantee(self) -> Guarantee:
         """Not differentially private."""
-        return Guarantee("none", "who misses a neighbour")
+        return Guarantee("none", "an eavesdropper who misses a neighbour")
 
     @property
     def settings(self) -> dict[str, float]:
@@ -87,8 +87,3 @@ class ZeroSum(Method):
         taken = np.cumsum(np.vstack([np.zeros_like(x[:1]), x[1:] - y[:-1]]), axis=0)  # S_t
         weight = self.phi ** (2.0 * np.arange(len(x) - 1, -1, -1))  # φ^{−2t}, up to a factor
         return np.asarray(x[0] + weight @ taken / weight.sum())
-
-    def attack_deviation(self) -> float:
-        """Standard deviation of the error of `attack`: s/√(Σ_{t<T} φ^{−2t})."""
-        falling = self.phi ** (2.0 * np.arange(self.rounds))
-        return float(self.s * self.phi ** (self.rounds - 1) / falling.sum() ** 0.5)
