@@ -172,6 +172,7 @@ def ratios_figure(found: list[Row]) -> Figure:
             ax.annotate(
                 told, (max(high, row.goal), place), xytext=(7, 0), textcoords="offset points", va="center",
                 fontsize=8.5, color=INK if met else RED,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},  # no line crosses the words
             )  # fmt: skip
         ax.axvline(1, color=GREY, linewidth=0.8)
         ax.annotate(

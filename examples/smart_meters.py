@@ -20,7 +20,7 @@ from shared import Found, options, rms, tell
 
 from tacit.arrays import FloatArray
 from tacit.mechanism.series import decoding_filter
-from tacit.plots.style import BLUE, GREY, INK, PALE, RED, canvas, label_line, save, styled
+from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, styled
 from tacit.simulation import SeriesRuns, household_readings, simulate_series
 from tacit.theory.series import SeriesDesign, design_series, epsilon_of
 
@@ -147,14 +147,15 @@ def picture(feeder: SeriesRuns, everyone: SeriesRuns, sure: dict[str, FloatArray
     with styled():
         figure = canvas(9.6, 4.0)
         left, right = figure.subplots(1, 2)
-        for ran, colour in ((feeder, RED), (everyone, BLUE)):
+        for ran, colour, shade in ((feeder, RED, 0.12), (everyone, BLUE, 0.35)):
             true, said = ran.truth[-DAY:], ran.first[-DAY:]
             wide = 2 * ran.design.deviation
-            left.fill_between(hours, true - wide, true + wide, color=PALE, alpha=0.7, lw=0)
+            left.fill_between(hours, true - wide, true + wide, color=colour, alpha=shade, lw=0)
             left.plot(hours, true, color=INK, lw=1.0)
             left.plot(hours, said, color=colour, lw=1.4)
         label_line(left, 15.5, -0.02, "177 meters", RED)
         label_line(left, 20.6, 1.3, "1,506 meters", BLUE)
+        label_line(left, 0.4, 2.1, "black: true. Bands: ± 2 deviations of a published mean", INK)
         left.set(title="True and published curve, last day of a year", xlabel="hour", xlim=(0, 24))
         left.set_ylabel("mean load of a household, kW")
         left.set_xticks(range(0, 25, 6))

@@ -24,7 +24,11 @@ def test_alarms_are_drawn_as_alarms(reports):
         figure = draw_audit(report)
         left, right = figure.axes
         names = [label.get_text() for label in right.get_yticklabels()]
-        assert names == [f.test for f in reversed(report.findings) if f.verdict != "skipped"]
+        tested = [f for f in report.findings if f.verdict != "skipped"]
+        drawn = [f for f in tested if f.test in names]
+        assert names == [f"{len(tested) - len(drawn)} more tests", *(f.test for f in reversed(drawn))]
+        assert {f.test for f in report.alarms} <= set(names)
+        assert all(closeness(f) < 0.05 for f in tested if f not in drawn)
         red = [line for line in right.lines if line.get_color() == RED and line.get_marker() == "^"]
         assert len(red) == len(report.alarms)
         steps = left.lines[0]

@@ -214,7 +214,7 @@ class Comparison:
             "eavesdropper on everything. error: of the agents' average. own: of an agent's own state. All "
             "errors are root mean squares at the end, ± their standard errors. proved: the error by theory. "
             "× least: that divided by the least error of any unbiased method with this guarantee. "
-            f"{quantile}: {quantile} of the runs have a smaller error. radius: the same, proved. "
+            f"{quantile}: the error that {quantile} of the runs do not exceed. radius: the same, proved. "
             f"agreed: rounds until all agents are within {near(self.case.within)}; "
             "messages are counted until then."
         )

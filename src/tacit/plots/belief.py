@@ -58,7 +58,7 @@ def draw_belief(
             each.set_ylim(data.values[0], data.values[-1])
         heard = "what reached them" if data.adversary == "insiders" else "everything"
         rounds = counted(int(data.rounds[-1]), "round")
-        who = f"{_WHO[data.adversary]}, who knew only the range and heard {heard}"
+        who = f"{_WHO[data.adversary]} who knew only the range and heard {heard}"
         spent = f"ε = {shown_up(float(data.epsilon[-1]), 4)} per unit after {rounds}"
         sheet.caption(f"{who}; {spent}")
     return sheet.figure
@@ -99,11 +99,9 @@ def _at_the_end(ax: Axes, data: Belief, truth: float | None) -> None:
     ax.plot(
         data.density[-1], data.values, color=BLUE, label=f"after {counted(int(data.rounds[-1]), 'round')}"
     )
-    ax.fill_betweenx(
-        [], [], [], color=PALE, alpha=0.6, lw=0.8, ec=GREY, label="all that is within the promise"
-    )
+    ax.fill_betweenx([], [], [], color=PALE, alpha=0.6, lw=0.8, ec=GREY, label="what the promise allows")
     if truth is not None:
         ax.axhline(truth, color=RED, lw=1.2, linestyle=(0, (1, 1.2)))
     ax.set_xlim(0, 1.08 * float(max(data.most[-1].max(), data.density[-1].max())))
     ax.set_xlabel("density, per unit of the value")
-    ax.set_title("… and in the end")
+    ax.set_title("The belief after the last round")

@@ -40,12 +40,16 @@ def draw_bounds(data: Closeness, *, ax: Where = None, width: Width = None) -> Fi
         at = int(np.argmin(np.abs(data.sigma - 0.25)))
         label_line(
             ax, float(data.sigma[at]), data.motion[at], "fading noise (server, or\nMetropolis weights)",
-            hues[0], offset=(14, 8), va="bottom",
+            hues[0], offset=(8, 3), va="bottom",
         )  # fmt: skip
         linear = "best linear estimate\nfrom the same messages"
-        label_line(ax, 0.03, 2 * data.one_shot, linear, hues[1 % len(hues)], offset=(0, 0))
+        low = int(np.argmin(np.abs(data.sigma - 0.4)))
+        label_line(
+            ax, float(data.sigma[low]), data.linear[low], linear, hues[1 % len(hues)], offset=(-8, -2),
+            ha="right", va="top",
+        )  # fmt: skip
         label_line(ax, 0.03, data.one_shot, "one-shot noise", hues[2 % len(hues)], offset=(0, -8))
-        label_line(ax, 0.03, 1, "least possible", INK, offset=(0, -8))
+        label_line(ax, 0.03, 1, "least possible: no private protocol is below", INK, offset=(0, -8))
         ax.set_yscale("log")
         plain_log(ax.yaxis)
         ax.set_xlim(0, 1)
@@ -75,15 +79,17 @@ def draw_tail(data: TailCurves, *, ax: Where = None, width: Width = None) -> Fig
             label_line(ax, digits[-1], place, _TAILS[kind], colour)
         ax.axhline(1, color=INK, lw=0.8)
         ax.annotate(
-            "limit of constant and one-shot noise", (digits[0], 1), xytext=(0, -3), color=INK, va="top",
+            "limit of constant and one-shot noise", (digits[0], 1), xytext=(5, -3), color=INK, va="top",
             textcoords="offset points", fontsize=text_size(8.5),
         )  # fmt: skip
+        ax.set_xscale("log")  # nobody asks for k beyond 15, and a linear axis would show that part as a cliff
+        plain_log(ax.xaxis)
         ax.set_xlim(digits[0], digits[-1])
         ax.set_ylim(0.6, 1.03 * top)
         ax.grid(axis="y")
         ax.set_xlabel("k: the radius is missed with probability 10⁻ᵏ")
         ax.set_ylabel("exact radius, divided by the limit")
-        ax.set_title("In the far tail smooth motion costs nothing, but the limit is far away")
+        ax.set_title("For tiny failure probabilities, constant noise nears one-shot noise")
         sheet.caption(
             f"{counted(data.agents, 'agent')}, {counted(data.rounds, 'round')}, mixing σ = {data.sigma:g}; "
             "the limit is (1 − (1−σ)ᵀ)·ln(1/b)/(Nε)"

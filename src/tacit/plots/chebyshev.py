@@ -48,7 +48,7 @@ def draw_chebyshev(data: RadiusBounds, *, ax: Where = None, width: Width = None)
         ax.grid(axis="y")
         ax.set_xlabel("failure probability b: how often the radius may be missed")
         ax.set_ylabel("radius r, in units of the values")
-        ax.set_title("Rare misses: Chebyshev’s bound outgrows the exact radius")
+        ax.set_title("The rarer misses must be, the looser Chebyshev’s bound")
         crowd = f"{counted(data.agents[0], 'agent')}, " if len(data.agents) == 1 else ""
         sheet.caption(f"{crowd}mixing σ = {data.sigma:g}, noise c = {data.c:g}, decay q = {data.q:g}")
     return sheet.figure

@@ -14,7 +14,7 @@ from tacit.plots.sheets import Panels, Where, Width, panels
 from tacit.plots.style import BLUE, GREEN, GREY, INK, ORANGE, RED, text_size
 
 _KINDS = {
-    "pure": (BLUE, "Private, whoever listens"),
+    "pure": (BLUE, "Private against every eavesdropper"),
     "one honest keeper": (GREEN, "Private while one keeper is honest"),
     "per pair": (ORANGE, "Private on average over pairs"),
     "none": (RED, "Not differentially private"),
@@ -104,7 +104,7 @@ def _bars(
     for group, y, size in zip(groups, places, sizes, strict=True):
         kind, least = group[0].guarantee.kind, group[0].least_error if of is _errors else None
         ax.barh(y, size, height=0.56, color=_KINDS[kind][0], lw=0)
-        told = f"{size:.2g}" if size > _NOTHING * most else "next to nothing"
+        told = f"{size:.2g}" if size > _NOTHING * most else "about 0"
         if least is not None and kind not in said:  # once for each kind of promise
             told += f" (least possible {least:.2g})"
             said.add(kind)

@@ -45,7 +45,7 @@ def draw_loss(data: LossCurves, *, ax: Where = None, width: Width = None) -> Fig
         )
         ax.set_xlabel("distance between two starts of one agent, in units of the values")
         ax.set_ylabel("loss: log of the likelihood ratio")
-        ax.set_title("What sessions prove of the loss, against the promise")
+        ax.set_title("Loss proved by sessions, against the promised loss")
         sheet.caption(
             f"{data.sessions:,} sessions of {data.rounds} rounds per point; all points hold at once with "
             f"probability {1 - data.failure_probability:.10g}", 8.5,

@@ -27,7 +27,7 @@ def draw_radius(data: RadiusCurves, *, ax: Where = None, width: Width = None) ->
         plain_log(ax.yaxis, subs=(1,))
         ax.set_xlabel("ε, per unit of adjacency")
         ax.set_ylabel("exact radius, in units of the values")
-        ax.set_title("Half the loss, twice the radius; four times the agents, half of it")
+        ax.set_title("Half the ε doubles the radius, four times the agents halve it")
         lines = [Line2D([], [], color=INK), Line2D([], [], color=INK, linestyle=(0, (1, 1.2)), lw=1.3)]
         names = [f"best fading noise, mixing σ = {data.sigma:g}", "one-shot noise"]
         ax.legend(lines, names, loc="upper right", fontsize=text_size(8.5))

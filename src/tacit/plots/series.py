@@ -11,14 +11,12 @@ from tacit.plots.curves import SeriesCurves
 from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import (
     DASHES,
-    GREY,
     colours,
     counted,
     label_line,
     label_room,
     plain_log,
     spread_labels,
-    text_size,
 )
 
 _NAMES = {
@@ -46,14 +44,11 @@ def draw_series(data: SeriesCurves, *, ax: Where = None, width: Width = None) ->
         ax.minorticks_off()
         plain_log(ax.yaxis)
         ax.set_xlabel("means in the series")
-        ax.set_ylabel("deviation of the worst mean")
-        ax.set_title("One promise for the whole series: what each of its means pays")
+        ax.set_ylabel("standard deviation of the worst mean,\nin units of the readings")
+        ax.set_title("Noise in each mean, at the same loss for the whole series")
         who = counted(data.keepers, "keeper") if data.keepers else "no keeper"
         what = f"{counted(data.agents, 'agent')}, {who}, hides {data.hides}"
-        ax.text(
-            0.02, 0.97, f"{what}\nloss {data.loss:g} for all means, δ = {data.delta:g}",
-            transform=ax.transAxes, color=GREY, fontsize=text_size(8.5), va="top",
-        )  # fmt: skip
+        sheet.caption(f"{what}; loss {data.loss:g} for all means, δ = {data.delta:g}")
     return sheet.figure
 
 

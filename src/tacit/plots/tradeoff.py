@@ -49,7 +49,7 @@ def _accuracy(ax: Axes, data: Tradeoff) -> None:
     ax.plot(data.q, data.radius_chebyshev, color=RED, linestyle=DASHES[1])
     ax.plot(data.q, data.radius, color=BLUE)
     ax.set_ylabel("radius r, in units of the values")
-    ax.set_title("Accuracy: … but the farther from the average the agents may end")
+    ax.set_title("Accuracy: … but the larger the radius")
     ax.set_xlabel("decay q (the noise of round t has scale c·qᵗ)")
     ax.margins(y=0.15)
     middle = int(np.argmin(np.abs(data.q - (1 - 0.62 * data.sigma))))

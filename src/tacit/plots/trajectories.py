@@ -53,7 +53,7 @@ def draw_trajectories(
         ax.set_xlabel("round")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_ylabel(unit)
-        ax.set_title(f"{mechanism.n:,} agents come to agree without telling their values")
+        ax.set_title(f"{mechanism.n:,} agents come to agree without revealing their values")
     return sheet.figure
 
 
