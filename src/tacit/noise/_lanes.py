@@ -102,6 +102,7 @@ class Lanes:
         """
         if directly:
             return Lanes(self._builder, self._builder.sitofp(self.value, ir.VectorType(DOUBLE, LANES)))
+        # Or-ing bits into the fraction of a power of two is exact as long as they fit its 52 bits; 32 do.
         upper = (self >> 32) | 0x4530000000000000  # 2^84 + high·2^32
         lower = (self & 0xFFFFFFFF) | 0x4330000000000000  # 2^52 + low
         return (upper.as_doubles() - (2.0**84 + 2.0**52)) + lower.as_doubles()

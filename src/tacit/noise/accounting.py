@@ -72,7 +72,7 @@ def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int =
         try:
             r = agent.message_exponent(u) - agent.lattice.state_exponent
         except ParameterError:
-            return
+            return  # the noise is narrower than the state step from here on
         # ⌊…⌋ by a shift. Rounding a state to a message step can add just under one step per component.
         yield (apart + components * ((1 << r) - 1)) >> r
         apart = (keep * apart + components * (whole - 1)) >> shift
@@ -109,6 +109,7 @@ def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, compo
             f"the lattice must be fine enough for {messages} messages, but is too coarse for the noise after "
             f"{len(parts)}. Take a finer state step or fewer messages."
         )
+    # Noise that is drawn once: later messages follow from the first and from public feedback.
     parts += [(0, 0.0)] * (messages - len(parts))
     # Exact sums: a sum of floats could round down. Each partial sum is rounded up once, so the bound is at
     # most one unit in the last place above it.
@@ -142,6 +143,8 @@ def horizon(
     total, messages = Fraction(spent), 0
     for _, loss in losses(agent, adjacency, components):
         total += Fraction(loss)
+        # Fractions are compared with a float exactly. A float total could round down to the cap and allow one
+        # message too many.
         if total > cap:
             return messages
         messages += 1

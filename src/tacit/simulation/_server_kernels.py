@@ -44,6 +44,7 @@ def _noisy(
     """
     # Opened anew for every block, from the agents' numbers: blocks can be shared among threads in any way.
     open_stream(start, gamma, first, counters, steps)
+    # The last vector may reach past the block. AGENTS is a multiple of LANES, so `out` has room for it.
     for p in range(0, len(values), LANES):
         next_draws(counters, steps, 0, out, p)
     if len(scale) == 1:
@@ -96,6 +97,7 @@ def _report(
             # The shadow moves even if nothing is pending: then only the states were settled, for an average.
             shadow = x[at + first : at + first + count]
             _towards(shadow, sigma, y, first)
+            # The sum below overwrites what it adds, and the shadow is still needed.
             buffer[:count] = shadow
         parts[b] = _folded(buffer, count)
 
@@ -186,7 +188,10 @@ def open_on(
         for t in range(first, last):
             if len(x):
                 for i in range(at, at + n):
+                    # After the single opening everyone moves towards its feedback, which then stands for the
+                    # messages.
                     x[i] = y[c] if once and t > 0 else theta[i]
+            # The same sum as that of the states' average: keepers add noise to the sum, not to each message.
             if t == 0 or not once:
                 column_sums(theta, one, at, n, parts, 0, blocks)
                 sum_of_blocks(parts, np.float64(n), result)
@@ -237,6 +242,7 @@ def serve_on(
                 settle(theta, sigma, y[c], at, n, 0, blocks)
                 column_sums(theta, weights, at, n, parts, 0, blocks)
                 sum_of_blocks(parts, weight_sum, result)
+                # The average is of the states after this round, so the feedback could not wait.
                 averages[slots[t - first], c], pending = result[0], False
         if pending:
             settle(theta, sigma, y[c], at, n, 0, blocks)

@@ -33,6 +33,7 @@ class _Rows:
         self.width = len(lanes)
         self.vector: Any = ir.VectorType(ir.DoubleType(), self.width)
         self._builder: Any = builder
+        # A function, because only some of a kernel's arguments are arrays.
         self._data: Any = lambda k: context.make_array(signature.args[k])(context, builder, args[k]).data
 
     def _place(self, array: int, row: Any) -> Any:
@@ -54,6 +55,7 @@ class _Rows:
 
     def spread(self, number: Any) -> Any:
         """One number in every lane."""
+        # LLVM recognises this pair of operations and emits one broadcast instruction.
         undefined = ir.Constant(self.vector, ir.Undefined)
         first = self._builder.insert_element(undefined, number, _LANE(0))
         nowhere = ir.Constant(ir.VectorType(_LANE, self.width), [0] * self.width)
@@ -98,6 +100,8 @@ def weighted_closed_sum(
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         rows = _Rows(context, builder, signature, args, lanes)
+        # The own message first, then the neighbours in their order, as in `closed_sum`: a graph that is cut
+        # into parts adds in the same order, and gets the same bits.
         start = builder.fmul(rows.spread(args[6]), rows.load(0, args[5]))
         running = cgutils.alloca_once_value(builder, start)
         with cgutils.for_range_slice(builder, args[3], args[4], _INT(1), _INT) as (edge, __):
@@ -120,6 +124,7 @@ def combine(_: Any, out: Any, at: Any, a: Any, u: Any, i: Any, b: Any, v: Any, j
         rows = _Rows(context, builder, signature, args, lanes)
         left = builder.fmul(rows.spread(args[2]), rows.load(3, args[4]))
         right = builder.fmul(rows.spread(args[5]), rows.load(6, args[7]))
+        # Both rows are loaded before this, so `out` may be `u` itself: states are moved in place.
         rows.store(builder.fadd(left, right), 0, args[1])
         return context.get_dummy_value()
 
@@ -138,6 +143,7 @@ def weighted_sum(
         rows = _Rows(context, builder, signature, args, lanes)
         running = cgutils.alloca_once_value(builder, ir.Constant(rows.vector, [0.0] * rows.width))
         with cgutils.for_range_slice(builder, args[5], args[6], _INT(1), _INT) as (i, __):
+            # With stride 0 every agent reads the one shared weight.
             weight = rows.spread(rows.item(2, builder.mul(i, args[3])))
             term = builder.fmul(weight, rows.load(4, i))
             builder.store(builder.fadd(builder.load(running), term), running)

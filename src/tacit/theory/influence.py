@@ -199,6 +199,7 @@ class RunInfluence:
         Shares are at least 0 and add up to 1.
         """
         back = _Back(self, len(self.layers))
+        # Plain += is safe here and in `undo`: every agent is named once.
         back.state[back.offset + back.level] += shares
         return back.value(len(self.layers))
 
@@ -283,6 +284,7 @@ class _Back:
             self.undo(t)
         first, mechanism = self.offset, self.run.mechanism
         if mechanism.shadowed:
+            # State and shadow start at the same value; only the shadow starts with noise on it.
             met, noise = self.state[first] + self.shadow[first], self.shadow[first]
             agents, update = np.arange(mechanism.n), np.zeros(mechanism.n, dtype=np.int64)
         else:
@@ -321,6 +323,7 @@ def of(history: History) -> RunInfluence:
     mechanism, used = history.mechanism, history.used_or_all
     lattice = None if history.wholes is None else history.wholes.lattice
     level = history.update[np.searchsorted(history.rounds_of, np.arange(history.rounds))]
+    # An agent moved in a round if its next message declares one update more.
     rose = np.ones(level.shape, dtype=np.bool_)
     rose[:-1] = np.diff(level, axis=0) > 0
     if not isinstance(mechanism, Distributed):
@@ -453,6 +456,7 @@ def _reaches(mechanism: Distributed, into: IntArray, said: IntArray) -> bool:
 def _scales(mechanism: Mechanism, agents: IntArray, update: IntArray) -> FloatArray:
     """Return the scale of each agent's update."""
     law = mechanism.law
+    # One law with an entry per draw gives all scales in one call.
     own = {name: np.broadcast_to(np.asarray(v), mechanism.n)[agents] for name, v in law.values().items()}
     return np.asarray(type(law)(**own).scale(update.astype(np.float64)))
 
