@@ -7,7 +7,10 @@ from tacit import Graph
 
 
 def _require_simple(graph: Graph) -> None:
-    """Check by brute force that the sparse rows are a simple, undirected graph."""
+    """Check by brute force that the rows are a simple graph.
+
+    It must be undirected.
+    """
     indptr, indices, n = graph.indptr, graph.indices, graph.n
     assert indptr.dtype == np.int64
     assert indices.dtype == np.int32

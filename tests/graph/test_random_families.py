@@ -1,4 +1,7 @@
-"""Random families draw what they say. Every test that could fail by chance declares 1e-6."""
+"""Random families draw what they say.
+
+Every test that could fail by chance declares 1e-6.
+"""
 
 import math
 from collections import Counter
@@ -27,7 +30,10 @@ FALSE_ALARM = 1e-6
 
 
 def plausible(count: int, trials: int, probability: float, tests: int = 1) -> bool:
-    """Whether a binomial count is one that a right program shows but once in a million."""
+    """Whether a binomial count is plausible.
+
+    A right program shows another one once in a million.
+    """
     tail = FALSE_ALARM / tests / 2
     return bool(
         binom.cdf(count, trials, probability) > tail and binom.sf(count - 1, trials, probability) > tail

@@ -1,4 +1,7 @@
-"""What is written is read back exactly; what cannot be read is refused with its place."""
+"""What is written is read back exactly.
+
+What cannot be read is refused with its place.
+"""
 
 import contextlib
 import json
@@ -208,7 +211,10 @@ def test_one_session_at_a_time(tmp_path):
 
 @pytest.mark.parametrize("cut", [1, 7, 20, 45])
 def test_what_a_crash_left_of_a_transcript_is_read_without_its_torn_end(cut, tmp_path):
-    """As `tacit verify` reads it: a torn last line, and the round it belonged to, are left out."""
+    """A torn last line, and the round it belonged to, are left out.
+
+    `tacit verify` reads it in the same way.
+    """
     path = write(tmp_path / "a.jsonl")
     whole = path.read_bytes().rstrip(b"\n")
     path.write_bytes(whole[:-cut])
@@ -225,7 +231,7 @@ def test_a_damaged_line_that_is_whole_is_refused(tmp_path):
 
 
 def test_lines_say_whose_messages_were_used(tmp_path):
-    """A message that is there and was not used, and one that was used and is not there."""
+    """One message was not used, and a used one is not there."""
     told = [{**line, "unused": [1] if line["round"] else []} if "y" in line else line for line in LINES]
     seen = read_history(write(tmp_path / "a.jsonl", lines=[line for line in told if line.get("agent") != 1]))
     assert seen.said.tolist() == [[True, False]] * 2

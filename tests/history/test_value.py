@@ -1,4 +1,7 @@
-"""A history: its parts, what adversaries see of it; private numbers never show."""
+"""A history: its parts, and what adversaries see of it.
+
+Private numbers never show.
+"""
 
 import numpy as np
 import pytest

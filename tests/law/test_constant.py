@@ -1,4 +1,7 @@
-"""Constant noise is an ordinary law: loss, radius, simulation, lattice, audit, sessions, command line."""
+"""Constant noise is an ordinary law everywhere.
+
+In loss, radius, simulation, lattice, audit, sessions and command line.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""A law of a user's own runs everywhere its methods reach, and is refused by name elsewhere."""
+"""A law of a user's own runs everywhere its methods reach.
+
+Elsewhere it is refused by name.
+"""
 
 import asyncio
 import json
@@ -308,7 +311,10 @@ SIZE = "--agents 3 --mixing 0.6 --law harmonic"
 
 
 def test_the_command_line_takes_its_parameters(tmp_path):
-    """Through analyze, simulate, audit, design, sweep and session new, each as Python has it."""
+    """Each verb gives what Python gives.
+
+    The verbs are analyze, simulate, audit, design, sweep and session new.
+    """
     given = f"{SIZE} --noise 4 --parameter rate=0.5"
     told = json.loads(run_cli(f"analyze {given} --rounds 4 --json").stdout)
     assert told["epsilon"] == privacy.epsilon(Harmonic(0.6, 4.0, 0.5), 4)

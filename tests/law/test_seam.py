@@ -1,4 +1,4 @@
-"""The law is asked, never guessed: nothing outside `tacit.law` tests which law it has."""
+"""Nothing outside `tacit.law` tests which law it has."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The mechanisms on whole numbers, against exact fractions and the bounds of docs/proofs/lattice.md."""
+"""The mechanisms on whole numbers, against exact fractions.
+
+Also against the bounds of docs/proofs/lattice.md.
+"""
 
 import math
 from decimal import Decimal
@@ -147,7 +150,10 @@ def test_an_update_is_the_nearest_state_and_between_state_and_feedback(lattice, 
 @untimed
 @given(lattices, mixings, st.floats(-4, 4), st.floats(-4, 4), st.lists(st.floats(-4000, 4000), max_size=12))
 def test_two_states_come_closer_whatever_the_feedback(lattice, sigma, a, b, feedback):
-    """|Δ_{u+1}| ≤ (1−σ)|Δ_u| + s, and less than a step more than that cannot be promised."""
+    """|Δ_{u+1}| ≤ (1−σ)|Δ_u| + s.
+
+    Less than a step more than that cannot be promised.
+    """
     agent = lattice.agent(Fading(sigma, 10.0, 0.9))
     one, two = lattice.start(a), lattice.start(b)
     for y in feedback:
@@ -341,7 +347,10 @@ def test_nothing_private_in_what_is_printed():
 
 
 def test_a_float_state_costs_privacy_that_a_lattice_state_does_not():
-    """theory.md: with σ=.1, q=.92, c=10 realised differences cost 5.21 where ε is 4.6."""
+    """With σ=.1, q=.92, c=10 float states cost 5.21 where ε is 4.6.
+
+    The numbers are those of theory.md.
+    """
     sigma, c, q, rounds = 0.1, 10.0, 0.92, 406
     a, b, floats = 0.0, 1.0, 0.0
     lattice = Lattice.fitting(Fading(sigma, c, q), rounds, 0, 1)

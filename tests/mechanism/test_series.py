@@ -1,4 +1,7 @@
-"""Series on the grid: agents, decoding, missing and joining agents, and how far one person moves messages."""
+"""Series on the grid: agents, decoding, missing and joining agents.
+
+Also how far one person moves messages.
+"""
 
 import math
 from fractions import Fraction
@@ -26,7 +29,10 @@ YEAR = 35_040
 
 
 def all_messages(agent, readings):
-    """What an agent says in each slot, in the order of `sent_in`, by the obvious way."""
+    """Return what an agent says in each slot, the obvious way.
+
+    It is in the order of `sent_in`.
+    """
     code = agent._code
     by_slot = [list(agent.read(reading)) for reading in readings]
     found = np.zeros(len(code.sent_in))
@@ -62,7 +68,10 @@ def test_decoding_undoes_encoding_and_both_ways_agree(code, slots):
 
 @pytest.mark.parametrize("slots", [3, 40])
 def test_messages_are_computed_as_exactly_as_the_account_says(slots):
-    """Within 2^−51 of the range, against exact fractions of the float filter's true values."""
+    """Within 2^−51 of the range, against exact fractions.
+
+    These are of the float filter's true values.
+    """
     readings = np.random.default_rng(1).uniform(0, 10, slots).tolist()
     f = [Fraction(math.comb(2 * k, k), 4**k) for k in range(slots)]
     g = [Fraction(1)] + [-f[k] / (2 * k - 1) for k in range(1, slots)]
@@ -87,7 +96,10 @@ def test_a_slot_without_a_reading_holds_the_last_one_and_clamps():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(0, 39), st.floats(0, 8), st.floats(0, 2))
 def test_rounded_messages_of_any_used_set_move_no_further_than_promised(used, start, low, step):
-    """Two streams that differ by a step, on the grid: within δ√F + (h + 2e)√T for every pattern of U."""
+    """Two streams that differ by a step, on the grid.
+
+    They are within δ√F + (h + 2e)√T for every pattern of U.
+    """
     slots, grid = len(used), SeriesGrid.fitting(13.4, 0.0, 10.0)
     code = SquareRoot(slots)
     base = low + np.abs(np.sin(np.arange(slots)))
@@ -100,7 +112,10 @@ def test_rounded_messages_of_any_used_set_move_no_further_than_promised(used, st
 
 
 def test_clamping_after_the_definition_would_cost_63_times_as_much():
-    """Raw readings that differ by a step, clamped: the difference toggles in every slot."""
+    """Raw readings that differ by a step, clamped.
+
+    The difference toggles in every slot.
+    """
     raw = np.where(np.arange(YEAR) % 2, 10.0, 8.0)
     clamped = np.minimum(raw + 2, 10) - np.minimum(raw, 10)
     assert clamped[:4].tolist() == [2, 0, 2, 0]
@@ -109,7 +124,10 @@ def test_clamping_after_the_definition_would_cost_63_times_as_much():
 
 
 def test_toggling_costs_nothing_on_messages_and_63_times_on_readings():
-    """An agent that is in and out of U: white noise on w is safe, correlated noise on x is not."""
+    """An agent that is in and out of U.
+
+    White noise on w is safe, correlated noise on x is not.
+    """
     step, inside = np.full(YEAR, 2.0), np.arange(YEAR) % 2 == 0
     code, promised = SquareRoot(YEAR), 2 * math.sqrt(energy(YEAR))
     assert np.linalg.norm(code.encode(step) * inside) <= promised
@@ -184,7 +202,10 @@ def test_half_the_noise_is_accounted_for_as_such():
 
 
 def discrete_delta(shifts, tau, epsilon):
-    """δ(ε) of discrete Gaussian draws under these shifts, by enumeration: losses depend on Σ shift·k."""
+    """Return δ(ε) of discrete Gaussian draws under these shifts.
+
+    By enumeration: losses depend on Σ shift·k.
+    """
     k = np.arange(-12 * tau, 12 * tau + 1)
     p = np.exp(-(k**2) / (2 * tau * tau))
     law, reach = np.ones(1), 0

@@ -1,4 +1,4 @@
-"""Means slot by slot: what `published` says, and what becomes of lost slots."""
+"""Means slot by slot: what `published` says, and lost slots."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,10 @@ def test_means_are_those_of_the_whole_series(code):
 
 
 def test_a_lost_slot_holds_the_mean_before_and_later_errors_are_those_of_the_proof():
-    """docs/proofs/series.md, section 7: −f(t−s)·(X(s) − X(s−1) − Σ_r (f(s−1−r) − f(s−r))·z(r))."""
+    """The errors of docs/proofs/series.md, section 7.
+
+    −f(t−s)·(X(s) − X(s−1) − Σ_r (f(s−1−r) − f(s−r))·z(r)).
+    """
     rng, slots, s = np.random.default_rng(2), 30, 11
     x, z = np.cumsum(rng.normal(size=slots)) * 100, rng.normal(size=slots) * 5
     f, g = decoding_filter(slots), encoding_filter(slots)

@@ -1,4 +1,7 @@
-"""Weights against a slow dense matrix of fractions, and what must hold of them."""
+"""Weights against a slow dense matrix of fractions.
+
+Also what must hold of them.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -53,7 +56,10 @@ def dense(weights: Weights) -> np.ndarray:
 
 
 def directed(graph: Graph, seed: int) -> GivenWeights:
-    """Random weights, a directed ring among them so that everybody hears of everybody."""
+    """Return random weights on a directed graph.
+
+    A directed ring is among them, so that everybody hears of everybody.
+    """
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 9, len(graph.indices))
     return GivenWeights(graph, rng.integers(0, 5, graph.n), counts)
@@ -179,7 +185,10 @@ def test_periodic_weights_without_a_diagonal_converge():
 
 @dataclass(frozen=True, eq=False)
 class MaxDegree(Weights):
-    """CONTRIBUTING.md, "How to add weights": W_ij = 1/(1 + the largest degree) on edges."""
+    """W_ij = 1/(1 + the largest degree) on edges.
+
+    It follows "How to add weights" of CONTRIBUTING.md.
+    """
 
     name = "max-degree"
 

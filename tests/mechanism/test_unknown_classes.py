@@ -1,4 +1,7 @@
-"""A class that tacit does not know is refused, never taken for one that it knows."""
+"""A class that tacit does not know is refused.
+
+It is never taken for one that tacit knows.
+"""
 
 from dataclasses import dataclass
 

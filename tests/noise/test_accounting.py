@@ -1,4 +1,7 @@
-"""What messages cost: exact recursions, bounds that hold for every feedback, and (ε, δ) beside them."""
+"""What messages cost: exact recursions, and (ε, δ) beside them.
+
+The bounds hold for every feedback.
+"""
 
 import math
 from fractions import Fraction
@@ -79,7 +82,10 @@ coarse = st.builds(Lattice, st.just(-4), st.just(4), st.integers(-44, -6), st.in
 @settings(max_examples=200, deadline=None)
 @given(coarse, parameters.filter(lambda p: p.c < 60), st.integers(1, 3), st.data())
 def test_no_feedback_drives_two_neighbours_further_apart(lattice, p, k, data):
-    """Two adjacent vectors, the same public feedback, however chosen: messages obey m_u."""
+    """Messages of two adjacent vectors obey m_u.
+
+    Both get the same public feedback, however chosen.
+    """
     agent = lattice.agent(p)
     numbers = st.floats(-4, 4)
     a = data.draw(st.lists(numbers, min_size=k, max_size=k))

@@ -1,4 +1,7 @@
-"""Noise drawn ahead: the order of operations, and that each draw is used once."""
+"""Noise drawn ahead: the order of operations.
+
+Each draw is used once.
+"""
 
 import copy
 import os
@@ -17,7 +20,10 @@ from tacit.noise.ahead import refill_together
 
 
 class Scripted:
-    """A source that writes down when it is asked, and gives numbers that can be recognised."""
+    """A source that notes when it is asked.
+
+    It gives numbers that can be recognised.
+    """
 
     def __init__(self, log):
         self.log = log
@@ -138,7 +144,7 @@ def test_draws_are_taken_while_others_are_made():
 
 
 def test_draws_that_were_under_way_are_not_used_for_other_updates():
-    """Their scale is another: whoever begins anew waits for them and throws them away."""
+    """`begin` waits for them and discards them: their scale is another."""
     may_draw, asked = threading.Event(), threading.Event()
 
     class Slow:

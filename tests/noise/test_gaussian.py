@@ -1,4 +1,7 @@
-"""Discrete Gaussian noise: its distribution, what it refuses, and that it cannot be repeated."""
+"""Discrete Gaussian noise: its distribution, and what it refuses.
+
+It cannot be repeated.
+"""
 
 import inspect
 import math

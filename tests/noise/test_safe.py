@@ -1,6 +1,6 @@
-"""Noise that protects: its distribution, what it refuses, and that nobody can repeat it.
+"""Noise that protects: its distribution, and what it refuses.
 
-Not seedable, so the statistical tests here have a false-alarm rate of 1e-6 each.
+Nobody can repeat it. It is not seedable, so the statistical tests here have a false-alarm rate of 1e-6 each.
 """
 
 import inspect
@@ -129,7 +129,7 @@ def test_scales_that_would_not_protect_are_refused(scale):
 
 
 def test_why_scales_are_checked_here():
-    """OpenDP itself returns its input as it is when the scale is next to nothing."""
+    """OpenDP itself returns its input as it is for a tiny scale."""
     assert module._maker()(1e-300)([5]) == [5]
 
 

@@ -1,4 +1,7 @@
-"""SimulatedNoise: a pure function of (seed, run, round, agent, component), Laplace to the last bits."""
+"""SimulatedNoise: a pure function, Laplace to the last bits.
+
+It is a function of (seed, run, round, agent, component).
+"""
 
 import functools
 import math
@@ -83,7 +86,10 @@ def test_the_word_to_laplace_map_at_every_magnitude(word):
 
 
 def unmix64(word: int) -> int:
-    """Return the counter that mix64 turns into `word`: the test chooses words, the kernel takes counters."""
+    """Return the counter that mix64 turns into `word`.
+
+    The test chooses words, the kernel takes counters.
+    """
     for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
         unshifted = word
         for _ in range(64 // shift):
@@ -288,7 +294,10 @@ def test_importing_the_package_does_not_load_numba():
 
 @pytest.mark.parametrize("cpu", ["haswell", "generic"])
 def test_any_cpu_gives_the_same_bits(cpu):
-    """AVX2 and plain SSE2 take other instructions than AVX-512, and fused steps of software."""
+    """AVX2 and plain SSE2 use other instructions than AVX-512.
+
+    Without hardware support, fused steps are in software.
+    """
     program = (
         "import hashlib; from tacit.noise.simulated import SimulatedNoise as N;"
         "print(hashlib.sha256(N(7).draw(1.0, 30, 1000).tobytes()).hexdigest())"

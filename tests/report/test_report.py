@@ -1,4 +1,7 @@
-"""Rows are made once: text, HTML and LaTeX say the same, and never less than JSON's exact numbers."""
+"""Rows are made once: text, HTML and LaTeX say the same.
+
+Their numbers are never below JSON's exact ones.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,7 @@
-"""Results as tables for notebooks, pandas and papers; the private part of a history is in none of them."""
+"""Results as tables for notebooks, pandas and papers.
+
+The private part of a history is in none of them.
+"""
 
 import sys
 

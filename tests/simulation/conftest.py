@@ -1,4 +1,7 @@
-"""Dask clusters: one with nannies that start dead workers again, one of bare processes."""
+"""Dask clusters for tests.
+
+One has nannies that start dead workers again, one is of bare processes.
+"""
 
 import os
 import subprocess
@@ -9,7 +12,10 @@ import pytest
 
 @pytest.fixture(scope="module")
 def started_cluster():
-    """Two workers, started again when they die. Idle ones cost time too, so they end with the module."""
+    """Two workers, started again when they die.
+
+    Idle ones cost time too, so they end with the module.
+    """
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
@@ -26,7 +32,10 @@ def cluster(started_cluster):
 
 @pytest.fixture
 def gate(cluster, tmp_path):
-    """Hold a sweep's cells back on all workers, but for the first two, until what is returned is called."""
+    """Hold a sweep's cells back on all workers, but for the first two.
+
+    They wait until what is returned is called.
+    """
     opened = tmp_path / "opened"
 
     def hold():
@@ -59,7 +68,10 @@ def gate(cluster, tmp_path):
 
 @pytest.fixture
 def machines(tmp_path):
-    """A scheduler and three workers, each a process started by itself: its address, and all four."""
+    """A scheduler and three workers, each a process of its own.
+
+    Returns the scheduler's address, and all four.
+    """
     from distributed import Client
 
     file = tmp_path / "scheduler.json"

@@ -1,4 +1,7 @@
-"""The fast engine: equal to the plain loops, and to itself whatever the threads and batches."""
+"""The fast engine equals the plain loops, and itself.
+
+Threads and batches do not matter.
+"""
 
 import math
 import subprocess
@@ -129,7 +132,10 @@ def test_one_agent_alone_hears_itself(kind, parameters):
 
 @pytest.fixture
 def finely_shared(monkeypatch):
-    """Share even small rounds among threads, and look at the interpreter often."""
+    """Share even small rounds among threads.
+
+    Also switch between threads often.
+    """
     monkeypatch.setattr(_layout, "WORTH_SHARING", 1)
     monkeypatch.setattr(batches, "STEPS_PER_CALL", 10_000)
 

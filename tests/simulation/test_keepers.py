@@ -1,4 +1,7 @@
-"""Keepers in every simulator: the same numbers as the plain loops, and errors that match the promise."""
+"""Keepers in every simulator: the same numbers as the plain loops.
+
+Errors match the promise.
+"""
 
 import math
 
@@ -66,7 +69,10 @@ def test_threads_do_not_change_the_numbers(mechanism):
 
 @each_mechanism
 def test_outcome_has_the_promised_law(mechanism):
-    """20,000 runs against the exact tail at four radii; a false alarm has a probability below 1e-6."""
+    """20,000 runs against the exact tail at four radii.
+
+    A false alarm has a probability below 1e-6.
+    """
     runs = 20_000
     deviation = np.abs(sample_outcome(mechanism, runs, rounds=12, seed=3))
     for b in (0.5, 0.2, 0.05, 0.01):

@@ -1,4 +1,7 @@
-"""Simulated on the lattice: the same as deployed, repeatable, and as close to the reals as proved."""
+"""Simulated on the lattice: the same as deployed, and repeatable.
+
+It is as close to the reals as proved.
+"""
 
 import math
 from fractions import Fraction

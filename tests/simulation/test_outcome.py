@@ -47,7 +47,10 @@ def weights(mechanism):
 
 
 def brute_force(mechanism, rounds, values=0.0, runs=RUNS):
-    """Weighted averages of runs with numpy's Laplace noise, and the states, runs as components."""
+    """Return weighted averages of runs, and the states.
+
+    Noise is numpy's Laplace noise, and runs are components.
+    """
     rng = np.random.default_rng(20240229)
     shape = (rounds, mechanism.n, runs)
     scales = np.asarray(mechanism.law.scales(rounds)).reshape(rounds, -1, 1)
@@ -100,7 +103,10 @@ def test_variance_is_the_closed_form(mechanism, rounds):
 
 
 def test_variance_of_lemmas_3_and_8():
-    """Var = 2 d̃ c²/(1 − q²) with d̃ = σ²/N for a server: N = 500, σ = .8, c = 10, q = .6."""
+    """Var = 2 d̃ c²/(1 − q²) with d̃ = σ²/N for a server.
+
+    N = 500, σ = .8, c = 10, q = .6.
+    """
     server = ClientServer(Fading(0.8, 10, 0.6), agents=500)
     assert has_variance(sample_outcome(server, 100_000), 2 * (0.64 / 500) * 100 / (1 - 0.36))
     degrees = GRAPH.degrees + 1
@@ -111,7 +117,7 @@ def test_variance_of_lemmas_3_and_8():
 
 @each_mechanism
 def test_the_exact_radius_is_passed_as_often_as_it_says(mechanism):
-    """The law that theory inverts and the one sampled here come from different formulas."""
+    """Theory and sampling come from different formulas."""
     for rounds in (None, ROUNDS):
         radius = accuracy.radius(mechanism, 0.05, rounds)
         beyond = int(np.sum(np.abs(sample_outcome(mechanism, 50_000, rounds=rounds, seed=6)) > radius))
@@ -182,7 +188,10 @@ def test_results_do_not_depend_on_how_much_memory_is_used(mechanism, monkeypatch
 
 @each_mechanism
 def test_segments_change_no_draw(mechanism, monkeypatch):
-    """With many groups or slow decay a run is drawn in parts; only the order of additions changes."""
+    """A run that is drawn in parts has the same draws.
+
+    With many groups or slow decay only the order of additions changes.
+    """
     expected = [sample_outcome(mechanism, 50), sample_average(mechanism, ROUNDS, 50)]
     monkeypatch.setattr(outcome, "_SEGMENT", 9)
     got = [sample_outcome(mechanism, 50), sample_average(mechanism, ROUNDS, 50)]

@@ -1,4 +1,7 @@
-"""A graph cut up over a cluster gives the numbers of the engine, bit for bit, whatever happens to it."""
+"""A graph cut up over a cluster gives the engine's numbers.
+
+They are the same bit for bit, whatever happens to the cluster.
+"""
 
 import signal
 from itertools import pairwise
@@ -21,7 +24,10 @@ TORUS = Graph.from_name("torus:60x60")
 
 
 def one_after_the_other(parameters, graph, values, rounds, *, bounds, seed, tile=(0, 1)):
-    """All parts in this process, without a cluster: final states of one tile, agents first."""
+    """Run all parts in this process, without a cluster.
+
+    Return the final states of one tile, agents first.
+    """
     rows = rows_of(graph)
     job = steps.Job.of(parameters, rows.n, values, rounds=rounds, runs=1, seed=seed)
     parts = [steps.cut_part(job.of_part(lo, hi), rows, None, lo, hi) for lo, hi in pairwise(bounds.tolist())]

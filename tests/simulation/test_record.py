@@ -1,4 +1,7 @@
-"""Record: what is kept, how large it is, and that too much is refused before any work."""
+"""Record: what is kept, and how large it is.
+
+Too much is refused before any work.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The reference engine: plain loops, checked by hand and against the mechanisms' own arithmetic."""
+"""The reference engine: plain loops.
+
+Checked by hand and against the mechanisms' own arithmetic.
+"""
 
 import numpy as np
 import pytest

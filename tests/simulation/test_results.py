@@ -1,4 +1,7 @@
-"""Result files: exact, complete or absent, and clear about what they cannot be."""
+"""Result files: exact, and complete or absent.
+
+They are clear about what they cannot be.
+"""
 
 import os
 import stat

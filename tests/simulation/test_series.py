@@ -1,4 +1,7 @@
-"""Simulated series: the reference deviations, on the grid as well, and what missing agents add."""
+"""Simulated series: the reference deviations, and missing agents.
+
+Also on the grid.
+"""
 
 import math
 
@@ -33,7 +36,10 @@ def flat(first, last):
 )
 @pytest.mark.parametrize("on_grid", [False, True])
 def test_a_day_has_the_reference_deviations(mechanism, keepers, expected, on_grid):
-    """2,000 runs: errors of one run hang together, so the estimate is good to about 1.5%."""
+    """2,000 runs: the estimate is good to about 1.5%.
+
+    Errors of one run are correlated.
+    """
     design = made(keepers=keepers, mechanism=mechanism)
     ran = simulate_series(design, flat, runs=2000, seed=7, on_grid=on_grid)
     assert ran.deviation == pytest.approx(expected, rel=0.05)
@@ -54,7 +60,10 @@ def test_a_year_has_the_reference_deviations(mechanism, expected):
 
 @pytest.mark.long
 def test_a_year_of_many_agents_on_the_grid():
-    """The error is the decoded noise: rounding of thousands of agents is nothing beside it."""
+    """The error is the decoded noise.
+
+    Rounding of thousands of agents is nothing beside it.
+    """
     agents = 2000
     design = design_series(YEAR, "step:2", agents=agents, low=0, high=10, keepers=1)
     readings = household_readings(YEAR, 0, 10, seed=1)
@@ -65,7 +74,10 @@ def test_a_year_of_many_agents_on_the_grid():
 
 
 def test_exact_noise_keeps_the_promise_too():
-    """Not repeatable: 96·10 draws, decoded back to white noise, within 5.5 standard errors."""
+    """Not repeatable: within 5.5 standard errors.
+
+    96·10 draws are decoded back to white noise.
+    """
     design = made()
     errors = np.concatenate(
         [
@@ -96,7 +108,7 @@ def test_blocks_are_the_agents_one_by_one():
 
 @pytest.mark.parametrize(("missing", "extra"), [(0.05, 0.007), (0.2, 0.018)])
 def test_missing_agents_add_what_was_worked_out(missing, extra):
-    """The extra error of made-up households is near the one in the proof's example."""
+    """Made-up households add about the error of the proof's example."""
     readings = household_readings(96, 0, 10, seed=1)
     ran = simulate_series(made(), readings, runs=300, seed=2, missing=missing)
     full = simulate_series(made(), readings, runs=300, seed=2)

@@ -200,7 +200,7 @@ def test_a_last_line_without_its_end_is_done_again(whole, tmp_path):
 
 @pytest.mark.parametrize("size", [300, 5000])
 def test_a_last_line_of_zeros_is_done_again(whole, tmp_path, size):
-    """What a power cut can leave: the length of the line on disk, but not its bytes."""
+    """A power cut can leave a line's length on disk without its bytes."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(whole[0][:3]) + bytes(size) + b"\n")
     assert load_sweep(path).attrs["finished"] == 2

@@ -1,4 +1,7 @@
-"""Metropolis weights reach the true average at the server's price: sampled on floats and on the lattice."""
+"""Metropolis weights reach the true average at the server's price.
+
+Sampled on floats and on the lattice.
+"""
 
 import math
 
@@ -17,7 +20,10 @@ ROUNDS = 60
 
 
 def assert_deviates_as_promised(ends):
-    """The square's mean is within 6 of its own standard deviations: false alarms below 1e-6, fixed seeds."""
+    """The mean square is within 6 of its own standard deviations.
+
+    False alarms are below 1e-6, and seeds are fixed.
+    """
     off = ends - VALUES.mean()
     # A sum of Laplace variables has a kurtosis of at most 6: Var(off²) ≤ 5·Var(off)².
     assert abs(np.mean(off**2) / DEVIATION**2 - 1) <= 6 * math.sqrt(5 / len(off))

@@ -1,4 +1,4 @@
-"""Target, variance and radii against moments, sampling and the mechanism itself."""
+"""Target, variance and radii against moments and sampling."""
 
 import math
 
@@ -24,7 +24,10 @@ CASES = {
 
 
 def coefficients(mechanism, rounds, read):
-    """How `read` of the final state depends on each noise draw, by trying one at a time."""
+    """Return how `read` of the final state depends on each draw.
+
+    One draw is tried at a time.
+    """
     result = []
     for t in range(rounds if not mechanism.shadowed else 1):
         for i in range(mechanism.n):

@@ -18,7 +18,7 @@ def test_bands(loss, name):
 
 
 def test_bands_say_what_the_guess_rate_says():
-    """The words of each band are about the share of right guesses at its upper end."""
+    """The words are about the share of right guesses at a band's end."""
     strong, moderate, weak, _ = (advice.right_share(band.most) for band in advice.STRENGTHS)
     assert strong < 0.53  # hardly better than tossing a coin
     assert moderate < 0.75  # three times in four

@@ -19,7 +19,10 @@ STAR, KARATE, RING = (Graph.from_name(name) for name in ("star:8", "karate", "ri
 
 
 def mechanisms():
-    """Both kinds of noise, with and without per-agent parameters, on graphs and around a server."""
+    """Both kinds of noise, on graphs and around a server.
+
+    With and without per-agent parameters.
+    """
     rng = np.random.default_rng(8)
     found = []
     for graph in (STAR, KARATE, RING, Graph.from_edges([(0, 1)])):
@@ -101,7 +104,10 @@ def test_the_bound_inverts_and_only_falls(mechanism, more):
 
 
 def noise_weights(mechanism, rounds):
-    """Weight of every draw, at its scale, in every agent's distance from the average: one column per draw."""
+    """Return the weight of every draw in every agent's distance.
+
+    It is at the draw's scale, and from the average; one column per draw.
+    """
     n, drawn = mechanism.n, 1 if mechanism.shadowed else rounds
     scales = np.broadcast_to(mechanism.law.scales(rounds).reshape(rounds, -1), (rounds, n))[:drawn]
     noise = np.zeros((rounds, n, drawn * n))
@@ -114,7 +120,7 @@ def noise_weights(mechanism, rounds):
 @pytest.mark.parametrize("mechanism", mechanisms())
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_the_bounds_hold_for_exact_weights(mechanism, rounds):
-    """E‖Z‖², each agent's Σ weight² and every single weight are never above what the proof allows."""
+    """E‖Z‖², Σ weight² and every weight are within the proof's bounds."""
     bound = agreement._Bound.of(mechanism, 1.0, 0.05, None)
     weights = noise_weights(mechanism, rounds)
     squares = np.sum(weights**2, axis=1)
@@ -156,7 +162,10 @@ def test_the_certain_part_holds_for_every_start(mechanism):
 
 @pytest.mark.parametrize("mechanism", mechanisms())
 def test_simulated_agents_keep_to_the_bound(mechanism):
-    """4,000 runs at b = .2; false alarm 10⁻⁶ if each left the bound with probability .2. Hardly any do."""
+    """4,000 runs at b = .2; false alarm 10⁻⁶.
+
+    That is if each left the bound with probability .2. Hardly any do.
+    """
     rng = np.random.default_rng(11)
     runs, n = 4000, mechanism.n
     values = np.repeat(np.linspace(0, 1, n)[:, None], runs, axis=1)
@@ -170,7 +179,7 @@ def test_simulated_agents_keep_to_the_bound(mechanism):
 
 
 def test_more_agents_cost_the_logarithm_of_their_number():
-    """Chernoff, agent by agent: Markov alone would grow with the root of their number."""
+    """Chernoff, agent by agent: Markov alone would grow with √N."""
     rounds = [
         rounds_to_agreement(Distributed(Fading(0.5, 1, 0.8), Graph.from_name(f"torus:4x{k}")), 1e-3, 1.0)
         * spectral_gap(Distributed(Fading(0.5, 1, 0.8), Graph.from_name(f"torus:4x{k}")))

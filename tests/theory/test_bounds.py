@@ -1,4 +1,7 @@
-"""What no private protocol can beat, checked by enumeration, least squares and exact radii."""
+"""What no private protocol can beat.
+
+Checked by enumeration, least squares and exact radii.
+"""
 
 import math
 from itertools import product
@@ -36,7 +39,10 @@ class Bits:
             self.slope[said] = rng.uniform(0.05, 0.3)
 
     def likelihoods(self, theta):
-        """Each agent's factor for each of the 16 transcripts, and its derivative by the agent's value."""
+        """Return each agent's factor for each of the 16 transcripts.
+
+        Also return its derivative by the agent's value.
+        """
         factor, slope = np.ones((2, 16)), np.zeros((2, 16))
         for row, bits in enumerate(product((0, 1), repeat=4)):
             for t, bit in enumerate(bits):
@@ -48,7 +54,10 @@ class Bits:
         return factor, slope
 
     def epsilons(self):
-        """The largest score of each agent for values in [−1/2, 1/2]; it is largest at one of the ends."""
+        """Return the largest score of each agent for values in [−1/2, 1/2].
+
+        It is largest at one of the ends.
+        """
         found = np.zeros(2)
         for theta in np.linspace(-0.5, 0.5, 41):
             factor, slope = self.likelihoods((theta, theta))
@@ -56,7 +65,10 @@ class Bits:
         return found
 
     def least_unbiased(self, theta):
-        """The variance at θ of the best estimate of the average that is unbiased for all values."""
+        """Return the variance at θ of the best unbiased estimate.
+
+        It estimates the average, and is unbiased for all values.
+        """
         at = [np.array(pair) for pair in product((-0.5, 0.0, 0.5), repeat=2)]  # degree 2 in each value
         constraints = np.array([self.likelihoods(point)[0].prod(axis=0) for point in at])
         root = np.sqrt(self.likelihoods(theta)[0].prod(axis=0))
@@ -169,7 +181,10 @@ def test_nothing_is_compared_before_the_first_round():
 
 
 def least_squares(mechanism, rounds, target):
-    """The variance of weighted least squares for Σ target·θ(0), on messages of the mechanism itself."""
+    """Return the variance of weighted least squares for Σ target·θ(0).
+
+    It is on messages of the mechanism itself.
+    """
     n, law = mechanism.n, mechanism.law
     zero, states = np.zeros((rounds, n)), np.zeros(n)
     columns = []

@@ -1,4 +1,4 @@
-"""Potential, rates and Assumption 1 against dense matrices and brute force."""
+"""Potential, rates and Assumption 1 against dense matrices."""
 
 import networkx as nx
 import numpy as np
@@ -76,7 +76,10 @@ def test_contraction_is_for_agents_that_all_move_alike():
 
 @pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.long)])
 def test_every_connected_graph_converges_for_every_mixing(step):
-    """All 995 graphs of up to 7 agents: the rate is the dense one, below 1, and disagreement vanishes."""
+    """All 995 graphs of up to 7 agents.
+
+    The rate is the dense one, below 1, and disagreement vanishes.
+    """
     rng = np.random.default_rng(5)
     graphs = atlas()
     assert len(graphs) == 995
@@ -100,7 +103,10 @@ def test_every_connected_graph_converges_for_every_mixing(step):
 @pytest.mark.parametrize("sigma", [0.3, 0.9, "random"])
 @pytest.mark.parametrize("name", ["karate", "barabasi:210:2:seed=3", "torus:5x41", "hypercube:8"])
 def test_spectral_rate_on_larger_graphs(name, sigma):
-    """All but the first have more than 200 agents, so that their spectrum is computed on sparse rows."""
+    """All but the first have more than 200 agents.
+
+    Their spectrum is computed on sparse rows.
+    """
     graph = Graph.from_name(name)
     if sigma == "random":
         sigma = np.random.default_rng(4).uniform(0.05, 0.95, graph.n)
@@ -118,7 +124,10 @@ def test_the_high_end_decides_on_a_dense_bipartite_graph():
 
 
 def test_the_gap_of_a_large_ring_and_grid_in_closed_form():
-    """One mixing on a ring, σ_i ∝ |N(i)|+1 on a grid: D^½LD^½ is a multiple of L."""
+    """D^½LD^½ is a multiple of L.
+
+    This holds with one mixing on a ring, and with σ_i ∝ |N(i)|+1 on a grid.
+    """
     ring = Distributed(Fading(0.4, 1, 0.5), Graph.from_name("ring:20000"))
     exact = 0.4 / 3 * 4 * np.sin(np.pi / 20000) ** 2
     assert exact * (1 - 1e-9) <= convergence.spectral_gap(ring) <= exact
@@ -169,9 +178,10 @@ def test_noise_that_moves_all_alike_costs_no_time(make):
 
 
 def measured_rate(mechanism, rounds):
-    """Factor of root-mean-square disagreement over the last rounds, from exact moments.
+    """Return the factor of disagreement over the last rounds.
 
-    Powers of two apart, so that eigenvalues of either sign show in the same way.
+    It is that of the root mean square, from exact moments, powers of two apart: eigenvalues of either sign
+    show in the same way.
     """
     values = np.random.default_rng(0).normal(size=mechanism.n)
     late, later = (moments.mean_square_disagreement(mechanism, values, t) for t in (rounds, rounds + 20))

@@ -1,4 +1,4 @@
-"""Design inverts analysis; what cannot be had says what would do, and that does."""
+"""Design inverts analysis, and alternatives are tried."""
 
 import json
 import math
@@ -95,7 +95,10 @@ GRAPHS = [STAR, Graph.from_name("ring:12"), Graph.from_name("complete:6"), Graph
 
 @st.composite
 def questions(draw):
-    """Questions with every side but rounds given, many of them without an answer."""
+    """Questions with every side but rounds given.
+
+    Many of them have no answer.
+    """
     asked = {
         "radius": draw(st.none() | st.floats(0.02, 3.0)),
         "failure_probability": draw(st.sampled_from([0.3, 0.05, 0.001])),
@@ -113,7 +116,10 @@ def questions(draw):
 
 
 def check_answer(asked):
-    """What is answered keeps to what was asked; every alternative has an answer, in the digits printed."""
+    """The answer keeps to the question, and alternatives have answers.
+
+    Alternatives are tried in the digits printed.
+    """
     refused = None
     try:
         keep(design(**asked), asked)
@@ -179,7 +185,10 @@ def test_parameters_have_few_digits_and_cost_no_more(agents, eps, sigma, rounds)
 
 
 def test_the_smoothest_motion_is_no_assumption_about_more_mixing():
-    """After few rounds less mixing can be more accurate; what is told was tried itself."""
+    """The reported mixing was tried itself.
+
+    After few rounds less mixing can be more accurate.
+    """
     asked = {"agents": 500, "epsilon": 0.15, "radius": 0.9, "rounds": 1, "tolerance": 0.5}
     answer = design(**asked)
     assert answer.smoothest is not None

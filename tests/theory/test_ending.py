@@ -1,4 +1,7 @@
-"""What a radius promises after finitely many rounds, against simulation and against exact laws."""
+"""What a radius promises after finitely many rounds.
+
+Checked against simulation and against exact laws.
+"""
 
 import numpy as np
 import pytest
@@ -79,7 +82,10 @@ def test_an_endless_run_is_about_the_value_agreed_on(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_one_agents_exact_radius_is_never_above(name):
-    """The exact law of any one agent, from its own worst start, is within what is promised to all at once."""
+    """The exact law of any one agent is within the promise to all.
+
+    The agent has its own worst start.
+    """
     for rounds in (1, 3, 10):
         bound = ending(CASES[name], 0.05, rounds, 2.0).radius
         for agent in (0, 8):
@@ -88,7 +94,10 @@ def test_one_agents_exact_radius_is_never_above(name):
 
 
 def test_around_a_server_nothing_is_wasted():
-    """All agents at once cost next to nothing beyond one agent: the noise is the same for all."""
+    """All agents at once cost next to nothing beyond one agent.
+
+    The noise is the same for all.
+    """
     mechanism = CASES["server"]
     one = accuracy.radius(mechanism, 0.05, 3, agent=0, spread=1.0)
     assert one <= ending(mechanism, 0.05, 3, 1.0).radius <= one * 1.1

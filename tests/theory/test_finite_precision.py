@@ -1,4 +1,4 @@
-"""The loss on a lattice: the numbers of the theory page, and the recursion spelled out."""
+"""The loss on a lattice: the theory page's numbers, and a recursion."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Coefficients of what really happened, against theory where all is well and brute force where not."""
+"""Coefficients of what happened, against theory and brute force."""
 
 import math
 from dataclasses import replace
@@ -44,7 +44,10 @@ def test_equals_accuracy_when_nobody_is_missing(mechanism):
 
 
 def followed(mechanism, layers, theta, eta):
-    """Run what happened in plain loops, on numbers: states by update, and feedback by round."""
+    """Run what happened in plain loops, on numbers.
+
+    Return states by update, and feedback by round.
+    """
     sigma = np.broadcast_to(mechanism.law.sigma, mechanism.n)
     one_shot = mechanism.shadowed
     states = [[theta[i]] for i in range(mechanism.n)]
@@ -137,7 +140,7 @@ def test_who_drops_out_at_once_counts_for_nothing():
 
 
 def test_radius_covers_what_lattices_do():
-    """Executions on lattices stay within the rounding of the same ones on real numbers."""
+    """Runs on lattices stay within the rounding of runs on reals."""
     mechanism = MECHANISMS["server, each"]
     lattice = Lattice.fitting(mechanism.law, 5, 0, 1, bits=8)
     on = OnLattice(mechanism, lattice)
@@ -200,7 +203,10 @@ def test_too_long_runs_are_refused_before_memory_is(monkeypatch):
 
 
 def test_a_third_that_leaves_moves_the_target_far_beyond_the_noise():
-    """The weights' bias is a thousand times the noise: the exact quantile overflowed."""
+    """The weights' bias is a thousand times the noise.
+
+    The exact quantile overflowed there.
+    """
     n, stay = 10**4, 6667
     mechanism = ClientServer(best_fading(0.99, 50.0), agents=n)
     value = influence.server(mechanism, [np.arange(stay)] * 2).feedback()
@@ -211,7 +217,10 @@ def test_a_third_that_leaves_moves_the_target_far_beyond_the_noise():
 
 @pytest.mark.parametrize("name", ["server", "graph"])
 def test_a_history_is_followed_back_as_its_lists_are(name):
-    """Silence, repetitions and missed feedback: `of` finds what the lists of who was used say."""
+    """`of` finds what the lists of who was used say.
+
+    There is silence, repetitions and missed feedback.
+    """
     mechanism = MECHANISMS[name]
     seen = Simulated(mechanism, misses=True, retries="repeat")(np.arange(4.0), 6, 2, 3)[1]
     spoke = [seen.said[seen.rounds_of == t].any(axis=0) for t in range(6)]

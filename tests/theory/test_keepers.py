@@ -1,4 +1,4 @@
-"""Keepers: the reference numbers, the exact law, and everything that follows from where noise is added."""
+"""Keepers: reference numbers, the exact law, and its consequences."""
 
 import math
 
@@ -104,7 +104,10 @@ def test_epsilon_does_not_depend_on_who_adds_the_noise():
 
 
 def brute_force(mechanism, rounds):
-    """The weight of every start and every draw in each state, by running unit vectors."""
+    """Return the weight of every start and every draw in each state.
+
+    Unit vectors are run.
+    """
     n, m = mechanism.n, mechanism.sources
     draws = 1 if mechanism.shadowed else rounds
     starts = [mechanism.execute(row, np.zeros((rounds, m))).theta[-1] for row in np.eye(n)]
@@ -133,7 +136,10 @@ def test_moments_and_deviation_equal_brute_force(mechanism):
 
 @each_mechanism
 def test_a_state_stays_within_the_ending_radius(mechanism):
-    """Worst starts, 2,000 runs: more misses than 5% + 5.2 deviations have a probability below 1e-6."""
+    """Worst starts, 2,000 runs, alarm rate 1e-6.
+
+    More misses than 5% + 5.2 deviations have a probability below that.
+    """
     rng, runs, rounds = np.random.default_rng(13), 2000, 8
     end = ending(mechanism, 0.05, rounds, spread=3.0)
     starts, noise = brute_force(mechanism, rounds)
@@ -147,7 +153,7 @@ def test_a_state_stays_within_the_ending_radius(mechanism):
 
 
 def test_unequal_mixing_is_driven_apart_by_keepers_noise():
-    """All agents take in the same draws, but not as much of them: the bound covers what happens."""
+    """The bound covers agents that take in different shares of a draw."""
     mechanism, rounds = MECHANISMS["fading, each"], 12
     _, noise = brute_force(mechanism, rounds)
     scale, rng = mechanism.noise_law.scales(rounds), np.random.default_rng(3)
@@ -192,7 +198,7 @@ def test_what_happened_equals_theory_when_nobody_is_missing():
 
 
 def test_rounding_of_what_happened_is_that_of_all_messages():
-    """Messages are rounded by the agents: with N of them, and not by the few keepers."""
+    """The N agents round their messages, and not the few keepers."""
     lattice = Lattice(0, 1, bits=10)
     law = Fading(0.5, 1, 0.9)
     kept = influence.everyone(ClientServer(law, agents=50, keepers=1), 5, lattice)
@@ -207,7 +213,10 @@ def test_keepers_open_one_update_at_a_time():
 
 @pytest.mark.parametrize("law", [Fading(0.5, 1, 0.8), OneShot(0.5, 1)])
 def test_a_coordinator_that_selects_stays_within_the_radius(law):
-    """It takes the quorum of the lowest values, whenever noise is negative. 3,000 runs, alarm rate 1e-6."""
+    """3,000 runs, alarm rate 1e-6.
+
+    It takes the quorum of the lowest values, whenever noise is negative.
+    """
     n, least, rounds, rng = 20, 11, 10, np.random.default_rng(4)
     mechanism = ClientServer(law, agents=n, keepers=2)
     run = influence.server(mechanism, [range(least)] * rounds)

@@ -1,8 +1,9 @@
-"""The reduction of docs/proofs/keepers.md, by adding up every case of a small session.
+"""The reduction of docs/proofs/keepers.md, by enumeration.
 
-Numbers are modulo 8. Agent v starts from 0 or from 2 and moves half of the way to the feedback. The adversary
-has everything but agent v and one keeper, sees X and T of both updates, and answers with whatever feedback it
-likes after each opening. Nothing here uses the proof: masks and noise are enumerated one by one.
+Every case of a small session is added up. Numbers are modulo 8. Agent v starts from 0 or from 2 and moves
+half of the way to the feedback. The adversary has everything but agent v and one keeper, sees X and T of both
+updates, and answers with any feedback after each opening. Nothing here uses the proof: masks and noise are
+enumerated one by one.
 """
 
 import itertools
@@ -29,14 +30,20 @@ def moved(state, y):
 
 
 def largest_ratio(first, second):
-    """The largest likelihood ratio of any view, either way round; infinite where only one can happen."""
+    """Return the largest likelihood ratio of any view, either way.
+
+    It is infinite where only one can happen.
+    """
     seen = (first > 0) | (second > 0)
     with np.errstate(divide="ignore"):
         return float(np.max(np.maximum(first[seen] / second[seen], second[seen] / first[seen])))
 
 
 def views(start, lie, used=(True, True)):
-    """The probability of every (X0, T0, X1, T1); `lie` is the feedback for (X0, T0)."""
+    """Return the probability of every (X0, T0, X1, T1).
+
+    `lie` is the feedback for (X0, T0).
+    """
     p0, p1 = (wrapped(scale) for scale in SCALES)
     out = np.zeros((M, M, M, M))
     for mask0, z0, mask1, z1 in itertools.product(range(M), repeat=4):
@@ -70,7 +77,7 @@ def test_how_much_of_the_account_is_used():
 
 
 def test_a_view_is_worth_the_papers_two_messages():
-    """X is uniform and tells nothing; X − T is the message that the paper's agent would send."""
+    """X is uniform, and X − T is the message of the paper's agent."""
     lie = LIES["honest"]
     for start in STARTS:
         p0, p1 = (wrapped(scale) for scale in SCALES)
@@ -90,7 +97,10 @@ def test_an_agent_that_is_not_in_the_sum_tells_nothing():
 
 
 def opened_with_copy(start, same_mask):
-    """One update in which an agent with v's public key is in the sum; it knows its mask if that differs."""
+    """One update with an agent that has v's public key in the sum.
+
+    It knows its mask if that differs.
+    """
     out, p = np.zeros((M, M, M)), wrapped(SCALES[0])
     for mask, other, z in itertools.product(range(M), repeat=3):
         copied = mask if same_mask else other
@@ -109,7 +119,7 @@ def test_names_in_the_mask_stop_a_copied_public_key():
 
 
 def test_two_sets_for_one_update_give_everything_away():
-    """The keeper answers U = {v} and U = {} with the same draw: their difference is the mask."""
+    """The same draw for U = {v} and U = {}: the difference is the mask."""
     both = []
     for start in STARTS:
         out, p = np.zeros((M, M, M)), wrapped(SCALES[0])

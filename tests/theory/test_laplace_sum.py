@@ -1,4 +1,7 @@
-"""The exact law against closed forms in high precision, and against sampling."""
+"""The exact law against closed forms and against sampling.
+
+Closed forms are computed in high precision.
+"""
 
 import math
 
@@ -18,7 +21,10 @@ def of(scales, ratio=0.0, rounds=1, count=1.0):
 
 
 def partial_fractions(scales, r):
-    """P(V > r) for distinct scales: ½ Σ_k e^{−r/w_k} Π_{j≠k} w_k²/(w_k² − w_j²)."""
+    """Return P(V > r) for distinct scales.
+
+    It is ½ Σ_k e^{−r/w_k} Π_{j≠k} w_k²/(w_k² − w_j²).
+    """
     with mp.workdps(120):
         w = [mp.mpf(float(s)) for s in scales]
         total = mp.mpf(0)
@@ -136,7 +142,10 @@ def test_probability_must_be_inside(bad):
 )
 @settings(max_examples=10, deadline=None)
 def test_an_offset_far_beyond_the_noise_is_added_to_it(scales, ratio, offset, b):
-    """Lines at a positive abscissa overflowed where the offset was hundreds of times the noise."""
+    """Lines at a positive abscissa overflowed for a large offset.
+
+    It was hundreds of times the noise.
+    """
     law = of(scales, ratio, rounds=5)
     low, high = law.quantile(b, offset=offset)
     widest = law.quantile(b / 2).high if b <= 0.5 else law.quantile(0.25 * (1 - b)).high
@@ -146,7 +155,10 @@ def test_an_offset_far_beyond_the_noise_is_added_to_it(scales, ratio, offset, b)
 
 
 def test_two_agents_on_both_sides_are_covered_at_once():
-    """P(V > r − above) + P(V > r − below), against the closed form of one Laplace draw."""
+    """P(V > r − above) + P(V > r − below) in closed form.
+
+    It is that of one Laplace draw.
+    """
     low, high = of([1.0]).quantile_of_all(0.05, above=3.0, below=2.0)
     r = math.log((math.exp(3) + math.exp(2)) / (2 * 0.05))
     assert low <= r <= high
@@ -156,7 +168,10 @@ def test_two_agents_on_both_sides_are_covered_at_once():
 @pytest.mark.parametrize("rounds", [None, 10**9])
 @pytest.mark.parametrize("decay", [1 - 1e-6, 1 - 1e-9, 1 - 1e-13])
 def test_slow_decay_needs_no_more_memory_than_fast_decay(decay, rounds):
-    """Counted, not timed: terms are taken one by one only where there are few enough of them."""
+    """Counted, not timed.
+
+    Terms are taken one by one only where there are few enough of them.
+    """
     law = LaplaceSum(np.array([1.0, 1e-3]), np.array([decay, 0.5]), np.array([3.0, 1.0]), rounds)
     high = law.quantile(0.05).high
     assert high == pytest.approx(1.959964 * math.sqrt(law.variance), rel=1e-4)  # so many terms are normal

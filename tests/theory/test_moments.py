@@ -86,7 +86,10 @@ def test_one_shot_second_moments_follow_unit_noise_through_the_mechanism(mechani
 @pytest.mark.parametrize("runs", [40_000, pytest.param(400_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("mechanism", FADING + ONE_SHOT)
 def test_moments_against_sampling(mechanism, runs):
-    """Many executions, as components of one; false alarm 10⁻⁶ over all entries."""
+    """False alarm 10⁻⁶ over all entries.
+
+    There are many executions, as components of one.
+    """
     rounds, n = 6, mechanism.n
     values = np.linspace(-1, 2, n)
     rng = np.random.default_rng(99)
@@ -134,7 +137,10 @@ def test_disagreement_and_potential_from_the_moments(mechanism, rounds):
 
 
 def test_small_disagreement_is_not_drowned_by_the_common_noise():
-    """A server moves all alike: differences are (1−σ)^T, 30 orders below the average's noise."""
+    """Differences are 30 orders below the average's noise.
+
+    A server moves all alike, so they are (1−σ)^T.
+    """
     server = ClientServer(Fading(0.5, 10.0, 0.99), 3)
     found = moments.mean_square_disagreement(server, [0.0, 0.5, 1.0], 100)
     assert found == pytest.approx(0.25**100, rel=1e-9)

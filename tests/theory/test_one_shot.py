@@ -1,4 +1,7 @@
-"""One-shot noise is never less accurate than fresh noise of the same epsilon: docs/proofs/one-shot.md."""
+"""One-shot noise is never less accurate than fresh noise.
+
+They have the same epsilon: docs/proofs/one-shot.md.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +25,10 @@ def law(weights):
 
 
 def entries(sigma, rounds, function):
-    """w_{t,j}: how a unit of noise in agent j's message of round t enters a linear function of θ(T)."""
+    """Return w_{t,j}: the weight of a draw in a function of θ(T).
+
+    The draw is in agent j's message of round t, and the function is linear.
+    """
     rows = []
     for t in range(rounds):
         for j in range(GRAPH.n):

@@ -1,4 +1,7 @@
-"""The best noise in closed form against numerical minima over all schedules."""
+"""The best noise in closed form against numerical minima.
+
+The minima are over all schedules.
+"""
 
 import numpy as np
 import pytest

@@ -113,7 +113,10 @@ def test_negative_rounds_are_refused():
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("rounds", [1, 2, 1000])
 def test_what_is_exact_is_not_rounded_up(rounds, each):
-    """With q = 1 − σ every message costs 1/c: T rounds cost just T/c, and fit under a cap of T/c."""
+    """With q = 1 − σ, T rounds cost exactly T/c.
+
+    They fit under a cap of T/c, because every message costs 1/c.
+    """
     sigma = np.array([0.5, 0.5]) if each else 0.5
     assert epsilon(Fading(sigma, 1.0, 0.5), rounds) == rounds
     assert rounds_within(Fading(sigma, 1.0, 0.5), rounds) == rounds

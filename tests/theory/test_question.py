@@ -1,4 +1,4 @@
-"""One question: its fields are checked once, and every way to ask takes the same ones."""
+"""One question: its fields are checked once, for every interface."""
 
 import inspect
 import subprocess

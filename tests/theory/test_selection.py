@@ -17,7 +17,10 @@ QUORUM = 11
 
 
 def favourites(mechanism, rounds, runs, seed):
-    """Play a coordinator that uses the highest messages it may: last feedback, and whom it used."""
+    """Play a coordinator that uses the highest messages it may.
+
+    Return the last feedback, and whom it used.
+    """
     rng, parameters = np.random.default_rng(seed), mechanism.law
     states, used = np.zeros((runs, mechanism.n)), []
     for t in range(rounds):
@@ -29,7 +32,7 @@ def favourites(mechanism, rounds, runs, seed):
 
 
 def test_a_coordinator_that_uses_the_highest_messages():
-    """It leaves the ordinary radius nearly always, and the selection-proof one never."""
+    """It leaves the ordinary radius, and never the selection-proof one."""
     y, used = favourites(CROWD, 10, 60, seed=1)
     ordinary, proof = [], []
     for row in used:
@@ -46,7 +49,10 @@ def test_a_coordinator_that_uses_the_highest_messages():
 
 
 def noise_weights(run, value_of):
-    """Return how much of each draw a value is made of, by the noise law's own terms: (agent, update)."""
+    """Return how much of each draw (agent, update) is in a value.
+
+    It is by the noise law's own terms.
+    """
     n, rounds = run.mechanism.n, len(run.layers)
     sigma = np.broadcast_to(run.mechanism.law.sigma, n)
     found = np.zeros((n, rounds))
@@ -95,7 +101,10 @@ LARGER = pytest.param(graph_runs(Distributed(Fading(0.5, 1, 0.8), PATH)), 1, mar
 @pytest.mark.parametrize(("runs", "least"), [*SMALL.values(), LARGER], ids=[*SMALL, "larger graph"])
 @pytest.mark.parametrize("of", ["state", "mean"])
 def test_the_best_of_all_choices_stays_within(runs, least, of):
-    """Whoever knows all noise in advance and picks the worst of all runs is outside at most that often."""
+    """An adversary that knows all noise is outside at most that often.
+
+    It picks the worst of all runs.
+    """
     mechanism, rounds = runs[0].mechanism, len(runs[0].layers)
     if of == "mean" and isinstance(mechanism, Distributed):
         return  # on a graph a run is judged by its states
@@ -117,7 +126,10 @@ def test_the_best_of_all_choices_stays_within(runs, least, of):
 
 @pytest.mark.parametrize(("runs", "least"), SMALL.values(), ids=SMALL)
 def test_all_shares_together_are_one(runs, least):
-    """Runs of full length that lack someone share 1/rounds; the one that lacks nobody is left out."""
+    """Runs of full length that lack someone share 1/rounds.
+
+    The one that lacks nobody is left out.
+    """
     total, rounds = 0.0, len(runs[0].layers)
     for run in runs:
         slots, used = selection._choices(run)
@@ -129,7 +141,10 @@ def test_all_shares_together_are_one(runs, least):
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 1), (5, 5), (20, 11), (300, 2), (3000, 1501)])
 def test_the_law_of_the_highest_draws(n, m):
-    """E exp(m·u·H) is what sampling finds; and its logarithm is convex, so that chords are above it."""
+    """E exp(m·u·H) is what sampling finds, and its logarithm is convex.
+
+    So chords are above it.
+    """
     u, logs = selection._log_mgf(n, m)
     some = slice(60, 380, 20)  # before that, the safety margin is larger than the function
     assert np.all(np.diff(np.diff(logs[some]) / np.diff(u[some])) > -1e-6)

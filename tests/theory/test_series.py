@@ -1,4 +1,4 @@
-"""Series: the reference numbers, the square root of summation, and what each pattern costs."""
+"""Series: reference numbers, and what each pattern costs."""
 
 import math
 from fractions import Fraction
@@ -148,7 +148,10 @@ def test_what_other_changes_cost():
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(0, 39))
 def test_whoever_is_used_when_the_messages_move_by_no_more_than_promised(used, start):
-    """A step moves used messages by a part of δ·f: leaving some out never adds to the norm."""
+    """Leaving some messages out never adds to the norm.
+
+    A step moves used messages by a part of δ·f.
+    """
     slots = len(used)
     moved = np.zeros(slots)
     moved[min(start, slots - 1) :] = series.decoding_filter(slots)[: slots - min(start, slots - 1)]
@@ -157,7 +160,10 @@ def test_whoever_is_used_when_the_messages_move_by_no_more_than_promised(used, s
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30))
 def test_total_variation_is_what_counts(increments):
-    """Any change of total variation δ moves w by at most δ√F, whatever its shape."""
+    """A change of total variation δ moves w by at most δ√F.
+
+    Its shape does not matter.
+    """
     slots = len(increments)
     total = sum(map(abs, increments))
     w = np.convolve(series.decoding_filter(slots), increments)[:slots]

@@ -1,4 +1,7 @@
-"""Extreme eigenvalues: every route against closed forms or dense matrices, and bounds that hold."""
+"""Extreme eigenvalues: every method, and bounds that hold.
+
+Checked against closed forms or dense matrices.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +20,10 @@ def dense(graph, d):
 
 
 def two_experts(n):
-    """Two well-connected halves with one edge between them: a tiny gap that Lanczos finds at once."""
+    """Two well-connected halves with one edge between them.
+
+    They have a tiny gap that Lanczos finds at once.
+    """
     half = Graph.from_name(f"regular:{n // 2}:6:seed=1").edges()
     return Graph.from_edges(np.vstack([half, half + n // 2, [[0, n // 2]]]))
 
@@ -57,7 +63,10 @@ def test_extremes_are_those_of_the_dense_matrix(name, kind):
 
 @pytest.mark.parametrize("n", [5, 200, 201, 5000, 100_000])
 def test_a_ring_to_relative_accuracy(n):
-    """μ_k = (σ/3)·4sin²(πk/n): about 10⁻⁹ on the largest, where a plain eigensolver has no digits left."""
+    """μ_k = (σ/3)·4sin²(πk/n), about 10⁻⁹ on the largest ring.
+
+    A plain eigensolver has no digits left there.
+    """
     d = 0.5 / 3
     exact = d * 4 * np.sin(np.pi / n) ** 2
     found = extremes(Graph.from_name(f"ring:{n}"), np.full(n, d))
@@ -78,7 +87,10 @@ def test_a_grid_to_relative_accuracy(rows, columns):
 
 
 def test_mixing_that_differs_by_many_orders():
-    """Two slow agents, 49 edges apart: μ_2 = (d_0 + d_49)/49, far below the rounding of a dense matrix."""
+    """Two slow agents, 49 edges apart: μ_2 = (d_0 + d_49)/49.
+
+    It is far below the rounding of a dense matrix.
+    """
     d = np.full(50, 0.3)
     d[[0, -1]] = 1e-20
     found = extremes(Graph.from_name("path:50"), d)
@@ -94,7 +106,10 @@ def test_results_are_reproducible():
 
 @pytest.mark.parametrize("name", ["ring:3000", "barabasi:1000:3:seed=1", "path:500"])
 def test_without_work_to_spend_the_bounds_still_hold(name, monkeypatch):
-    """No factorisation, and Lanczos stopped at once: the diameter and Gershgorin are left."""
+    """No factorisation, and Lanczos stopped at once.
+
+    The diameter and Gershgorin are left.
+    """
     graph = Graph.from_name(name)
     d = np.random.default_rng(1).uniform(0.1, 0.9, graph.n) / (graph.degrees + 1)
     low, high = dense(graph, d) if graph.n < 2000 else (extremes(graph, d).low, extremes(graph, d).high_bound)
@@ -108,7 +123,7 @@ def test_without_work_to_spend_the_bounds_still_hold(name, monkeypatch):
 
 
 def test_a_factorisation_is_tried_only_where_it_is_cheap():
-    """Fill grows with the square of the agents on a random graph, hardly on a tree or a grid."""
+    """Fill grows with N² on a random graph, hardly on a tree or a grid."""
     assert spectrum._factorisation_cost(Graph.from_name("regular:100000:8:seed=1")) > spectrum._LU_MOST
     for name in ("star:100000", "ring:100000", "grid:300x300", "path:100000"):
         assert spectrum._factorisation_cost(Graph.from_name(name)) < spectrum._LU_MOST

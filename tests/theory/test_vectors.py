@@ -1,4 +1,4 @@
-"""A radius for one component, and one for all components together: what each covers."""
+"""A radius for one component, and one for all: what each covers."""
 
 import math
 
@@ -13,7 +13,10 @@ from tacit.theory.laplace_sum import per_component
 
 @pytest.mark.parametrize(("components", "some"), [(3, 0.142625), (10, 0.401263)])
 def test_coverage_of_one_component_and_of_all(components, some):
-    """By simulation: all together are within their radius 95% of the time; the other is left far oftener."""
+    """All together are within their radius 95% of the time.
+
+    By simulation. The radius for one component is left far more often.
+    """
     mechanism, runs, b = ClientServer(Fading(0.8, 1, 0.6), agents=6), 4000, 0.05
     run = influence.everyone(mechanism, 4)
     value = run.agent(2)

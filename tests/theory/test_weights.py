@@ -1,4 +1,7 @@
-"""Weighted feedback against dense matrices, and Metropolis at the server's price."""
+"""Weighted feedback against dense matrices.
+
+Metropolis weights need no more noise than a server.
+"""
 
 import math
 
@@ -19,7 +22,10 @@ KARATE = Graph.from_name("karate")
 
 
 def price(sigma, epsilon, n):
-    """√Var = √((2/ε²N)·σ²/(1−p^{2/3})³), p = 1 − σ: theory's formula for the server."""
+    """Return theory's standard deviation for the server.
+
+    √Var = √((2/ε²N)·σ²/(1−p^{2/3})³), p = 1 − σ.
+    """
     return math.sqrt(2 / (epsilon**2 * n) * sigma**2 / (1 - (1 - sigma) ** (2 / 3)) ** 3)
 
 
@@ -48,7 +54,10 @@ def matrices(mechanism):
 
 
 def coefficients(mechanism, rounds):
-    """What θ(T) is of θ(0) and of each round's noise, by powers of dense matrices."""
+    """Return what θ(T) is of θ(0) and of each round's noise.
+
+    It is by powers of dense matrices.
+    """
     p, r = matrices(mechanism)
     if mechanism.shadowed:
         sigma = np.broadcast_to(mechanism.law.sigma, (mechanism.n,))
@@ -165,7 +174,10 @@ def test_what_is_about_the_papers_means_is_refused_for_other_weights():
 
 @pytest.mark.parametrize("name", ["karate", "ring:9", "star:7"])
 def test_metropolis_keeps_the_true_average_where_agents_miss_each_other(name):
-    """An agent that is down for a round, or a cut edge, does not move the target; one lost message does."""
+    """An agent that is down, or a cut edge, does not move the target.
+
+    One lost message does.
+    """
     graph, rng = Graph.from_name(name), np.random.default_rng(3)
     mechanism = Distributed(Fading(0.7, 1.0, 0.9), graph, "metropolis")
     every = influence.closed_pairs(mechanism)

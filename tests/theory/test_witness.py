@@ -1,4 +1,7 @@
-"""The proof's bijection: same observations, another start, a bounded likelihood ratio."""
+"""The proof's bijection: same observations, another start.
+
+The likelihood ratio is bounded.
+"""
 
 import numpy as np
 import pytest
