@@ -88,7 +88,7 @@ def test_a_tiny_adjacency_cannot_make_a_cap_meaningless(world):
     enter(world.agent(honest, world.network(honest), 0, cap=1.0, adjacency=1.0))
     with pytest.raises(CapExceeded, match="counted 1000000000 times"):  # the ledger knows what it means now
         enter(world.agent(session, network, 0, cap=1.0))
-    with pytest.raises(InputError, match="is about values up to 1 apart"):
+    with pytest.raises(InputError, match="values up to 1 apart"):
         enter(world.agent(session, network, 0, cap=1.0, adjacency=2.0))
 
 
