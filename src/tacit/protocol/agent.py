@@ -23,6 +23,7 @@ from tacit.protocol.effects import (
     Waiting,
     Weighed,
 )
+from tacit.protocol.ending import LeavingMember
 from tacit.protocol.influence import Influence
 from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.messages import (
@@ -46,7 +47,7 @@ from tacit.protocol.tables import AgentPhase, On, Table
 from tacit.theory.targets import weights
 
 
-class AgentMachine(PrivateMachine):
+class AgentMachine(PrivateMachine, LeavingMember):
     """One agent of a session with a coordinator; holds its private state.
 
     Its parameters are those of `PrivateMachine`.
@@ -62,7 +63,6 @@ class AgentMachine(PrivateMachine):
         if session.keepers and not self._masks:
             raise ParameterError(f"session {session.name} has keepers: its agents are masked.")
         super()._set_up(session, number, sign, private)
-        self._parting: bytes | None = None
         self._open = -1  # the newest round known to be open
         self._asked = -BATCH  # the round from which feedback was asked for last
         self._kept: dict[int, Message] = {}  # feedback from the own round on, at most AHEAD
@@ -317,14 +317,6 @@ class AgentMachine(PrivateMachine):
         if self._may_answer(COORDINATOR):
             self._say(COORDINATOR, Done(self.session.rounds, self._heard))
 
-    def _end(self, stop: Stop) -> None:
-        self._record_stop(stop.reason)
-
-    def _leave(self, _: Any) -> None:
-        self._record_stop(Reason.OPERATOR)
-        self._parting = self.codec.seal(self.number, Stop(self.private.update, Reason.OPERATOR), self._sign)
-        self._messages.append(Send(COORDINATOR, self._parting))
-
-    def _say_stopped(self, _: Any) -> None:
-        if self._parting is not None and self._may_answer(COORDINATOR):
-            self._messages.append(Send(COORDINATOR, self._parting))
+    @property
+    def _reached(self) -> int:
+        return self.private.update

@@ -91,6 +91,7 @@ class _WrittenWithFurther(_Written, frozen=True, array_like=True, forbid_unknown
     further: Annotated[tuple[tuple[str, float | tuple[float, ...]], ...], msgspec.Meta(min_length=1)]
 
 
+# A series has its own struct: what follows from the series is not written, so it cannot contradict it.
 class _WrittenSeries(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     what: Literal["tacit session"]
     format: Literal[6]
@@ -205,6 +206,7 @@ def decode_session(data: bytes) -> Session:
     return session
 
 
+# The imports are inside: `session` imports this module.
 def _series_session(w: _WrittenSeries) -> Session:
     from tacit.protocol.roster import Member
     from tacit.protocol.series import Series

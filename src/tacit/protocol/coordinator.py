@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, as_numbers, combined, digest
-from tacit.protocol.coordinator_end import EndingCoordinator
 from tacit.protocol.effects import (
     Finished,
     LostHistory,
@@ -24,6 +23,7 @@ from tacit.protocol.effects import (
     Send,
     Waiting,
 )
+from tacit.protocol.ending import EndingCoordinator
 from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -39,7 +39,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.records import Closed, Ended, Evidence, Opened, Record
+from tacit.protocol.records import Closed, Ended, Evidence, Opened, Record, require_order
 from tacit.protocol.session import Session
 from tacit.protocol.table_coordinator import COORDINATOR as COORDINATOR_TABLE
 from tacit.protocol.tables import CoordinatorPhase, On, Table
@@ -81,7 +81,6 @@ class CoordinatorMachine(EndingCoordinator):
         self._stop: bytes | None = None
         self._opened = False
         self._hasty = False  # at the end, and no request has arrived since the restart
-        self._expired = False  # the deadline of this round, or of the start, or of the end
 
     @classmethod
     def resume(cls, session: Session, records: Iterable[Record], *, sign: Sign) -> Self:
@@ -98,8 +97,7 @@ class CoordinatorMachine(EndingCoordinator):
                     raise StateError("these records belong to another session.")
                 self._opened, self.present = True, set(record.present)
             case Closed():
-                if not self._opened or record.round != self.round:
-                    raise StateError("the ledger's records must follow one another, and these do not.")
+                require_order(self._opened and record.round == self.round)
                 # A report of a past round that differs from the recorded one is still a contradiction.
                 self._past.append(dict(zip(record.used, map(digest, record.reports), strict=True)))
                 self._keep(record.frame)
@@ -428,13 +426,6 @@ class CoordinatorMachine(EndingCoordinator):
             self._ended = True
             self._records.append(Ended(self.round, None))
         self._notices.append(Finished(self.session.rounds))
-
-    def _deadline_is_due(self) -> None:
-        self._expired = True
-        waiting = self._waiting()
-        if waiting is not None and waiting.needed:
-            self._note_waiting()
-            self._tell_missing(TELL_IN_ROUND)
 
     def _waiting(self) -> Waiting | None:
         """Return who is missing: agents expected, or all if those are too few."""

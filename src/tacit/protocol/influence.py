@@ -56,9 +56,11 @@ class Influence:
         self.used += mine
         if len(self.mixing) == 1:
             (sigma,), (own, others) = self.mixing, self.states
+            # The mean of the used messages: the own one, if used, and those of others, which weigh the same.
             y = (mine * own + (count - mine) * others) / count
             self.states = own + sigma * (y - own), others + sigma * (y - others)
         else:
+            # With one mixing per agent the others' states differ, so every state is tracked.
             states = np.array(self.states)
             bits = np.unpackbits(np.frombuffer(used, dtype=np.uint8), bitorder="little")[: states.size]
             y = float(bits @ states) / count

@@ -27,8 +27,9 @@ from tacit.protocol.effects import (
     Stopped,
     Waiting,
 )
+from tacit.protocol.ending import LeavingMember
 from tacit.protocol.keyring import Keyring
-from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND, Machine
+from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -42,13 +43,13 @@ from tacit.protocol.messages import (
     Refusal,
     Stop,
 )
-from tacit.protocol.records import Disclosed, Ended, Erasing, Evidence, Keyed, Record
+from tacit.protocol.records import Disclosed, Ended, Erasing, Evidence, Keyed, Record, require_order
 from tacit.protocol.session import Session
 from tacit.protocol.table_keeper import KEEPER
 from tacit.protocol.tables import KeeperPhase, On, Table
 
 
-class KeeperMachine(Machine):
+class KeeperMachine(LeavingMember):
     """One keeper of a session.
 
     Parameters
@@ -76,7 +77,7 @@ class KeeperMachine(Machine):
 
     def _set_up(self, session: Session, number: int, sign: Sign) -> None:
         if number not in session.keeper_numbers:
-            raise ParameterError(f"number {number} is not a keeper's of session {session.name}.")
+            raise ParameterError(f"number {number} does not belong to a keeper of session {session.name}.")
         super().__init__(session, number, sign)
         self.keyring = Keyring(self.codec, number)
         self.update = 0
@@ -85,7 +86,6 @@ class KeeperMachine(Machine):
         self._draw: tuple[int, ...] | None = None
         self._waited = False  # long enough for a coordinator that still needs the last answer
         self._stopped = False
-        self._parting: bytes | None = None
 
     @classmethod
     def resume(
@@ -107,8 +107,7 @@ class KeeperMachine(Machine):
                 # `own` skips the signature check: the frame was made here.
                 opening = self.codec.read(record.frame, own=True)
                 follows = isinstance(opening, Message) and opening.sender == self.number
-                if not follows or not self._may_open(record.update):
-                    raise StateError("the ledger's records must follow one another, and these do not.")
+                require_order(follows and self._may_open(record.update))
                 self._answers[record.update] = record
                 self.update = record.update + 1
             case Erasing():
@@ -200,6 +199,10 @@ class KeeperMachine(Machine):
             return On.LOST, message
         if t < self.update:
             return On.PAST, t
+        return self._classify_used(message, body)
+
+    def _classify_used(self, message: Message, body: Closing) -> tuple[On, Any]:
+        """Classify a closing that may be answered, by the keys of its agents."""
         used = self.codec.members(body.used)
         if not self.keyring.knows(used):
             return On.LACKING, message
@@ -364,20 +367,9 @@ class KeeperMachine(Machine):
             self._records.append(Ended(self.update, None))
         self._notices.append(Finished(self.session.rounds))
 
-    def _end(self, stop: Stop) -> None:
-        self._record_stop(stop.reason)
-
-    def _leave(self, _: Any) -> None:
-        self._record_stop(Reason.OPERATOR)
-        self._messages.append(Send(COORDINATOR, self._part()))
-
-    def _part(self) -> bytes:
-        self._parting = self.codec.seal(self.number, Stop(self.update, Reason.OPERATOR), self._sign)
-        return self._parting
-
-    def _say_stopped(self, _: Any) -> None:
-        if self._parting is not None and self._may_answer(COORDINATOR):
-            self._messages.append(Send(COORDINATOR, self._parting))
+    @property
+    def _reached(self) -> int:
+        return self.update
 
     def _expire(self, _: Any) -> None:
         if self._begun is not None:  # nothing was sent, so there is nothing to record

@@ -1,4 +1,4 @@
-"""How a coordinator passes ephemeral keys on, to agents and keepers."""
+"""A coordinator's side of keepers: it passes keys on and takes openings."""
 
 from __future__ import annotations
 
@@ -6,20 +6,50 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from tacit.protocol.effects import Send
+from tacit.errors import StateError
+from tacit.protocol.effects import Refused, Send
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import Machine
-from tacit.protocol.messages import Message
+from tacit.protocol.messages import Message, Opening, Refusal
+from tacit.protocol.records import Evidence
 from tacit.protocol.tables import On
 
 
 class KeyExchange(Machine):
-    """A coordinator that stores the first key of each member and passes it on.
+    """A coordinator that passes each member's first key on and takes openings.
 
     It cannot replace keys: each is signed by its member. It can only withhold them, and then no sum opens.
     """
 
     keyring: Keyring
+    round: int
+    _closing: Message | None
+    _openings: dict[int, Message]  # of the round that is shut
+    _past_openings: dict[int, Message]  # of the last round
+
+    def _own(self, frame: bytes) -> Message:
+        """Read a frame that is in the ledger, or was made here."""
+        message = self.codec.read(frame, own=True)
+        if not isinstance(message, Message):
+            raise StateError("the ledger's records must be of this session, and these are not.")
+        return message
+
+    def _classify_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
+        t, who = body.round, message.sender
+        known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
+        if known is not None and known.digest != message.digest:
+            return On.CONTRADICTED, Evidence(who, t, known.digest, known.frame, message.frame)
+        wrong: Refusal | None = None
+        if known is not None:
+            wrong = Refusal.REPLAY
+        elif t < self.round:
+            wrong = Refusal.LATE
+        # An opening of another set of agents would leave masks in the sum.
+        elif self._closing is None or t > self.round or body.closing != self._closing.digest:
+            wrong = Refusal.OTHER_HISTORY
+        elif body.key != self.keyring.digest(who):
+            wrong = Refusal.OTHER_KEY
+        return (On.OPENING, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
 
     def _classify_key(self, message: Message) -> tuple[On, Any]:
         kind, subject = self.keyring.classify(message)

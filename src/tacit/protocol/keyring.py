@@ -89,7 +89,7 @@ class Keyring:
         A missing key that is still needed is an error. A new key would not fit the masks of the others, and
         would hide that the old one was lost.
         """
-        if self.erased:
+        if self.erased:  # the ledger says so: no more masks are needed
             return None
         name = self._codec.session.member_name(self._number)
         if private is None:
@@ -99,6 +99,7 @@ class Keyring:
                 "key would not fit. Put the file back; without it the session is lost."
             )
         public = public_key(private)
+        # A new member: the caller must save this record before the key is sent.
         if self._number not in self._public:
             frame = self._codec.seal(self._number, Key(public), sign)
             message = self._codec.read(frame, own=True)

@@ -79,6 +79,7 @@ class Machine(ABC):
         self._patience = 1
         self._telling = TELL_FIRST  # seconds until it is said again who is missing
         self._ended = False  # recorded that the session is over
+        self._expired = False  # the deadline of this round, or of the start, or of the end
         self._records: list[Record] = []
         self._messages: list[Send] = []
         self._notices: list[Notice] = []
@@ -235,6 +236,13 @@ class Machine(ABC):
         """
         deadlines = self.session.deadlines
         return min(deadlines.start, (MOST_BACKOFF + 2) * deadlines.repeat)
+
+    def _deadline_is_due(self) -> None:
+        self._expired = True
+        waiting = self._waiting()
+        if waiting is not None and waiting.needed:
+            self._note_waiting()
+            self._tell_missing(TELL_IN_ROUND)
 
     def _tell_missing(self, seconds: float) -> None:
         """Report in `seconds` who is missing, then with exponential backoff."""

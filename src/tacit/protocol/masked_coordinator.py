@@ -13,8 +13,8 @@ from typing import Any, ClassVar, final
 
 import msgspec
 
-from tacit.errors import LedgerError, ParameterError, StateError
-from tacit.protocol.codec import Sign, combined, digest
+from tacit.errors import LedgerError, ParameterError
+from tacit.protocol.codec import Sign, combined
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Nonsense, Refused, Send, Waiting
 from tacit.protocol.key_exchange import KeyExchange
@@ -33,7 +33,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.records import Closed, Evidence, Keyed, Record, Shut, Unopened
+from tacit.protocol.records import Closed, Keyed, Record, Shut, Unopened, require_order
 from tacit.protocol.session import Session
 from tacit.protocol.table_masked import MASKED_COORDINATOR
 from tacit.protocol.tables import CoordinatorPhase, On, OpeningPhase, Table
@@ -53,10 +53,10 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             raise ParameterError(f"session {session.name} has no keepers: agents add their own noise.")
         super().__init__(session, sign=sign)
         self.keyring = Keyring(self.codec, COORDINATOR)
-        self._closing: bytes | None = None  # of the round whose openings are waited for
+        self._closing = None  # of the round whose openings are waited for
         self._shut_reports: tuple[bytes, ...] = ()
-        self._openings: dict[int, Message] = {}
-        self._past_openings: dict[int, Message] = {}  # of the last round
+        self._openings = {}
+        self._past_openings = {}
         self._sum: tuple[int, ...] | None = None
 
     def _replay(self, record: Record) -> None:
@@ -64,27 +64,20 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             case Keyed():
                 self.keyring.replay(record)
             case Shut():
-                if not self._opened or record.round != self.round:
-                    raise StateError("the ledger's records must follow one another, and these do not.")
-                self._closing, self._shut_reports = record.frame, record.reports
+                require_order(self._opened and record.round == self.round)
+                self._closing, self._shut_reports = self._own(record.frame), record.reports
                 found = zip(record.used, record.reports, strict=True)
-                self._reports = {i: self._own_copy(frame) for i, frame in found}
+                self._reports = {i: self._own(frame) for i, frame in found}
             case Unopened():
                 pass
             case Closed():
                 # The reports are in the `Shut` record only: they are long, and would be stored twice.
                 super()._replay(msgspec.structs.replace(record, reports=self._shut_reports))
-                openings = map(self._own_copy, record.openings)
+                openings = map(self._own, record.openings)
                 self._past_openings = {message.sender: message for message in openings}
                 self._closing, self._reports = None, {}
             case _:
                 super()._replay(record)
-
-    def _own_copy(self, frame: bytes) -> Message:
-        message = self.codec.read(frame, own=True)
-        if not isinstance(message, Message):
-            raise StateError("the ledger's records must be of this session, and these are not.")
-        return message
 
     @property
     def _others(self) -> range:
@@ -105,7 +98,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
 
     def _has_signed(self, t: int, said: bytes) -> bool:
         if t == self.round:
-            return self._closing is not None and digest(self._closing) == said
+            return self._closing is not None and self._closing.digest == said
         return t < self.round  # an older one: its feedback names it
 
     def _classify_message(self, message: Message) -> tuple[On, Any]:
@@ -119,23 +112,11 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         return super()._classify_message(message)
 
     def _classify_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
-        t, who = body.round, message.sender
-        known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
-        if known is not None and known.digest != message.digest:
-            return On.CONTRADICTED, Evidence(who, t, known.digest, known.frame, message.frame)
-        if known is not None:
-            return On.REFUSED, Refused(Refusal.REPLAY, who)
-        wrong = self._wrong_opening(body, who)
-        return (On.OPENING, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
-
-    def _wrong_opening(self, body: Opening, who: int) -> Refusal | None:
-        if body.round < self.round:
-            return Refusal.LATE
-        if self._closing is None or body.round > self.round or body.closing != digest(self._closing):
-            return Refusal.OTHER_HISTORY
-        if body.key != self.keyring.digest(who):
-            return Refusal.OTHER_KEY
-        return None if self.phase is OpeningPhase.OPENING else Refusal.OUT_OF_PLACE
+        kind, subject = super()._classify_opening(message, body)
+        # The session may have stopped, or not started again, since the round was shut.
+        if kind is On.OPENING and self.phase is not OpeningPhase.OPENING:
+            return On.REFUSED, Refused(Refusal.OUT_OF_PLACE, message.sender)
+        return kind, subject
 
     def _classify_report(self, message: Message, body: Report) -> tuple[On, Any]:
         kind, subject = super()._classify_report(message, body)
@@ -192,7 +173,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             if self._may_answer(who):
                 self._messages.append(Send(who, self._feedback[-1]))
         elif self._closing is not None and who not in self._openings and self._may_answer(who):
-            self._messages.append(Send(who, self._closing))
+            self._messages.append(Send(who, self._closing.frame))
 
     def _nudge(self, who: int) -> None:
         if who in self.session.keeper_numbers:
@@ -214,7 +195,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             # Keys first: with them the keeper can answer the closing that follows.
             for i in self._reports:
                 self._messages.append(Send(who, self.keyring.frames[i]))
-            self._messages.append(Send(who, self._closing))
+            self._messages.append(Send(who, self._closing.frame))
 
     def _arrived(self, message: Message) -> None:
         if message.sender in self.session.keeper_numbers:
@@ -249,9 +230,9 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
             self._before,
             self.keyring.named(used),
         )
-        self._closing = self.codec.seal(COORDINATOR, body, self._sign)
+        self._closing = self._own(self.codec.seal(COORDINATOR, body, self._sign))
         self._shut_reports = tuple(report.frame for report in reports)
-        self._records.append(Shut(self.round, self._closing, used, self._shut_reports))
+        self._records.append(Shut(self.round, self._closing.frame, used, self._shut_reports))
         self._shut_again(None)
 
     def _shut_again(self, _: Any) -> None:
@@ -260,7 +241,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         # Openings are recorded only with the feedback. Keepers repeat them, with the same bytes.
         self._openings, self._sum = {}, None
         self._timers.off("deadline")
-        self._pass_on(self._closing, self.session.keeper_numbers)
+        self._pass_on(self._closing.frame, self.session.keeper_numbers)
         self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
 
@@ -282,7 +263,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         used = tuple(self._reports)  # in rising order since `_shut`
         y = opened_mean(self.session, self.round, self._sum, len(used))
         openings = [self._openings[j] for j in self.session.keeper_numbers]
-        basis = combined((digest(self._closing), *(opening.digest for opening in openings)))
+        basis = combined((self._closing.digest, *(opening.digest for opening in openings)))
         frame = self._feedback_frame(y, used, basis)
         kept = tuple(opening.frame for opening in openings)
         self._records.append(Closed(self.round, frame, used, (), kept))
@@ -301,7 +282,7 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
     def _repeat_is_due(self) -> None:
         if self.phase is OpeningPhase.OPENING:
             assert self._closing is not None
-            self._pass_on(self._closing, self.missing)
+            self._pass_on(self._closing.frame, self.missing)
             self._again(fresh=False)
         elif self.phase in _DONE:
             super()._repeat_is_due()

@@ -67,7 +67,6 @@ class PeerMachine(PrivateMachine):
         self._neighbours = frozenset(session.neighbours(number))
         self.live: set[int] = set()
         self.done: set[int] = set()
-        self._expired = False  # the deadline of this round, or of the start, or of the end
         self._at = dict.fromkeys(self._neighbours, -1)  # the furthest update each is known to be at
         self._asked = dict.fromkeys(self._neighbours, -BATCH)  # from which round each was asked last
         self._silent: dict[int, int] = {}  # since which update a neighbour says nothing
@@ -375,13 +374,6 @@ class PeerMachine(PrivateMachine):
         self._notices += [RoundClosed(t, whose, without), Updated(t, len(whose))]
 
     # ---- time ---------------------------------------------------------------------------------------
-
-    def _deadline_is_due(self) -> None:
-        self._expired = True
-        waiting = self._waiting()
-        if waiting is not None and waiting.needed:
-            self._note_waiting()
-            self._tell_missing(TELL_IN_ROUND)
 
     def _waiting(self) -> Waiting | None:
         """Return which neighbours are missing, and how many of them are needed."""

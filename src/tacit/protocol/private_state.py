@@ -28,7 +28,7 @@ from tacit.protocol.effects import Cost, FellSilent, NoiseReady, OverCap, Refuse
 from tacit.protocol.exact_loss import exact, up, within
 from tacit.protocol.machine import Machine
 from tacit.protocol.messages import Masked, Message, Present, Reason, Refusal, Report
-from tacit.protocol.records import Began, Ended, Evidence, Moved, Record, Silenced, Spoke
+from tacit.protocol.records import Began, Ended, Evidence, Moved, Record, Silenced, Spoke, require_order
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, On, PeerPhase
 
@@ -234,10 +234,10 @@ class PrivateState:
         """Apply a record from a ledger."""
         match record:
             case Spoke():
-                self._require(record.update == self.update and self.said is None)
+                require_order(record.update == self.update and self.said is None)
                 # With the signature checked: bytes of a damaged ledger must not be sent as this message.
                 message = self._codec.open(record.frame)
-                self._require(isinstance(message, Message) and message.sender == self.number)
+                require_order(isinstance(message, Message) and message.sender == self.number)
                 assert isinstance(message, Message)
                 assert isinstance(message.body, Report)
                 self.said, self.digests[record.update] = record.frame, digest(record.frame)
@@ -247,7 +247,7 @@ class PrivateState:
                     exponent = message.body.exponent
                     self._shadow = self._agent.lattice.lifted(as_array(message.numbers), exponent)
             case Moved():
-                self._require(record.update == self.update)
+                require_order(record.update == self.update)
                 self._state = as_array(self._codec.unpack(record.state))
                 self._shadow = as_array(self._codec.unpack(record.basis)) if record.basis else None
                 self.update, self.said = self.update + 1, None
@@ -256,11 +256,6 @@ class PrivateState:
                 self.silent = True
             case _:
                 pass
-
-    @staticmethod
-    def _require(holds: bool) -> None:
-        if not holds:
-            raise StateError("the ledger's records must follow one another, and these do not.")
 
 
 def resumed_state(
@@ -413,6 +408,7 @@ class PrivateMachine(Machine):
         if type(draw) is not int:
             whole = as_whole(draw, "noise")
             draw = whole if isinstance(whole, int) else as_array(whole)
+        # One draw for several components would give them the same noise, and differences none.
         if np.size(draw) != self.session.components:
             raise StateError(f"noise must have {self.session.components} components, as the value has.")
         self.private.draws[event.update] = draw
@@ -431,6 +427,7 @@ class PrivateMachine(Machine):
         private = self.private
         if private.silent:
             return False
+        # Recorded, so that a restart with a larger cap does not speak again: others may have been told.
         self._records.append(private.fall_silent(Silenced(private.update, Reason.CAP)))
         self._notices.append(FellSilent(private.update, private.spent, private.budget.cap))
         return True

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 
 import msgspec
 
-from tacit.errors import FileError
+from tacit.errors import FileError, StateError
 from tacit.protocol.messages import Reason
 
 
@@ -218,6 +218,16 @@ _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 encode_record: Callable[[Record], bytes] = msgspec.msgpack.Encoder().encode
 """Write a record as bytes for a ledger."""
+
+
+def require_order(holds: bool) -> None:
+    """Refuse records that do not follow one another.
+
+    Records may be missing, or those of two ledgers mixed. A machine that went on from them could draw noise
+    again for a message that was sent.
+    """
+    if not holds:
+        raise StateError("the ledger's records must follow one another, and these do not.")
 
 
 def decode_record(data: bytes) -> Record:

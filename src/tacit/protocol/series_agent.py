@@ -30,6 +30,7 @@ from tacit.protocol.effects import (
     Tick,
     Waiting,
 )
+from tacit.protocol.ending import LeavingMember
 from tacit.protocol.exact_loss import exact, within
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
@@ -49,7 +50,18 @@ from tacit.protocol.messages import (
     Stop,
 )
 from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Began, Ended, Erasing, Evidence, Keyed, Moved, Record, Sampled, Spoke
+from tacit.protocol.records import (
+    Began,
+    Ended,
+    Erasing,
+    Evidence,
+    Keyed,
+    Moved,
+    Record,
+    Sampled,
+    Spoke,
+    require_order,
+)
 from tacit.protocol.series_clock import SlotClock
 from tacit.protocol.session import Session
 from tacit.protocol.table_series import SERIES_AGENT
@@ -57,7 +69,7 @@ from tacit.protocol.tables import AgentPhase, On, Table
 
 
 @final
-class SeriesAgentMachine(SlotClock):
+class SeriesAgentMachine(SlotClock, LeavingMember):
     """One agent of a series.
 
     Parameters
@@ -115,7 +127,6 @@ class SeriesAgentMachine(SlotClock):
         self._newest = -1  # the newest slot whose feedback was seen
         self._asked = -BATCH
         self._stopped = False
-        self._parting: bytes | None = None
 
     @classmethod
     def resume(
@@ -155,8 +166,8 @@ class SeriesAgentMachine(SlotClock):
                 self._spoke(record.update, record.frame)
             case Moved():
                 message = self.codec.read(record.heard[0], own=True)
-                if not isinstance(message, Message) or record.update != len(self._applied):
-                    raise StateError("the ledger's records must follow one another, and these do not.")
+                require_order(isinstance(message, Message) and record.update == len(self._applied))
+                assert isinstance(message, Message)
                 self._apply(message, restoring=True)
             case Keyed():
                 self.keyring.replay(record)
@@ -458,18 +469,9 @@ class SeriesAgentMachine(SlotClock):
         if self._may_answer(COORDINATOR):
             self._say(COORDINATOR, Done(self.series.slots, self._heard))
 
-    def _end(self, stop: Stop) -> None:
-        self._record_stop(stop.reason)
-
-    def _leave(self, _: Any) -> None:
-        self._record_stop(Reason.OPERATOR)
-        left = Stop(len(self._applied), Reason.OPERATOR)
-        self._parting = self.codec.seal(self.number, left, self._sign)
-        self._messages.append(Send(COORDINATOR, self._parting))
-
-    def _say_stopped(self, _: Any) -> None:
-        if self._parting is not None and self._may_answer(COORDINATOR):
-            self._messages.append(Send(COORDINATOR, self._parting))
+    @property
+    def _reached(self) -> int:
+        return len(self._applied)
 
     def _expire(self, _: Any) -> None:
         if self._first is not None:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self, final
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, combined, digest
-from tacit.protocol.coordinator_end import EndingCoordinator
 from tacit.protocol.effects import (
     Finished,
     MeanPublished,
@@ -27,6 +26,7 @@ from tacit.protocol.effects import (
     Send,
     Waiting,
 )
+from tacit.protocol.ending import EndingCoordinator
 from tacit.protocol.key_exchange import KeyExchange
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import BATCH, REMEMBERED
@@ -46,7 +46,17 @@ from tacit.protocol.messages import (
     SeriesClosing,
     Stop,
 )
-from tacit.protocol.records import Closed, Ended, Evidence, Keyed, Opened, Record, Shut, Unopened
+from tacit.protocol.records import (
+    Closed,
+    Ended,
+    Evidence,
+    Keyed,
+    Opened,
+    Record,
+    Shut,
+    Unopened,
+    require_order,
+)
 from tacit.protocol.series_clock import SlotClock
 from tacit.protocol.session import Session
 from tacit.protocol.table_series import SERIES_COORDINATOR
@@ -77,16 +87,15 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._gone: set[int] = set()  # agents that have left for good
         self._reports: dict[int, dict[int, Message]] = {}  # by slot, from `round` on
         self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
-        self._closing: Message | None = None  # of slot `round`, once it is shut
-        self._openings: dict[int, Message] = {}
-        self._past_openings: dict[int, Message] = {}
+        self._closing = None  # of slot `round`, once it is shut
+        self._openings = {}
+        self._past_openings = {}
         self._feedback: list[bytes] = []  # the frames of all slots so far
         self._before = NOTHING_HEARD
         self._decoder = self.series.decoder()
         self._members = 0
         self._opened = False
         self._stop: bytes | None = None
-        self._expired = False  # the deadline of the end
 
     @classmethod
     def resume(cls, session: Session, records: Iterable[Record], *, sign: Sign) -> Self:
@@ -140,14 +149,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
                 raise StateError("these are not a coordinator's records.")
 
     def _require(self, slot: int) -> None:
-        if not self._opened or slot != self.round:
-            raise StateError("the ledger's records must follow one another, and these do not.")
-
-    def _own(self, frame: bytes) -> Message:
-        message = self.codec.read(frame, own=True)
-        if not isinstance(message, Message):
-            raise StateError("the ledger's records must be of this session, and these are not.")
-        return message
+        require_order(self._opened and slot == self.round)
 
     @property
     def _others(self) -> range:
@@ -227,22 +229,6 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         back = self.round - u
         return self._past[-back].get(who) if back <= len(self._past) else None
 
-    def _classify_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
-        t, who = body.round, message.sender
-        known = {self.round: self._openings, self.round - 1: self._past_openings}.get(t, {}).get(who)
-        if known is not None and known.digest != message.digest:
-            return On.CONTRADICTED, Evidence(who, t, known.digest, known.frame, message.frame)
-        wrong: Refusal | None = None
-        if known is not None:
-            wrong = Refusal.REPLAY
-        elif t < self.round:
-            wrong = Refusal.LATE
-        elif self._closing is None or t > self.round or body.closing != self._closing.digest:
-            wrong = Refusal.OTHER_HISTORY
-        elif body.key != self.keyring.digest(who):
-            wrong = Refusal.OTHER_KEY
-        return (On.OPENING, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
-
     def _due(self) -> On | None:
         if self.phase is CoordinatorPhase.SERVING:
             return On.ALL_DONE if self._expired or len(self.done) == self.session.n else None
@@ -252,6 +238,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             return On.LAST
         if self._closing is None:
             return self._due_to_shut()
+        # Every keeper must have answered: without one its masks stay in the sum.
         if len(self._openings) == len(self.session.keepers):
             limit = self.session.sum_limits[0]
             return On.MOVE if -limit <= self._sum <= limit else On.NONSENSE
@@ -373,6 +360,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             combined(reports[i].digest for i in used),
             self._before,
             self.keyring.named(used),
+            # Keepers never see the messages, so the closing brings the salts that their masks need.
             b"".join(body.heard for body in bodies if isinstance(body, Masked)),
         )
         frame = self.codec.seal(COORDINATOR, body, self._sign)
@@ -398,6 +386,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._end_slot(self._sum, used, basis, tuple(opening.frame for opening in openings))
 
     def _reject(self, _: Any) -> None:
+        # Unlike other sessions a series goes on: agents' messages do not depend on feedback.
         frames = tuple(self._openings[j].frame for j in self.session.keeper_numbers)
         self._records.append(Unopened(self.round, frames))
         self._notices.append(Nonsense(self.round))
@@ -411,6 +400,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         slot, reports = self.round, self._reports.get(self.round, {})
         body = Feedback(slot, self.codec.pack(found), self.codec.bitmap(used), len(used), basis, self._before)
         frame = self.codec.seal(COORDINATOR, body, self._sign)
+        # Saved before it is sent: a second feedback of this slot would split the agents into two histories.
         self._records.append(Closed(slot, frame, used, (), openings))
         self._messages.append(Send(None, frame))
         self._last = {(report.sender, slot): report.frame for report in reports.values()}
@@ -455,9 +445,6 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._expired = False
         self._timers.set("deadline", self.session.deadlines.start)
         self._again(fresh=True)
-
-    def _deadline_is_due(self) -> None:
-        self._expired = True
 
     def _finish(self, _: Any) -> None:
         self._rest()

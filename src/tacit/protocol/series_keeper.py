@@ -42,7 +42,7 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
 
     def _set_up(self, session: Session, number: int, sign: Sign) -> None:
         if session.series is None:
-            raise ParameterError(f"session {session.name} is not a series: it has keepers of its own kind.")
+            raise ParameterError(f"session {session.name} is not a series: its keepers are KeeperMachine.")
         super()._set_up(session, number, sign)
 
     def _may_open(self, update: int) -> bool:
@@ -67,12 +67,7 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
         # A slot before the newest one stays closed. One closing is answered at a time.
         if t < self.update or (self._closing is not None and known is None):
             return On.REFUSED, Refused(Refusal.LATE, COORDINATOR)
-        used = self.codec.members(body.used)
-        if not self.keyring.knows(used):
-            return On.LACKING, message
-        if self.keyring.named(used) != body.keys:
-            return On.REFUSED, Refused(Refusal.OTHER_KEY, COORDINATOR)
-        return On.CLOSING, message
+        return self._classify_used(message, body)
 
     def _answered_closing(self, t: int) -> bytes | None:
         """Return the digest of the closing that a slot is opened with."""
@@ -105,7 +100,8 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
     def _take_closing(self, message: Message) -> None:
         super()._take_closing(message)
         assert isinstance(message.body, Closing)
-        self.update = message.body.round  # slots before it are lost, and stay closed
+        # Set before the noise is there: slots before it are lost, and stay closed.
+        self.update = message.body.round
 
     def _ask_for_keys(self, message: Message) -> None:
         assert isinstance(message.body, Closing)

@@ -45,7 +45,7 @@ MOST_SECONDS = 366 * 86_400.0
 LAST_EXPIRY = 253_402_300_799
 """The last second of the year 9999: no session expires later."""
 
-_NOISE_ROOM = 64
+_NOISE_ROOM = 64  # in scales of one keeper's draw
 _SPARE_BITS = 40
 
 PerMember = float | tuple[float, ...]
@@ -239,6 +239,7 @@ class Session:
                 self._set(what, _per_member(getattr(self, what), what, self.n))
         self._set("adjacency", require_adjacency(_number(self.adjacency, "adjacency")))
         self.mechanism  # noqa: B018 - refuses parameters out of range
+        # Refused now, and not in the last round, when the loss of all others is spent.
         for agent in set(self._agents):
             agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
         if self.number_bytes * self.components > MOST_NUMBER_BYTES:
@@ -257,7 +258,7 @@ class Session:
         if not self.keepers:
             raise ParameterError(
                 "a series needs at least one keeper: without keepers every agent would add noise of its own, "
-                "and that is not run. Name one or two members of the roster with --keepers."
+                "and that is not supported. Name one or two members of the roster with --keepers."
             )
         if self.deadlines.round > series.interval:
             raise ParameterError(
@@ -390,7 +391,7 @@ class Session:
             return ClientServer(law, agents=self.n, keepers=len(self.keepers))
         rows = read_weights(self.graph, self.weights)
         if written_weights(rows) != self.weights:
-            raise ParameterError("weights must be written in their one form: leave out what is usual.")
+            raise ParameterError("weights must be in their canonical form: leave out what is the default.")
         return Distributed(law, self.graph, rows)
 
     @cached_property
@@ -435,6 +436,7 @@ class Session:
             return None
         row = self._counts(i)
         found = [row.get(j, 0) for j in whose]
+        # Metropolis gives the share of a missing message to the own one. Other rules spread it over all.
         if self._weighted.keeps_missing and i in whose:
             found[whose.index(i)] += sum(row.values()) - sum(found)
         return found

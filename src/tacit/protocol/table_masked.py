@@ -42,6 +42,7 @@ def _coordinator() -> Table:
     rows[P.COLLECTING, On.MOVE] = Transition("shut", opening)
     rows[P.COLLECTING, On.SHUT] = Transition("shut_again", opening)
     rows[P.COLLECTING, On.LAST] = Transition("impossible", P.COLLECTING)
+    # The closing is out: a report that is added now would be in no keeper's sum.
     rows[opening, On.REPORT] = Transition("too_late", opening)
     rows[opening, On.OPENING] = Transition("take_opening", opening)
     rows[opening, On.MOVE] = Transition("unmask", P.COLLECTING)

@@ -40,6 +40,7 @@ class Timers:
     @property
     def wake(self) -> float | None:
         """When the next tick is due; −∞ for at once, None for never."""
+        # A timer that was set since the last tick has no time yet: it needs a tick to start.
         if len(self._due) < len(self._seconds):
             return -math.inf
         return min(self._due.values(), default=None)
