@@ -1,5 +1,6 @@
 """Design inverts analysis, and alternatives are tried."""
 
+import contextlib
 import json
 import math
 
@@ -181,6 +182,31 @@ def test_parameters_have_few_digits_and_cost_no_more(agents, eps, sigma, rounds)
     assert epsilon(parameters, rounds) <= eps
     assert made.variance <= 1.000001 * accuracy.variance(
         type(made.mechanism)(best_fading(sigma, eps, rounds), agents=agents), rounds
+    )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"agents": 500, "epsilon": 0.15, "rounds": 1, "tolerance": 0.5},  # best at 0.78, between the ends
+        {"agents": 1000, "epsilon": 5.0, "rounds": 1, "tolerance": 0.7},  # best above 0.99
+        {"agents": 500, "epsilon": 0.15, "rounds": 2, "tolerance": 0.5},
+        {"agents": 2, "epsilon": 1.0, "rounds": 1, "tolerance": 0.9},
+        {"agents": 5, "epsilon": 0.3, "rounds": 1, "tolerance": 0.9, "failure_probability": 0.3},
+        {"graph": Graph.from_name("complete:6"), "epsilon": 2.0, "rounds": 3, "tolerance": 0.3},
+    ],
+)
+def test_no_mixing_of_a_grid_is_much_better_than_the_one_chosen(asked):
+    """A radius that some mixing of the grid reaches is not refused, either."""
+    best = math.inf
+    for sigma in (0.02, 0.1, 0.3, 0.5, 0.7, 0.78, 0.9, 0.95, 0.99, 0.995, 0.999):
+        with contextlib.suppress(Infeasible):
+            best = min(best, design(**asked, mixing=sigma).promise.radius)
+    assert design(**asked).promise.radius <= 1.07 * best
+    wanted = 1.002 * best
+    assert design(**asked, radius=wanted).promise.radius <= wanted
+    assert (
+        design(**{k: v for k, v in asked.items() if k != "epsilon"}, radius=wanted).promise.radius <= wanted
     )
 
 

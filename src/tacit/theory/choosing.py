@@ -20,6 +20,9 @@ from tacit.theory.trial import BRISK, Trial
 
 _GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, BRISK)
 _BEYOND = (0.995, 0.999, 0.9999, 0.99999, 0.999999)  # only if nothing smoother works
+_WORTHWHILE = (
+    1.07  # or if the open side gains by this factor: after one round at 0.99 agents are still far off
+)
 _NEARBY = 6  # points tried between two neighbours of the grid, twice
 _TRIES = 3  # number of mixings, the best ones by estimate, that are computed exactly
 
@@ -98,8 +101,12 @@ def _candidates(question: Trial) -> Iterator[float]:
         return
     deviations = _deviations(question)
     score = {sigma: _score(question, sigma, deviations) for sigma in _grid(question)}
-    if min(score.values())[0] > 0:
-        score |= {sigma: _score(question, sigma, deviations) for sigma in _BEYOND}
+    best = min(score, key=lambda sigma: score[sigma])
+    if score[best][0] > 0 or best >= BRISK:
+        beyond = {sigma: _score(question, sigma, deviations) for sigma in _BEYOND}
+        missed, side = min(beyond.values())
+        if score[best][0] > 0 or (missed == 0 and side * _WORTHWHILE < score[best][1]):
+            score |= beyond
     for _ in range(2):
         places = sorted(score)
         best = places.index(min(places, key=lambda sigma: score[sigma]))
@@ -152,7 +159,7 @@ def _score(question: Trial, sigma: float, deviations: float) -> tuple[float, flo
     """
     sized = question if question.sized else replace(question, agents=1000)
     rough = replace(sized, mixing=sigma).rough(deviations)
-    room = math.inf if question.radius is None else question.radius - rough.certain
+    room = math.inf if question.radius is None else rough.room(question.radius, question.b)
     slack = question.tolerance * (1 + 1e-12) - rough.apart
     epsilon = question.epsilon
     if slack < 0 or (room <= 0 and question.b < 0.5):
@@ -165,4 +172,7 @@ def _score(question: Trial, sigma: float, deviations: float) -> tuple[float, flo
         return 0.0, max(rough.noise / room, needed)
     if not question.sized:
         return 0.0, (rough.noise / (epsilon * room)) ** 2
-    return 0.0, rough.certain + rough.noise / epsilon
+    if question.radius is not None and question.failure_probability is None:
+        return 0.0, rough.missed(question.radius, rough.noise / epsilon, question.b)
+    found = rough.radius(epsilon, question.b)
+    return 0.0 if question.radius is None else max(found / question.radius - 1, 0.0), found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import NamedTuple, Self, final
 
 import numpy as np
@@ -22,7 +24,7 @@ from tacit.theory.question import Question
 from tacit.theory.searching import least, least_whole
 
 BRISK = 0.99
-"""The largest mixing a design chooses, unless more is needed: its radius is within 6% of the limit."""
+"""The largest mixing a design chooses, unless more is needed: its radius is within 7% of the limit."""
 
 MOST_AGENTS = 10**15
 _DIGITS = (
@@ -185,7 +187,8 @@ class Trial:
         if self.radius is None:
             guess = 1.0
         else:
-            certain, noise, *_ = self.rough(deviations=2.0)
+            rough = self.rough(deviations=2.0)
+            certain, noise = rough.certain, rough.noise
             if certain >= self.radius:
                 return None
             guess = noise / (self.radius - certain)
@@ -231,25 +234,63 @@ class Trial:
         mechanism = self.mechanism(1.0)
         noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
         if self.rounds is None:
-            return Rough(0.0, noise, 0.0, 0.0)
+            return Rough(0.0, 0.0, noise, 0.0, 0.0)
         share = shares(mechanism, self.b).agreement
         noisy = apart(mechanism, self.rounds, self.spread, share, quick=True)
         if convergence.moves_as_one(mechanism):
-            return Rough(noisy.own, noise, noisy.pair, 0.0)
+            near = noisy.pair / mechanism.n if mechanism.n > 1 else noisy.own
+            return Rough(noisy.own, near, noise, noisy.pair, 0.0)
         quiet = apart(self.mechanism(1e12), self.rounds, self.spread, share, quick=True)
-        return Rough(quiet.own, noisy.own - quiet.own + noise, quiet.pair, noisy.pair - quiet.pair)
+        by_noise = noisy.own - quiet.own + noise
+        return Rough(quiet.own, quiet.own, by_noise, quiet.pair, noisy.pair - quiet.pair)
 
 
 class Rough(NamedTuple):
     """Estimates of the radius and the disagreement for any ε.
 
-    radius = certain + noise/ε, disagreement = apart + apart_by_noise/ε.
+    The disagreement is apart + apart_by_noise/ε. `certain` is how far the farthest agent is from the average,
+    `near` how far the agent at the other end is. `noise` is the radius of the average alone, for ε = 1. If
+    noise moves all agents alike, the two ends share the failure probability, and the radius is less than
+    certain + noise/ε (docs/proofs/ending.md).
     """
 
     certain: float
+    near: float
     noise: float
     apart: float
     apart_by_noise: float
+
+    def radius(self, epsilon: float, b: float) -> float:
+        """Estimate the radius, as if the noise were normal."""
+        width = self.noise / epsilon
+        if b >= 0.5 or self.certain == self.near:
+            return self.certain + width
+        return _rise(lambda r: b - self.missed(r, width, b), self.certain, self.certain + width)
+
+    def room(self, radius: float, b: float) -> float:
+        """Estimate the noise/ε that leads to a radius; at most 0 if none does."""
+        least = radius - self.certain
+        if b >= 0.5 or self.certain == self.near or least <= 0:
+            return least
+        return _rise(lambda width: self.missed(radius, width, b) - b, least, radius - self.near)
+
+    def missed(self, radius: float, width: float, b: float) -> float:
+        """Estimate how often an agent at either end leaves a radius.
+
+        The average alone leaves `width` with probability b.
+        """
+        unit = width / NormalDist().inv_cdf(1 - b / 2) * math.sqrt(2)
+        if unit == 0:
+            return 0.0
+        return 0.5 * sum(math.erfc((radius - end) / unit) for end in (self.certain, self.near))
+
+
+def _rise(function: Callable[[float], float], low: float, high: float) -> float:
+    """Find where a growing function passes 0, between two numbers."""
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if function(middle) >= 0 else (middle, high)
+    return high
 
 
 def _typed(value: float, distance: float | None = None) -> float:
