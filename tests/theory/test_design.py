@@ -210,6 +210,11 @@ def test_no_mixing_of_a_grid_is_much_better_than_the_one_chosen(asked):
     )
 
 
+def test_one_round_of_fading_noise_is_as_accurate_as_one_shot_noise():
+    answer = design(agents=500, epsilon=0.15, rounds=1, tolerance=0.5)
+    assert "about the same" in answer.notes()[0]
+
+
 def test_the_smoothest_motion_is_no_assumption_about_more_mixing():
     """The reported mixing was tried itself.
 

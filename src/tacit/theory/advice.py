@@ -27,7 +27,7 @@ class Strength(NamedTuple):
 STRENGTHS = (
     Strength(0.1, "strong", "hardly better than tossing a coin"),
     Strength(1.0, "moderate", "right at most three times in four"),
-    Strength(3.0, "weak", "right up to 19 times in 20"),
+    Strength(3.0, "weak", "right up to about 19 times in 20"),
     Strength(math.inf, "hardly any", "can be nearly certain"),
 )
 """How much protection a loss gives, from strong to hardly any."""

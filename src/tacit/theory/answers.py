@@ -74,6 +74,8 @@ class Design(Shown):
     @property
     def compared(self) -> str:
         """Say how the radius of one-shot noise compares."""
+        if f"{self.advantage:.3g}" == "1":  # with one round fading noise is drawn once, too
+            return "about the same"
         if self.advantage >= 1:
             return f"{self.advantage:.3g} times smaller"
         return f"{1 / self.advantage:.3g} times larger"
