@@ -191,7 +191,7 @@ def test_any_change_is_read_or_refused_never_worse(examples, tmp_path):
 
 
 def test_folders_that_cannot_be_judged_together_are_refused(tmp_path):
-    with pytest.raises(FileError, match="none"):
+    with pytest.raises(FileError, match="transcript"):
         read_folder(tmp_path)
     write(tmp_path / "a.jsonl")
     write(tmp_path / "b.jsonl", header={**HEADER, "noise": 9})
