@@ -182,7 +182,7 @@ def test_without_the_quorum_it_waits_and_says_for_whom(server):
     assert server.report(0).records[0].used == (0, 2)  # the deadline has passed: the quorum closes it
 
 
-def test_whoever_is_lost_by_the_network_is_waited_for_until_the_deadline(server):
+def test_a_round_waits_for_a_disconnected_member_until_the_deadline(server):
     server.begin()
     for i in range(3):
         server.report(i)
@@ -205,7 +205,7 @@ def test_a_round_names_whom_it_went_without_now_and_later(server):
     assert RoundClosed(1, (0, 1, 2), (3,)) in step.notices
 
 
-def test_before_round_0_whoever_is_lost_is_not_present(server):
+def test_before_round_0_a_disconnected_agent_is_not_present(server):
     server(Start())
     server.hear(0, Present(0))
     server(Left(0))
@@ -363,7 +363,7 @@ def test_an_agent_that_says_two_things_is_kept_as_evidence_and_the_first_counts(
     (evidence,) = step.records
     assert (evidence.sender, evidence.round, evidence.first) == (0, 0, first.frame)
     assert server.machine._reports[0] is first
-    assert step.messages == (Send(0, first.frame),)  # whoever made the second learns of the first
+    assert step.messages == (Send(0, first.frame),)  # the process that made the second learns of the first
     for i in (1, 2, 3):
         server.report(i)
     step = server.report(1, u=0, numbers=[999])  # about a closed round: the first is in the record

@@ -34,7 +34,7 @@ class CrashOnce:
 
 
 def with_restarts(harness):
-    """Run to the end, restarting whoever is down as soon as the others have nothing more to do."""
+    """Run to the end; restart nodes that are down when the others are idle."""
     harness.start()
     for _ in range(20):
         if harness.run(Harness.finished, most=60):
@@ -67,7 +67,7 @@ def test_a_crash_at_every_point(play, equals_the_mechanism, name, who):
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_two_crashes_with_noise_that_is_never_the_same_twice(play, name):
-    """Whoever would draw again for a message it has made is found out by the watch."""
+    """The watch detects an agent that draws again for a message it made."""
     session = SESSIONS[name]
     number = session.n - 1
     for k in range(0, 40, 2):

@@ -55,7 +55,7 @@ def test_each_agent_may_have_its_own_parameters(play, equals_the_mechanism, grap
 def test_loss_duplication_delay_and_reordering_change_nothing(
     play, equals_the_mechanism, graph, seed, liveliness
 ):
-    """As long as no deadline passes: what is lost is said again, the very same."""
+    """Lost messages are repeated with the same bytes while no deadline passes."""
     session = known_session(4, 5, graph=graph, deadlines=Deadlines(round=1e6, start=1e6, repeat=1))
     harness = play(session, seed=seed, faults=LOSSY, liveliness=liveliness)
     harness.start()

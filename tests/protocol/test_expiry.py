@@ -1,4 +1,4 @@
-"""Whoever takes the end of a session's time never speaks again, whatever the clock says later."""
+"""After the expiry no report is made, even if the clock is set back."""
 
 import math
 

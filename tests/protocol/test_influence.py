@@ -23,7 +23,7 @@ def test_forward_and_backward_agree(mixing):
         assert own.used == sum(i in row for row in used)
 
 
-def test_whoever_comes_at_the_very_end_has_next_to_no_weight():
+def test_an_agent_that_joins_at_the_end_has_almost_no_weight():
     session = known_session(3, 12)
     influence, codec = Influence.of(session, 2), Codec(session)
     for _ in range(11):

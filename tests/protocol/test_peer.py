@@ -191,7 +191,7 @@ def test_alone_it_waits_and_says_for_whom(middle):
     assert middle.report(2, 0).records[0].used == (1, 2)
 
 
-def test_whoever_is_lost_by_the_network_is_waited_for_until_the_deadline(middle):
+def test_a_round_waits_for_a_disconnected_member_until_the_deadline(middle):
     middle.begin()
     middle.report(2, 0)
     assert middle(Left(0)) == Step()
@@ -322,7 +322,7 @@ def test_two_messages_for_one_round_are_evidence_and_the_first_counts(middle):
     step = middle(Heard(second))
     assert step.records == (Evidence(0, 0, digest(first), first, second),)
     assert step.notices == (Refused(Refusal.EQUIVOCATION, 0), Equivocated(0, 0))
-    assert step.messages == (Send(0, first),)  # whoever made the second learns of the first
+    assert step.messages == (Send(0, first),)  # the process that made the second learns of the first
     moved = middle.report(2, 0).records[0]
     assert moved.heard[0] == first
     assert middle(Heard(second)).messages == (Send(0, first),)

@@ -225,7 +225,7 @@ def read(machine, value, salt=SALT):
 
 
 def plain(session, step, number=0):
-    """The whole number inside an agent's message, as whoever has all masks would see it."""
+    """Return the number inside an agent's message, without its masks."""
     (record,) = [r for r in step.records if isinstance(r, Spoke)]
     message = Codec(session).open(record.frame)
     body = message.body

@@ -1,4 +1,4 @@
-"""One rule about odd signatures: what is accepted, whoever checks it. Vectors made here, by the book."""
+"""All members accept the same signatures. The vectors are made here."""
 
 import hashlib
 

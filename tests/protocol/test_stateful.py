@@ -1,6 +1,6 @@
 """Drop, duplicate, reorder, delay, crash, restart, cut, lie, in any order hypothesis can think of.
 
-Always: nobody says two things for one update, what is sent was saved before, no cap is passed.
+Always: one message per update, saved before it is sent, and no cap is exceeded.
 And when the faults stop, everyone finishes.
 """
 
@@ -139,7 +139,7 @@ class Faulty(RuleBasedStateMachine):
             self.harness.watch.check()
 
     def teardown(self):
-        """Faults stop: whoever is down comes back, and everyone finishes."""
+        """Faults stop: nodes that are down come back, and all finish."""
         if not hasattr(self, "harness"):
             return
         harness = self.harness
