@@ -67,7 +67,7 @@ def _folded(values: Any, count: Any) -> Any:
     half = 1
     while half < count:
         half *= 2
-    # The rest of the last vector may hold draws of agents that do not exist.
+    # The rest may hold draws of agents that do not exist, or old numbers.
     for p in range(count, half):
         values[p] = 0.0
     while half > 1:

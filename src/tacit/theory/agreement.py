@@ -253,7 +253,7 @@ class _Bound:
         # A union bound over the agents: each may fail with b/N.
         each = _chernoff(min(total, squares), largest, self.failure_probability / self.n)
         # Noise has mean 0, so the mean square of start and noise together is the sum of both. Markov's
-        # inequality then pays 1/√b once for both parts. This is smaller if the noise is small.
+        # inequality then pays 1/√b once for both parts. This is smaller once noise dominates.
         in_norm = math.hypot(spectral, moments) / root_b
         # All three hold with probability 1 − b, and which is smallest does not depend on the noise. So the
         # smallest holds with 1 − b, too.

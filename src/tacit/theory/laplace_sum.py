@@ -166,7 +166,7 @@ class LaplaceSum:
         size = max(1, _CHUNK // z.size)
         for i in range(0, parts.squares.size, size):
             counts, inner = parts.counts[i : i + size], parts.squares[i : i + size, None] * square
-            # log1p, not log(1 − …): most terms are tiny, and 1 − u² would round them away.
+            # log1p, not log(1 − …): near the start of a line u² is tiny, and 1 − u² would lose digits.
             terms = np.log1p(-inner)
             total -= counts @ terms
             if ulps is not None:
@@ -278,9 +278,8 @@ class LaplaceSum:
         # larger and oscillates, and digits cancel.
         a = self._minimise(lambda a: self._k(a) - a * r - math.log(a), share)
         k = self._k(a)
-        # The rule with this period also counts the tails at r ± k·period, damped by e^{∓ka·period}. The terms
-        # to the left are at most e^{−ka·period}, as probabilities are at most 1. The loop makes those to the
-        # right small, too.
+        # The rule also counts the tails at r ± j·period, weighted by e^{±ja·period}. Those to the left are at
+        # most e^{−ja·period}, as probabilities are at most 1. The loop makes those to the right small, too.
         period = (abs(math.log(_RELATIVE)) + max(a * r - k, 0.0)) / a
         while True:
             far = r + period
@@ -306,8 +305,7 @@ class LaplaceSum:
         # Without the factor e^k, which `_scale` puts back: M alone could overflow.
         exponent = self.log_mgf(z, ulps) - k
         values = np.exp(exponent) / z
-        # The other half of the line is the complex conjugate, so every node counts twice, except the one at s
-        # = 0.
+        # The other half of the line is the complex conjugate, so every node counts twice, but s = 0 once.
         values[0] /= 2
         return _Line(a, k, period, chernoff, k_chernoff, missing, s, values, ulps + np.abs(exponent))
 
@@ -486,7 +484,7 @@ def _walk(r: float, direction: int, density: float, excess: Callable[[float], fl
     The result is a proved bound, because `excess` is one.
     """
     missing = excess(r)
-    # One Newton step is nearly always enough. Doubled steps are for flat tails.
+    # A Newton step first; doubled steps are for places where the tail is flat.
     step = 4 * _EPS * r + abs(missing) / max(density, 1e-300)
     while missing > 0 and r > 0:
         r = max(float(r + direction * step), 0.0)

@@ -33,8 +33,7 @@ def least(enough: Callable[[float], bool], guess: float, *, most: float = 1e300)
         if enough(low if good else high) != good:  # the answer changes between low and high
             break
     while high > low * (1 + 1e-9):
-        # The geometric mean, because the precision is relative: from 1e-300 the plain mean would take 1,000
-        # steps.
+        # The geometric mean, because the precision is relative and the two may be many orders apart.
         middle = (low * high) ** 0.5
         if not low < middle < high:
             break

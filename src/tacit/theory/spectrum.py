@@ -245,7 +245,7 @@ def _sparse(matrix: _Matrix) -> Extremes:
     for steps, low, high in _lanczos(matrix):
         if inverse is None and steps >= _FIRST_STEPS and low.error > _ENOUGH * low.value:
             cheap = _factorisation_cost(matrix.graph) <= _LU_MOST
-            # (…, 0.0) means: tried, no bound. It is not tried again.
+            # (…, 0.0) means: the inverse gives no bound. It is not considered again.
             inverse = _by_inverse(matrix) if cheap else (low.value, 0.0)
         tolerance = _WANTED if steps * size < _WORK else _ENOUGH
         by_inverse = inverse is not None and inverse[1] >= (1 - _ENOUGH) * inverse[0]
