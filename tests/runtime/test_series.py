@@ -252,7 +252,7 @@ def test_failure_probabilities_and_losses_add_up_over_series_and_sessions(path):
         ordinary = known_session(2, 2)
         common = {"planned": 0.9, "adjacency": 1.0, "diameter": 1.0, "now": 50.0}
         ledger.reserve(ordinary.id, "meter", **common)
-        with pytest.raises(CapExceeded, match="pass the cap"):
+        with pytest.raises(CapExceeded, match="cap of 3"):
             ledger.reserve(known_session(3, 2).id, "meter", **{**common, "planned": 0.2})
         assert 2.8 < ledger.spent("meter") <= 3.0
     with Ledger(path) as ledger:  # all of it is in the file
