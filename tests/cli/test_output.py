@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tacit.cli import output
 from tacit.errors import FileError
-from tacit.report import each, jsonable, near, up
+from tacit.report import Grid, Row, Summary, each, jsonable, near, up
 
 
 @given(st.floats(min_value=1e-300, max_value=1e300))
@@ -72,10 +72,9 @@ def test_require_writable(tmp_path):
 
 
 def test_tables_in_a_pipe_have_no_colours_and_no_trailing_blanks(capsys):
-    output.print_report(
-        "Title", {"Part": [("name", "1", "meaning"), ("other", "2", "[bold]not markup")]}, ["Note."]
-    )
-    output.print_table(("a", "b"), [("1", "2")])
+    rows = [Row("name", "1", "meaning"), Row("other", "2", "[bold]not markup")]
+    output.print_summary(Summary("Title", {"Part": rows}, ("Note.",)))
+    output.print_tables(Grid("", ("a", "b"), [("1", "2")]))
     text = capsys.readouterr().out
     assert "[bold]not markup" in text
     assert "\x1b" not in text

@@ -174,7 +174,9 @@ def test_status_says_why_there_is_none(served):
 
 
 def test_a_status_of_few_words_has_its_title_in_one_line(capsys):
-    from tacit.cli.status import _show
+    from tacit.cli.output import print_result
+    from tacit.runtime.status.report import StatusReport
 
-    _show({"member": "coordinator", "session": "feeder", "phase": "waiting", "round": 0, "rounds": 5}, False)
+    few = {"member": "coordinator", "session": "feeder", "phase": "waiting", "round": 0, "rounds": 5}
+    print_result(StatusReport(few), as_json=False)
     assert "coordinator of session feeder" in capsys.readouterr().out.splitlines()[0]

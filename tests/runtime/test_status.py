@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from prometheus_client.parser import text_string_to_metric_families
 
-from tacit.cli.status import _summary
 from tacit.cli.status_place import StatusAddress, StatusPlace
 from tacit.errors import FileError, InputError, ParameterError
 from tacit.protocol import effects
 from tacit.protocol.messages import COORDINATOR, Reason, Refusal
 from tacit.protocol.records import Began, Moved
+from tacit.runtime.status.report import StatusReport
 from tacit.runtime.status.server import StatusServer, tls_context
 from tacit.runtime.status.status import Status
 from tacit.runtime.transport.base import Network
@@ -39,7 +39,7 @@ def status(game):
 
 def rows_of(shown):
     """Return what `tacit status` prints, by name."""
-    return {row.name: row.value for rows in _summary(shown).sections.values() for row in rows}
+    return {row.name: row.value for rows in StatusReport(shown).summary().sections.values() for row in rows}
 
 
 def samples(status):

@@ -1,7 +1,7 @@
 """The command line: one file per verb, loaded when it is called.
 
 `tacit --help` must answer at once, so the verbs' one-line summaries are data here and no verb
-is imported to print them. Mistakes end in one sentence, never in a traceback.
+is imported to print them. A user's mistake ends in one sentence, never in a traceback.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from tacit.cli import failures
 
 VERBS = {
     "analyze": "What given parameters promise: privacy, accuracy, agreement.",
-    "design": "Parameters for a promise, beside one-shot noise.",
+    "design": "Find parameters for a promise; compare with one-shot noise.",
     "simulate": "Run the mechanism many times and compare with the promise.",
-    "compare": "Other methods for the same job, on the same graph.",
+    "compare": "Compare with other methods, on the same graph.",
     "sweep": "Simulate a grid of parameters; a stopped sweep can resume.",
-    "series": "Simulate, compare and audit a mean in every slot.",
+    "series": "Design, simulate, compare and audit a mean in every slot.",
     "graph": "Shape, degrees, spectrum and target weights of a graph.",
     "figure": "Draw the paper's figure and others, or print their numbers.",
     "audit": "Try to break the promise: loss, noise and low bits.",
     "keys": "Keys and certificates of agents and of their authority.",
-    "session": "Write a session file from a promise, or explain one.",
-    "hub": "A coordinator that stays: enrols, runs sessions by schedule.",
+    "session": "Write a session file for a promise, or explain or cancel one.",
+    "hub": "A permanent coordinator: enrols members, schedules sessions.",
     "invite": "One line of text that lets one agent enrol at a hub.",
-    "enroll": "From an invitation to keys, a certificate and a policy.",
-    "agent": "Follow a hub, as an owner's policy allows.",
+    "enroll": "Use an invitation: get keys, a certificate and a policy.",
+    "agent": "Join a hub's sessions, as the owner's policy allows.",
     "ledger": "Privacy loss and cap of each value in an agent's ledger.",
     "coordinate": "Run the coordinator of a session.",
     "keep": "Run a keeper of a session: hold masks and add noise.",
@@ -86,12 +86,12 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; loading it may be interrupted."""
+        """Find and load the verb; Ctrl-C may arrive while it loads."""
         with self._explained(ctx):
             return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb and turn what goes wrong into one sentence and an exit code."""
+        """Run the verb; an exception becomes one sentence and an exit code."""
         failures.tolerant_streams()
         with self._explained(ctx), failures.strict_numbers():
             return super().invoke(ctx)
@@ -100,9 +100,9 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="tacit %(version)s")
 def main() -> None:
-    """Agree on the average of private numbers, with differential privacy for each number.
+    """Agree on the average of private numbers, with differential privacy.
 
     Exit codes: 0 done, 1 a check failed, 2 the input cannot be used, 3 no parameters meet the request
-    or the cap would be exceeded, 4 the ledger failed, 5 the session ended early or timed out,
-    130 stopped with Ctrl-C.
+    or the cap would be exceeded, 4 the ledger failed, 5 the session ended early or timed out, 6 the
+    session was already over, 7 messages are missing, so it cannot be verified, 130 stopped with Ctrl-C.
     """

@@ -1,4 +1,4 @@
-"""`tacit agent`: follow a hub, as an owner's policy allows."""
+"""`tacit agent`: join a hub's sessions, as the owner's policy allows."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ if TYPE_CHECKING:
     from tacit.runtime.fleet.policy import Policy
 
 _RELEASE_AFTER = (1, 10)
-"""Sessions: after the first most is loaded, and after ten the rest."""
+"""Release memory after this many sessions: later ones load nothing new."""
 
 EPILOG = """\b
 Example:
   tacit agent alice.toml --log alice.jsonl --status 9465
 \b
 Exit codes: 0 stopped by SIGTERM or Ctrl-C, 2 the policy or the keys cannot be used, 4 the ledger or
-its disk failed. Started again, it goes on with sessions that were not over.
+its disk failed. Started again, it continues with sessions that were not over.
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("policy", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here.")
+@click.option(
+    "--log", type=click.Path(dir_okay=False, path_type=Path), help="Write the log here, as JSON lines."
+)
 @status_options
 @click.option("--json", "as_json", is_flag=True, help="Print each mean as a JSON line.")
 def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> None:
-    """Follow a hub for as long as it runs: take part in the sessions that POLICY allows.
+    """Join the sessions of a hub that the owner's POLICY file allows.
 
-    Each session is judged before a byte leaves: the hub's signature, the range, trusted keepers, how often
-    and how long, and what it costs against the caps for all time and per window, by the ledger. The
-    value is read from its source then. A refusal says one word to the hub and the reason here. With
-    `role = "keeper"` it is a keeper of the hub's sessions instead.
+    It runs until it is stopped. Before anything is sent, it checks each session: the hub's signature, the
+    range, trusted keepers, how often and how long, and its cost against the caps in total and per window,
+    as recorded in the ledger. Only then does it read the value. After a refusal the hub gets one word,
+    and the log here has the reason. With `role = "keeper"` it is a keeper of the hub's sessions instead.
     """
     running.use_one_thread()
     from tacit.runtime.fleet.policy import read_policy
@@ -51,7 +53,7 @@ def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> N
 
 @final
 class _SmallLog:
-    """Passes on what happens, and releases memory once all that sessions need is loaded."""
+    """Logs events, and releases memory once everything is loaded."""
 
     def __init__(self, told: LineLog) -> None:
         self._told, self._over = told, 0

@@ -45,7 +45,7 @@ def command(*, as_json: bool, **asked: Any) -> None:
 
 
 def _assumption(mechanism: Mechanism) -> Assumption | None:
-    """Return the paper's Assumption 1, where it applies: on a graph, with the paper's weights."""
+    """Return Assumption 1; None unless on a graph with the paper's weights."""
     from tacit.mechanism import Distributed
     from tacit.theory import convergence
 

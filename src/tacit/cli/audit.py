@@ -61,7 +61,7 @@ Examples:
     "--transcripts",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Audit recorded sessions: *.jsonl files, or two folders of them from known starts.",
+    help="Audit recorded sessions: a folder of *.jsonl files, or of two folders, one for each value.",
 )
 @click.option(
     "--broken",
@@ -76,7 +76,11 @@ Examples:
 @click.option(
     "--sessions", type=options.Whole(200), default=20_000, show_default=True, help="Sessions to run."
 )
-@click.option("--rounds", type=options.Whole(), help="Rounds of a session (T).  [default: chosen]")
+@click.option(
+    "--rounds",
+    type=options.Whole(),
+    help="Rounds of a session (T).  [default: enough to cover almost all of the loss]",
+)
 @click.option(
     "--agent",
     type=options.Whole(0),
@@ -113,13 +117,13 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Try to break the promise: tests of the loss, of the noise and of its lowest bits.
+    """Try to break the promise: test the loss, the noise and its low bits.
 
-    Parameters are audited as they are deployed, on the lattice with exact noise. Two values of one
-    agent are each run many times. Every test tries to tell the two apart, or to tell the noise from
-    what it should be. Where keepers add the noise, everyone attacks except one agent and one keeper.
-    Transcripts are judged by what was public in them. Exit codes: 0 no alarm, 1 alarm, 2 the input
-    cannot be used.
+    Parameters are audited as they are deployed, on the lattice with exact noise. Sessions are run many
+    times with each of two values of one agent. Every test tries to tell the two values apart, or finds
+    noise that is not as declared. If keepers add the noise, everyone attacks except one agent and one
+    keeper. Of transcripts only the public content is used. Exit codes: 0 no alarm, 1 alarm, 2 the
+    input cannot be used.
     """
     if out is not None:
         require_drawable(out, force, width)
@@ -138,7 +142,7 @@ def command(
 
 @contextmanager
 def _told() -> Iterator[Progress | None]:
-    """Show the finished share of the work as a bar."""
+    """Show a progress bar."""
     with progress("audit", "% done") as tell:
         yield None if tell is None else lambda share, _what: tell(round(100 * share), 100)
 
@@ -149,12 +153,12 @@ def _from_files(
     from tacit.audit.recorded import examine_files, examine_folder
 
     if files and folder is not None:
-        raise click.UsageError("give transcripts or a folder of them: leave --transcripts out.")
+        raise click.UsageError("Give transcripts or --transcripts FOLDER, not both.")
     source = click.get_current_context().get_parameter_source
     given = [name for name in _running_options() if source(name) is ParameterSource.COMMANDLINE]
     clash = [options.spelled(name) for name in given]
     if clash:
-        raise click.UsageError(f"the transcripts already say this: leave {', '.join(clash)} out.")
+        raise click.UsageError(f"The transcripts already say this: leave {', '.join(clash)} out.")
     common = {name: asked[name] for name in ("adjacency", "failure_probability")}
     common |= {"seeds": _likely_seeds(), "progress": tell}
     if folder is None:
@@ -188,7 +192,7 @@ def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
 def _subject(
     mechanism: Mechanism, asked: dict[str, Any]
 ) -> tuple[Mechanism | Subject, int | None, tuple[str, ...]]:
-    """Return what to run, the agent whose value is varied, and notes for the report."""
+    """Return what to run, whose value is varied, and notes for the report."""
     agent = asked["agent"]
     if asked["broken"] is None and not asked["simulated"]:
         return mechanism, agent, ()

@@ -1,4 +1,4 @@
-"""`tacit compare`: other methods for the same job, on the same graph and values."""
+"""`tacit compare`: other methods, on the same graph and values."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Compare methods for private averaging: the same graph, values and privacy.
+    """Compare methods for private averaging on the same graph and values.
 
     Each method gets its best parameters for the given epsilon. A method without differential privacy
-    says so instead of showing an epsilon, and the attack shows what that means. The noise follows
-    from the seed, so it protects nobody.
+    is marked as such, and an attack shows what that means. This is a simulation: the noise follows
+    from the seed and protects nobody.
     """
     if out is not None:
         require_drawable(out, force, width)

@@ -14,7 +14,7 @@ Example:
   tacit coordinate meters.toml --keys keys/coordinator --listen wss://0.0.0.0:7447 --ledger coordinator.ledger
 \b
 Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the ledger or its disk failed,
-5 the session ended early, 130 stopped with Ctrl-C. Whoever was stopped resumes with the same command.
+5 the session ended early, 130 stopped with Ctrl-C. After a stop, run the same command to resume.
 """
 
 
@@ -24,7 +24,7 @@ Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the
     "--listen", multiple=True, help="Where agents connect, wss://host:port.  [default: the session's address]"
 )
 def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Run the coordinator of SESSION: collect all agents' messages and answer with their mean.
+    """Run the coordinator of SESSION: answer all messages with their mean.
 
     It holds nothing private. Every answer is on the disk before it is sent, so a coordinator that
     was killed and started again resumes where it stopped.

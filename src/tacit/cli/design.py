@@ -1,4 +1,4 @@
-"""`tacit design`: parameters of least variance for a promise, beside one-shot noise."""
+"""`tacit design`: the best parameters for a promise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Failure(options.Number):
     name = "number|open"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the number; NaN stands for open until the command reads it."""
+        """Read the number; `open` becomes NaN, which the command reads."""
         return float("nan") if value == OPEN else super().convert(value, param, ctx)
 
 
@@ -57,12 +57,12 @@ def command(
 ) -> None:
     """Find parameters for a promise, and compare them with one-shot noise.
 
-    The question has four sides: privacy (--epsilon), accuracy (--radius), size (--agents or
-    --graph) and rounds. Give at least two of the first three; the side left open is answered.
-    Noise and decay are those of least variance. Mixing is chosen to suit the question, unless given.
-    If no parameters meet the request, changes that make it possible are printed; exit code 3.
+    Give at least two of privacy (--epsilon), accuracy (--radius) and size (--agents or --graph); the
+    third is computed. Noise and decay are those of least variance. Mixing is chosen for you, unless
+    you give it. If no parameters meet the request, changes that make it possible are printed, and the
+    exit code is 3.
 
-    With --series there is one mean in every slot: say what to hide (--hides), and see the error of
+    With --series there is one mean in every slot. Say what to hide (--hides); the result is the error of
     each mean and the loss of all of them together.
     """
     if span is not None:
@@ -79,7 +79,7 @@ def command(
             series_design.print_series(planned)
         return
     if hides is not None:
-        raise click.UsageError("--hides says what a series hides: give --series SLOTS as well.")
+        raise click.UsageError("--hides is for a series: give --series SLOTS as well.")
     from tacit.theory.answers import answer
 
     found = answer(question)

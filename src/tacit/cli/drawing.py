@@ -1,4 +1,4 @@
-"""What verbs share that draw: check the file's name before any work, then draw into it."""
+"""Drawing, for all verbs: check the file first, then draw into it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from tacit.cli import options, output
 from tacit.errors import FileError
 from tacit.files import whole_file
-from tacit.report import near, up
+from tacit.report import Grid, near, up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,12 +49,12 @@ width_option = click.option(
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure as numbers, and how to draw it if that is asked for.
+    """A figure as numbers, and a function that draws it.
 
     Attributes
     ----------
     facts : dict
-        What the numbers are about.
+        The parameters behind the numbers.
     table : dict of columns
     draw : function
         Loads matplotlib, and draws a figure of the given width.
@@ -66,7 +66,7 @@ class Drawing:
 
 
 def delivered(made: Callable[..., Drawing]) -> Callable[..., None]:
-    """Add the output options to a verb, check the file's name before it runs, then draw and print."""
+    """Add the output options to a verb; draw and print what it returns."""
     name = made.__name__
 
     @wraps(made)
@@ -114,7 +114,10 @@ def _target(name: str, out: Path | None, force: bool, width: Width, numbers_only
 
 
 def require_drawable(path: Path, force: bool, width: Width = None) -> None:
-    """Refuse a file or width that no figure can have, or a missing matplotlib, before any work is done."""
+    """Refuse a file or width that no figure can have.
+
+    It also loads matplotlib, so that a missing one is reported before any work is done.
+    """
     from tacit.plots.sheets import width_in_inches
     from tacit.plots.style import FORMATS
 
@@ -133,7 +136,7 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 
 def _print_columns(table: dict[str, Any]) -> None:
-    """Print columns: upper bounds rounded up, lower bounds rounded down, the rest to nearest."""
+    """Print columns: upper bounds rounded up, lower bounds down."""
 
     def cell(name: str, value: Any) -> str:
         if isinstance(value, str):
@@ -143,4 +146,5 @@ def _print_columns(table: dict[str, Any]) -> None:
         return up(float(value)) if name.startswith(_PROMISES) else near(float(value))
 
     rows = zip(*([cell(name, value) for value in column] for name, column in table.items()), strict=True)
-    output.print_table([name.replace("_", " ") for name in table], list(rows))
+    columns = [name.replace("_", " ") for name in table]
+    output.print_tables(Grid("", columns, list(rows), right=tuple(range(len(columns)))))

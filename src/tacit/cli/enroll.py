@@ -1,4 +1,4 @@
-"""`tacit enroll`: from an invitation to keys, a certificate and a policy."""
+"""`tacit enroll`: get keys, a certificate and a policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.cli import options, output
 EPILOG = """\b
 Examples:
   tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
-  tacit agent alice.toml                            the second command: follows the hub from now on
+  tacit agent alice.toml                            then follow the hub
   tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
     --hides step:2 --delta 1e-6 --longest 400d      takes part in series of up to 400 days
   tacit enroll - --keeper < invitation.txt
@@ -23,7 +23,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("invitation", metavar="FILE|-|INVITATION")
-@click.option("--name", help="Your name, where the invitation is for a pattern.")
+@click.option("--name", help="Your name, if the invitation is for a pattern like meter-*.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory of keys.  [default: NAME]"
 )
@@ -31,18 +31,22 @@ Examples:
 @click.option(
     "--value-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="For the policy: a file of mode 600 that holds the value, read anew for each session.",
+    help="For the policy: a file of mode 600 with the value; it is read again for each session.",
 )
-@click.option("--low", type=options.NUMBER, help="For the policy: the smallest value that counts.")
-@click.option("--high", type=options.NUMBER, help="For the policy: the largest value that counts.")
-@click.option("--cap", type=options.NUMBER, help="For the policy: the most that may be lost, for all time.")
 @click.option(
-    "--cap-per-day", type=options.NUMBER, help="For the policy: the most that may be lost in a day."
+    "--low", type=options.NUMBER, help="For the policy: lower end of the range; smaller values are clamped."
 )
+@click.option(
+    "--high", type=options.NUMBER, help="For the policy: upper end of the range; larger values are clamped."
+)
+@click.option(
+    "--cap", type=options.NUMBER, help="For the policy: maximum loss of this value over all sessions."
+)
+@click.option("--cap-per-day", type=options.NUMBER, help="For the policy: maximum loss per day.")
 @click.option(
     "--hides",
     metavar="reading|window:K|step:D",
-    help="For the policy: which change series must hide. With --delta; without it series are refused.",
+    help="For the policy: the change that series must hide; needs --delta. Without it series are refused.",
 )
 @click.option(
     "--delta",
@@ -52,20 +56,25 @@ Examples:
 @click.option(
     "--longest", metavar="TIME", help="For the policy: how long a session may last, like 400d.  [default: 1d]"
 )
-@click.option("--trust", metavar="NAME=KEY", multiple=True, help="For the policy: a keeper whom you trust.")
+@click.option(
+    "--trust",
+    metavar="NAME=KEY",
+    multiple=True,
+    help="For the policy: a keeper that you trust; may be repeated.",
+)
 @options.json_option
 def command(
     *, invitation: str, name: str | None, out: Path | None, keeper: bool, as_json: bool, **given: Any
 ) -> None:
-    """Make keys that never leave this machine, show the invitation to the hub, get the certificate.
+    """Make keys on this machine, and get a certificate from the hub.
 
-    The invitation is in a file, on standard input (-), or the text itself; other users of this machine
-    can read a command line, so prefer a file. Nothing is sent before the hub has shown the authority
-    whose key has the invitation's fingerprint. Then writes NAME.toml, the policy that `tacit agent` reads:
+    The invitation is in a file, on standard input (-), or the text itself. Other users of this machine
+    can read command lines, so prefer a file. Nothing is sent before the hub has proved that it has the
+    authority in the invitation. The command then writes NAME.toml, the policy that `tacit agent` reads:
     complete it by hand, or give its numbers here. If it is interrupted, run the same command again.
     """
     from tacit.errors import FileError
-    from tacit.runtime.fleet.enrolment import enroll
+    from tacit.runtime.fleet.enrolment import Enrolled, enroll
     from tacit.runtime.fleet.invitation import Invitation
 
     found = Invitation.parse(_text(invitation))
@@ -77,30 +86,7 @@ def command(
         raise FileError(f"{policy} exists already: choose another directory (--out).")
     made = enroll(found, keys, name)
     _write_policy(policy, found, keys, keeper, given)
-    facts = {
-        "name": made.name,
-        "hub": found.address,
-        "authority": found.fingerprint,
-        "key": made.key,
-        "expires": made.expires.isoformat(),
-        "keys": keys,
-        "policy": policy,
-    }
-    if as_json:
-        output.print_json(facts)
-        return
-    rows: list[output.Line] = [
-        ("hub", found.address, ""),
-        (
-            "authority",
-            found.fingerprint,
-            "SHA-256 of its key; compare it with what `tacit hub show` prints there",
-        ),
-        ("key", made.key, "your public signing key; compare it with what the hub's operator sees"),
-        ("expires", f"{made.expires:%Y-%m-%d %H:%M} UTC", "renewed by itself while the agent runs"),
-        ("policy", str(policy), f"what you allow; then: tacit agent {policy}"),
-    ]
-    output.print_report(f"{made.name} is enrolled", {"": rows}, _missing(keeper, given))
+    output.print_result(Enrolled(made, found, keys, policy, _missing(keeper, given)), as_json)
 
 
 def _text(given: str) -> str:
@@ -115,11 +101,13 @@ def _text(given: str) -> str:
     try:
         return read_public(Path(given)).decode("ascii")
     except UnicodeDecodeError:
-        raise InputError(f"{given} does not hold an invitation.") from None
+        raise InputError(
+            f"{given} must contain an invitation, the line that `tacit invite` prints, and does not."
+        ) from None
 
 
 def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
-    """Refuse what the policy could not be read with, before anything is sent."""
+    """Refuse what a policy cannot contain, before anything is sent."""
     from tacit.cli.join_series import accepted
     from tacit.runtime.fleet.policy import seconds
 
@@ -130,11 +118,12 @@ def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
         seconds(given["longest"], "--longest")
 
 
-def _missing(keeper: bool, given: dict[str, Any]) -> list[str]:
+def _missing(keeper: bool, given: dict[str, Any]) -> tuple[str, ...]:
     absent = [word for word in ("value_file", "low", "high", "cap") if given[word] is None]
     if keeper or not absent:
-        return []
-    return [f"The policy is not complete: it needs {', '.join(word.replace('_', ' ') for word in absent)}."]
+        return ()
+    needed = ", ".join(word.replace("_", " ") for word in absent)
+    return (f"The policy is not complete: it needs {needed}.",)
 
 
 def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[str, Any]) -> None:

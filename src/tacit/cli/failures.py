@@ -27,7 +27,7 @@ ON_STOP = "tacit.stopped"
 
 
 def explain(ctx: click.Context, error: BaseException) -> NoReturn:
-    """Say what went wrong and leave with its exit code."""
+    """Print what went wrong in one sentence, and exit with its code."""
     if os.environ.get("TACIT_DEBUG") and not isinstance(error, TacitError | KeyboardInterrupt):
         raise error
     if isinstance(error, KeyboardInterrupt):
@@ -71,20 +71,23 @@ def _sentence(error: BaseException) -> str | None:
 
 
 def _left_range(error: BaseException) -> bool:
-    """Whether it is numpy's warning of an overflow or an undefined result."""
+    """Whether it is numpy's warning of an overflow or undefined result."""
     return isinstance(error, RuntimeWarning) and " encountered in " in str(error)
 
 
 @contextmanager
 def strict_numbers() -> Iterator[None]:
-    """Turn numpy's overflow warnings into errors: any result computed after one would be wrong."""
+    """Turn numpy's overflow warnings into errors: results would be wrong."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".* encountered in ", RuntimeWarning)
         yield
 
 
 def _bug(error: BaseException) -> str:
-    """Name the place of a bug. Leave out the message: it could contain a private value."""
+    """Return a sentence that names the place of a bug.
+
+    It leaves out the exception's message, which could contain a private value.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return (
@@ -107,7 +110,7 @@ def _quiet_pipe(ctx: click.Context) -> NoReturn:
 
 
 def tolerant_streams() -> None:
-    """Print a question mark for letters that the terminal cannot encode, instead of failing."""
+    """Print ? for letters that the terminal cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

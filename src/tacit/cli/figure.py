@@ -61,7 +61,7 @@ def tradeoff(
     failure_probability: float,
     decay: tuple[float, ...] | None,
 ) -> Drawing:
-    """Privacy and accuracy over the decay of the noise: the paper's figure.
+    """Privacy and accuracy for each decay of the noise: the paper's figure.
 
     The defaults are the paper's: N = 500, σ = 0.8, c = 10, b = 0.5. Both the paper's radius, by
     Chebyshev's inequality, and the exact one are drawn.
@@ -103,7 +103,7 @@ def tradeoff(
 def radius(
     *, agents: tuple[int, ...], mixing: float, epsilon: tuple[float, ...], failure_probability: float
 ) -> Drawing:
-    """Exact radius of the best noise against epsilon, for several numbers of agents."""
+    """Exact radius of the best noise against epsilon, per number of agents."""
     from tacit.plots import curves
 
     numbers = curves.radius_curves(agents, mixing, failure_probability, epsilon)
@@ -137,7 +137,7 @@ def chebyshev(
     decay: float,
     failure_probability: tuple[float, ...] | None,
 ) -> Drawing:
-    """The exact radius and the paper's (Chebyshev's), over the failure probability."""
+    """Exact radius and the paper's (Chebyshev) per failure probability."""
     from tacit.plots import curves
 
     numbers = curves.bounds(agents, mixing, noise, decay, failure_probability or curves.FAILURES)
@@ -157,7 +157,7 @@ def chebyshev(
 @options.failure_option
 @delivered
 def smoothness(*, agents: tuple[int, ...], failure_probability: float) -> Drawing:
-    """The price of smoothness: radius divided by that of one-shot noise, over the mixing."""
+    """Radius divided by the radius of one-shot noise, per mixing."""
     from tacit.plots import curves
 
     numbers = curves.smoothness(agents, failure_probability)
@@ -174,10 +174,10 @@ def smoothness(*, agents: tuple[int, ...], failure_probability: float) -> Drawin
 @click.option("--mixing", type=options.NUMBERS, help="Mixings (σ).  [default: from 0.01 to 0.99]")
 @delivered
 def bounds(*, mixing: tuple[float, ...] | None) -> Drawing:
-    """How close to the best possible: variance divided by the least of any private protocol.
+    """Variance divided by the least variance of any private protocol.
 
-    For the paper's fading noise with the best decay, for the best linear estimate from the same messages,
-    and for one-shot noise. docs/proofs/bounds.md has the proofs.
+    Three curves: the paper's fading noise with the best decay, the best linear estimate from the same
+    messages, and one-shot noise. docs/proofs/bounds.md has the proofs.
     """
     from tacit.plots import curves
 
@@ -204,7 +204,7 @@ def bounds(*, mixing: tuple[float, ...] | None) -> Drawing:
 def tail(
     *, agents: int, mixing: float, rounds: int, failure_probability: tuple[float, ...] | None
 ) -> Drawing:
-    """The radius for tiny failure probabilities, divided by its limit."""
+    """The radius for tiny failure probabilities, relative to its limit."""
     from tacit.plots import curves
 
     numbers = curves.tail_curves(agents, mixing, rounds, failure_probability or curves.TAILS)
@@ -223,10 +223,16 @@ def tail(
     "--range", "span", type=Span(), default="0:10", show_default=True, help="The range of readings."
 )
 @click.option(
-    "--hides", default="step:2", show_default=True, metavar="reading|window:K|step:D", help="What is hidden."
+    "--hides",
+    default="step:2",
+    show_default=True,
+    metavar="reading|window:K|step:D",
+    help="The change that is hidden.",
 )
-@click.option("--keepers", type=options.Whole(0), default=1, show_default=True, help="How many add noise.")
-@click.option("--loss", type=options.NUMBER, default=1.0, show_default=True, help="For the whole series.")
+@click.option(
+    "--keepers", type=options.Whole(0), default=1, show_default=True, help="Number of keepers that add noise."
+)
+@click.option("--loss", type=options.NUMBER, default=1.0, show_default=True, help="Loss of the whole series.")
 @delta_option
 @click.option("--slots", type=options.WHOLES, help="Numbers of means.  [default: from 1 to 100,000]")
 @delivered
@@ -240,7 +246,7 @@ def series(
     delta: float,
     slots: tuple[int, ...] | None,
 ) -> Drawing:
-    """The error of each mean of a series over its length, for each mechanism."""
+    """Error of each mean of a series against its length, per mechanism."""
     from tacit.plots import curves
 
     numbers = curves.series_curves(

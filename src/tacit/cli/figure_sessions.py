@@ -1,4 +1,4 @@
-"""The verbs of `tacit figure` that simulate sessions: their noise follows from the seed."""
+"""The verbs of `tacit figure` that simulate sessions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _play(agents: int | None, graph: str | None, asked: dict[str, Any]) -> Simul
 @_session_options
 @delivered
 def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Drawing:
-    """The states of one simulated session, with the exact radius after each round around the target.
+    """The states of one simulated session, and the exact radius per round.
 
     The noise is the best for epsilon and mixing. It is a simulation: the noise follows from the
     seed and protects nobody. Without --agents and --graph there are 20 agents.
@@ -81,17 +81,16 @@ def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Draw
 @click.option(
     "--after",
     type=options.ListOf(options.Whole(0)),
-    help="Rounds to draw.  [default: the first, the one with a quarter of the disagreement left, the last]",
+    help="Rounds to draw.  [default: the first, the one with a quarter of the disagreement left, and the "
+    "last]",
 )
 @delivered
 def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing:
-    """A graph coloured by the states of its agents, in one simulated session."""
+    """A graph, coloured by the agents' states in one simulated session."""
     session = _play(None, graph, asked)
     history = session.history
     if after is not None and max(after) > session.rounds:
-        raise StateError(
-            f"after must be at most {session.rounds}, the rounds that are run, got {max(after)}."
-        )
+        raise StateError(f"--after must be at most the number of rounds, {session.rounds}, got {max(after)}.")
 
     def draw(width: Width) -> Figure:
         from tacit.plots.graph import draw_graph
@@ -137,7 +136,7 @@ def graph(*, graph: str, after: tuple[int, ...] | None, **asked: Any) -> Drawing
     type=options.NUMBER,
     default=0.95,
     show_default=True,
-    help="Of the credible interval, in (0, 1).",
+    help="Probability of the credible interval, in (0, 1).",
 )
 @delivered
 def belief(
@@ -151,21 +150,21 @@ def belief(
     level: float,
     **asked: Any,
 ) -> Drawing:
-    """What an adversary believes about one agent's value, round by round, beside the truth.
+    """What an adversary believes about one agent's value, round by round.
 
-    Bayes' rule in one simulated session, with the strongest and weakest belief that the promise
+    It is Bayes' rule in one simulated session, with the strongest and weakest belief that the promise
     allows. Everyone who sees all messages believes the same: an eavesdropper, the server, and an
     eavesdropper helped by compromised agents. Insiders are compromised agents who see only their own
-    connections. With keepers messages are under masks, and all of these learn from the feedback alone;
-    conspirators are everybody but the agent and one honest keeper. The figure shows the agent's value,
-    which is made up unless a file is given.
+    connections. With keepers, messages are masked, and all of these learn from the feedback alone.
+    Conspirators are everybody except the agent and one honest keeper. The figure also shows the agent's
+    value, which is made up unless a file is given.
     """
     from tacit.audit.beliefs import belief as believed
     from tacit.cli.values import made_up_range
 
     prior = made_up_range(asked["source"]) if known is None else known
     if prior is None or len(prior) != 2:
-        raise ParameterError("--range must be two numbers LO,HI, and must be given with values from a file.")
+        raise ParameterError("--range must be two numbers LO,HI. It is required if values come from a file.")
     session = _play(agents, graph, asked)
     seen = believed(
         session.history, agent, prior=(prior[0], prior[1]), adversary=adversary, compromised=compromised,
@@ -193,7 +192,7 @@ def belief(
 )
 @click.option(
     "--graph", "graphs", metavar="NAME_OR_FILE", multiple=True, default=_GRAPHS, show_default=True,
-    help="Who talks to whom; give it several times.",
+    help="Who talks to whom; may be repeated.",
 )  # fmt: skip
 @options.asked("weights")
 @_epsilon
@@ -214,7 +213,7 @@ def convergence(
     source: str,
     seed: int,
 ) -> Drawing:
-    """How fast agents agree: exactly, at the exact rate, and in simulated runs."""
+    """How fast agents agree: exact curve, exact rate and simulated runs."""
     from tacit.cli.values import read_values
     from tacit.plots.runs import converge, convergence_table
     from tacit.theory.answers import design
@@ -248,7 +247,7 @@ def convergence(
 )  # fmt: skip
 @click.option(
     "--broken", type=click.Choice(BUGS), metavar="BUG", multiple=True, default=("redraw",), show_default=True,
-    help=f"A known bug to measure too; give it several times: {', '.join(BUGS)}.",
+    help=f"A known bug to measure too; may be repeated: {', '.join(BUGS)}.",
 )  # fmt: skip
 @click.option(
     "--sessions", type=options.Whole(200), default=20_000, show_default=True, help="Sessions per point."
@@ -266,7 +265,7 @@ def loss(
     sessions: int,
     seed: int,
 ) -> Drawing:
-    """Measured against promised loss, for the mechanism as declared and with known bugs."""
+    """Measured and promised loss, for the true mechanism and known bugs."""
     from tacit.audit.broken_mechanisms import broken as with_bug
     from tacit.audit.subjects import Simulated
     from tacit.law import Fading

@@ -1,4 +1,4 @@
-"""What `tacit hub serve` and `tacit agent` tell: sentences on a terminal, JSON lines elsewhere."""
+"""The log of `tacit hub serve` and `tacit agent`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tacit.errors import LedgerError
 
 @final
 class LineLog:
-    """Writes one JSON line per event to a file or standard error, and sentences to a terminal.
+    """Writes a JSON line per event, and sentences to a terminal.
 
-    Every line has `time`, `event` and `text`, and where they apply `member` and `session`.
+    JSON lines go to the file, or to standard error if there is none. Every line has `time`, `event` and
+    `text`, and where they apply `member` and `session`.
     """
 
     def __init__(self, path: Path | None, **whose: str) -> None:
@@ -28,7 +29,7 @@ class LineLog:
         self._file: IO[str] | None = None if path is None else own_log(path, whose)
 
     def __call__(self, event: str, text: str, **facts: Any) -> None:
-        """Tell of one event."""
+        """Log one event."""
         told = {"time": round(time.time(), 3), "event": event, **self._whose, **facts, "text": text}
         line = json.dumps(told, ensure_ascii=False)
         if self._file is not None:

@@ -1,4 +1,4 @@
-"""`tacit graph`: shape, degrees and spectrum of a graph, and the target it leads to."""
+"""`tacit graph`: shape, degrees, spectrum and target of a graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GraphCommand(click.Command):
     """A command whose help lists the graph families."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the families before the examples; they are loaded only for the help."""
+        """Write the families before the examples; only help loads them."""
         from tacit.graph.families import FAMILIES
 
         with formatter.section("Families"):
@@ -38,7 +38,7 @@ class GraphCommand(click.Command):
 @options.asked("weights")
 @options.json_option
 def command(name_or_file: str, mixing: options.Numbers, weights: str | None, as_json: bool) -> None:
-    """Show the shape, degrees and spectrum of a graph, and the target it leads to.
+    """Show the shape, degrees, spectrum and target weights of a graph.
 
     NAME_OR_FILE is a name like ring:100 (the families are below), or a file with an edge list or
     GraphML.

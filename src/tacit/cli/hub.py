@@ -1,9 +1,8 @@
-"""`tacit hub`: a coordinator that stays."""
+"""`tacit hub`: a permanent coordinator that runs many sessions."""
 
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,9 @@ from tacit.cli import options, output, running
 from tacit.cli.fleet_log import LineLog, line_log
 from tacit.cli.series_design import delta_option, hides_option, series_option
 from tacit.cli.status_place import StatusPlace, status_options
-from tacit.report import near, up
 
 if TYPE_CHECKING:
-    import sqlite3
-
+    from tacit.runtime.fleet.hub_report import SessionReport
     from tacit.runtime.fleet.store import HubStore
     from tacit.theory.question import Question
 
@@ -25,7 +22,7 @@ EPILOG = """\b
 Examples:
   tacit hub new hub --address wss://hub.example.org:7447     once: an authority, keys, an empty store
   tacit hub serve hub                                        runs until it is stopped or drained
-  tacit hub run hub --loss 0.1 --low 0 --high 50             one session, now, with whoever is connected
+  tacit hub run hub --loss 0.1 --low 0 --high 50             one session, now, with all connected agents
   tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --keepers north,south --name load
   tacit hub show hub
 """
@@ -49,10 +46,11 @@ _LOOK = 0.1
 
 @click.group("hub", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Run a hub: it enrols members, runs sessions on demand and by schedule, and goes on after restarts.
+    """Run a hub: a permanent coordinator that runs many sessions.
 
-    All it knows is in one directory (mode 700). Commands write there; a hub that serves sees it at once.
-    Commands that show something take --json.
+    It enrols members, runs sessions on demand and by schedule, and continues after restarts. All its data
+    is in one directory (mode 700). Commands write there, and a running hub sees the change at once.
+    Every command takes --json, except `serve`, whose log is JSON lines.
     """
 
 
@@ -72,22 +70,15 @@ def command() -> None:
 def new(
     *, home: Path, address: str, listen: str | None, hosts: tuple[str, ...], days: float, as_json: bool
 ) -> None:
-    """Make a hub's directory: an authority and keys of its own, and an empty store.
+    """Make a hub's directory: its authority, its keys and an empty store.
 
-    Certificates are renewed by themselves while the hub serves, and members get theirs from it.
+    While the hub runs, it renews its certificates automatically, and members get theirs from it.
     """
     from tacit.runtime.fleet.hub_directory import new_hub
+    from tacit.runtime.fleet.hub_report import HubReport
 
     fingerprint = new_hub(home, address, listen=listen, hosts=hosts, days=days)
-    if as_json:
-        output.print_json({"path": home, "address": address, "authority": fingerprint})
-        return
-    rows: list[output.Line] = [
-        ("address", address, "for invitations"),
-        ("authority", fingerprint, "SHA-256 of its key; agents compare it when they enrol"),
-    ]
-    notes = [f"Start it with `tacit hub serve {home}`. Whoever has {home} can let anyone connect: guard it."]
-    output.print_report(f"Hub in {home}", {"": rows}, notes)
+    output.print_result(HubReport(home, address, fingerprint), as_json)
 
 
 MOVE_EPILOG = """\b
@@ -103,28 +94,22 @@ Examples, on the machine that the directory was copied to:
 @click.option("--address", required=True, help="Where members reach the hub from now on, wss://host:port.")
 @click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
 @click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
-@click.option("--new-store", is_flag=True, help="Make an empty store, where hub.sqlite was lost.")
+@click.option("--new-store", is_flag=True, help="Make an empty store, because hub.sqlite was lost.")
 @options.json_option
 def move(
     *, home: Path, address: str, listen: str | None, hosts: tuple[str, ...], new_store: bool, as_json: bool
 ) -> None:
-    """Give a hub that is stopped another address, and a certificate for that address.
+    """Give a stopped hub another address, and a certificate for it.
 
-    Members keep their keys and certificates; where their policy names another address, change `hub` in it.
-    With --new-store, invitations, schedules, results and sessions under way are gone: sessions end when they
-    expire, and members go on with later ones.
+    Members keep their keys and certificates. If a member's policy has the old address, change `hub` in it.
+    With --new-store, invitations, schedules, results and running sessions are lost: those sessions end when
+    they expire, and members continue with later ones.
     """
     from tacit.runtime.fleet.hub_directory import move_hub
+    from tacit.runtime.fleet.hub_report import HubReport
 
     fingerprint = move_hub(home, address, listen=listen, hosts=hosts, new_store=new_store)
-    if as_json:
-        output.print_json({"path": home, "address": address, "authority": fingerprint})
-        return
-    rows: list[output.Line] = [
-        ("address", address, "for invitations, and for `hub` in members' policies"),
-        ("authority", fingerprint, "SHA-256 of its key; the same as before"),
-    ]
-    output.print_report(f"Hub in {home}", {"": rows}, [f"Start it with `tacit hub serve {home}`."])
+    output.print_result(HubReport(home, address, fingerprint, moved=True), as_json)
 
 
 SERVE_EPILOG = """\b
@@ -132,24 +117,29 @@ Example:
   tacit hub serve hub --status 9464 --log hub.jsonl
 \b
 Exit codes: 0 drained, or stopped by SIGTERM or Ctrl-C; 2 the directory cannot be used; 4 the ledger
-or its disk failed. Started again, it goes on with sessions that were not over.
+or its disk failed. Started again, it continues with sessions that were not over.
 """
 
 
 @command.command(epilog=SERVE_EPILOG)
 @click.argument("home", type=HUB)
-@click.option("--listen", help="Listen here instead of where the hub was made for.")
-@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here.")
+@click.option("--listen", help="Listen here instead of at the address that `tacit hub new` was given.")
+@click.option(
+    "--log", type=click.Path(dir_okay=False, path_type=Path), help="Write the log here, as JSON lines."
+)
 @status_options
 @click.option(
     "--transcripts",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Keep a transcript of each session in this directory, for `tacit verify`.",
+    help="Write a transcript of each session into this directory, for `tacit verify`.",
 )
 def serve(
     *, home: Path, listen: str | None, log: Path | None, transcripts: Path | None, **given: Any
 ) -> None:
-    """Be the hub: enrol, hand out sessions and coordinate them, in one process at one port."""
+    """Run the hub: enrol members, offer sessions and coordinate them.
+
+    It is one process that listens at one port.
+    """
     running.use_one_thread()
     from tacit.runtime.limits import leave_no_core
 
@@ -195,16 +185,20 @@ was not begun or ended early.
     *_ASKED,
     low={"required": True},
     high={"required": True},
-    adjacency={"help": "By how much one value may differ (δ).  [default: the whole range]"},
-    rounds={"help": "How many rounds (T).  [default: until agents agree]"},
+    adjacency={
+        "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
+        "[default: the whole range]"
+    },
+    rounds={"help": "Number of rounds (T).  [default: until agents agree]"},
 )
 @click.option(
-    "--name", help="What it is called; sessions of a schedule are NAME-1, NAME-2, …  [default: made up]"
+    "--name", help="Its name; sessions of a schedule are NAME-1, NAME-2, …  [default: from the time]"
 )
 @click.option(
     "--every",
     metavar="TIME",
-    help="Run one each 60s, 5m, 2h, 1d: until --times or `tacit hub cancel`. Of a series: from slot to slot.",
+    help="Run a session every 60s, 5m, 2h or 1d, until --times or `tacit hub cancel`. For a series: the time "
+    "from one slot to the next.",
 )
 @series_option
 @hides_option
@@ -212,14 +206,18 @@ was not begun or ended early.
 @click.option(
     "--begins",
     metavar="TIME|now",
-    help="When slot 0 of a series begins: 2030-01-31T12:00:00Z, +10m from now, or now.  [default: the second "
-    "next whole interval]",
+    help="When slot 0 of a series begins: 2030-01-31T12:00:00Z, +10m from now, or now.  [default: one to "
+    "two intervals from now, at a multiple of --every]",
 )
-@click.option("--times", type=options.Whole(), help="How many sessions a schedule runs.  [default: no end]")
+@click.option("--times", type=options.Whole(), help="Number of sessions of a schedule.  [default: no limit]")
 @click.option("--agents", default="*", show_default=True, help="Pattern of the names that take part.")
-@click.option("--keepers", metavar="NAMES", help="Members who hold masks and add the noise, like a,b.")
+@click.option("--keepers", metavar="NAMES", help="Members that hold masks and add the noise, like a,b.")
 @click.option(
-    "--least", type=options.Whole(), default=2, show_default=True, help="Least agents to begin with."
+    "--least",
+    type=options.Whole(),
+    default=2,
+    show_default=True,
+    help="Minimum number of agents to start with.",
 )
 @click.option(
     "--wait", type=options.NUMBER, default=60.0, show_default=True, help="Seconds to wait for enough members."
@@ -229,7 +227,7 @@ was not begun or ended early.
     type=options.NUMBER,
     default=10.0,
     show_default=True,
-    help="Seconds until a round closes without those who are late.",
+    help="Seconds until a round closes without agents that are late.",
 )
 @click.option(
     "--start-deadline",
@@ -260,15 +258,15 @@ def run_session(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Run a session with whoever is connected, now or by schedule; no file is handed around.
+    """Run a session with all connected agents, now or by schedule.
 
-    The hub designs it for the promise that is asked for, signs it, and offers it to the agents. Each owner's
-    policy decides. Without --every it waits for the mean and prints it. An agent that refused is left
-    out of a schedule's next sessions, for longer each time.
+    The hub designs a session for the given promise, signs it and offers it to the agents. Each owner's
+    policy decides whether to join. Without --every the command waits for the mean and prints it. An agent
+    that refused is left out of the next sessions of a schedule, for longer each time.
 
-    With --series it is one session with a mean in every slot: the agents that are connected when it is made
+    With --series it is one session with a mean in every slot. The agents that are connected when it is made
     take part, and read their value again in each slot. --loss and --delta are for all means together. The
-    command ends when the series has begun, and prints what is promised.
+    command ends when the series has begun, and prints the promise.
     """
     import msgspec
 
@@ -310,17 +308,17 @@ def run_session(
     elif series is not None:
         hub_series.tell_begun(store, title, as_json)
     else:
-        _tell_result(title, _awaited(store, title), as_json)
+        _tell_result(_awaited(store, title), as_json)
 
 
 def _asked_fields(question: Question) -> dict[str, Any]:
-    """Return what of a question was given; refuse what cannot be run with whoever comes."""
+    """Return the given fields; refuse those that fix who takes part."""
     from tacit.errors import InputError
 
     fields = {word: getattr(question, word) for word in _ASKED}
     fields = {word: value for word, value in fields.items() if value is not None}
     if not isinstance(fields.get("mixing", 0.0), float):
-        raise InputError("--mixing must be one number for all: agents come and go.")
+        raise InputError("--mixing must be one number for all agents: a hub cannot know who will take part.")
     if not any(word in fields for word in ("loss", "epsilon", "radius")):
         raise click.UsageError("Give --loss or --epsilon, or --radius.")
     return fields
@@ -334,8 +332,9 @@ def _say_asked(title: str, period: float | None, as_json: bool) -> None:
     click.echo(f"{title} runs {when}. `tacit hub show` has its means, `tacit hub cancel` ends it.")
 
 
-def _awaited(store: HubStore, title: str) -> dict[str, Any]:
+def _awaited(store: HubStore, title: str) -> SessionReport:
     """Wait until a task's one session is over, or will never begin."""
+    from tacit.runtime.fleet.hub_report import SessionReport
     from tacit.runtime.fleet.store import as_facts
 
     while True:
@@ -343,113 +342,48 @@ def _awaited(store: HubStore, title: str) -> dict[str, Any]:
         assert task is not None
         found = store.sessions(title)
         if found and found[0]["state"] != "running":
-            return as_facts(found)[0]
+            facts = as_facts(found)[0]
+            return SessionReport(title, facts["state"], facts["result"] or {})
         if task["state"] in ("failed", "stopped") and not found:
-            return {"name": title, "state": task["state"], "result": {"why": task["note"] or "cancelled"}}
+            return SessionReport(title, task["state"], {"why": task["note"] or "cancelled"})
         time.sleep(_LOOK)
 
 
-def _tell_result(title: str, facts: dict[str, Any], as_json: bool) -> None:
-    result = facts["result"] or {}
-    if as_json:
-        output.print_json({"name": title, "state": facts["state"], **result})
-    elif "rounds" in result:
-        mean = result["mean"]
-        shown = (
-            "none" if mean is None else near(mean) if isinstance(mean, float) else f"{len(mean):,} numbers"
-        )
-        used = f"{min(result['used'], default=0)} of {result['agents']}"
-        rows: list[output.Line] = [
-            ("mean", shown, "public, clamped to the range"),
-            ("agents", used, "took part"),
-        ]
-        if "radius" in result:
-            rows.append(("radius", up(result["radius"]), "promised 95% of the time for so many agents"))
-        output.print_report(f"{title} is over: {facts['state']}", {"Session": rows})
-    if facts["state"] != "finished":
-        refused = ", ".join(f"{name} ({why})" for name, why in sorted(result.get("refused", {}).items()))
-        early = f"it ended early, refused by {refused}" if refused else "it ended early"
-        running.leave(f"{title} {facts['state']}: {result.get('why', early)}", running.UNFINISHED)
+def _tell_result(found: SessionReport, as_json: bool) -> None:
+    if as_json or found.ran:
+        output.print_result(found, as_json)
+    if found.state != "finished":
+        running.leave(f"{found.name} {found.state}: {found.why}", running.UNFINISHED)
 
 
 @command.command(epilog="\b\nExamples:\n  tacit hub show hub --json\n  tacit hub show hub --means year\n")
 @click.argument("home", type=HUB)
 @click.option(
-    "--last", type=options.Whole(), default=10, show_default=True, help="How many sessions to show."
+    "--last",
+    type=options.Whole(),
+    default=10,
+    show_default=True,
+    help="Maximum number of sessions and tasks to show.",
 )
-@click.option("--means", metavar="NAME", help="Show the mean of every slot of this series instead.")
+@click.option("--means", metavar="NAME", help="Show instead the mean of every slot of this series.")
 @options.json_option
 def show(*, home: Path, last: int, means: str | None, as_json: bool) -> None:
-    """Show members, what is scheduled, and the last sessions with their means."""
-    from tacit.cli import hub_series
-    from tacit.runtime.fleet.hub import SERVING
-    from tacit.runtime.fleet.hub_directory import AUTHORITY, is_served
-    from tacit.runtime.fleet.store import HubStore, as_facts
-    from tacit.runtime.identity.identity import load_authority
+    """Show members, scheduled tasks, and the last sessions with their means."""
+    from tacit.runtime.fleet.hub_report import HubOverview, SeriesMeans
+    from tacit.runtime.fleet.store import HubStore
 
-    store, fingerprint = HubStore(home), load_authority(home / AUTHORITY).certificate.key_fingerprint
+    store = HubStore(home)
     if means is not None:
-        hub_series.print_means(home, store, means, as_json)
+        of_slots = SeriesMeans.read(home, store, means)
+        if as_json:
+            output.print_json(of_slots.as_dict())
+        else:
+            output.print_tables(of_slots.summary())
         return
-    about = {
-        "address": store.setting("address"),
-        "authority": fingerprint,
-        "state": store.setting("state", SERVING) if is_served(home) else "not running",
-        "open_invitations": store.open_invitations(time.time()),
-    }
-    members, tasks, sessions = store.members(), store.tasks(), store.sessions(most=last)
-    if as_json:
-        rows = {"members": members, "tasks": tasks, "sessions": sessions}
-        output.print_json({**about, **{name: as_facts(found) for name, found in rows.items()}})
-        return
-    output.print_report(
-        f"Hub in {home}", {"": [(name.replace("_", " "), str(fact), "") for name, fact in about.items()]}
-    )
-    if members:
-        table = [
-            [row["name"], row["role"], row["key"], _when(row["seen"]), row["refused"] or ""]
-            for row in members
-        ]
-        output.print_table(["member", "role", "key", "last connected", "refused because of"], table)
-    if tasks:
-        waiting = [
-            [row["name"], _period(row), str(row["started"]), row["state"], row["note"] or ""] for row in tasks
-        ]
-        output.print_table(["task", "every", "sessions", "state", ""], waiting[-last:])
-    series = [facts for facts in as_facts(sessions) if (facts["result"] or {}).get("series")]
-    others = [facts for facts in as_facts(sessions) if facts not in series]
-    if others:
-        output.print_table(
-            ["session", "begun", "state", "mean", "radius", "agents"], list(map(_line, others))
-        )
-    if series:
-        output.print_table(
-            ["series", "state", "slots", "lost", "last mean", "deviation", "messages", "ends"],
-            list(map(hub_series.series_line, series)),
-        )
-
-
-def _period(row: sqlite3.Row) -> str:
-    return "once" if row["every"] is None else f"{row['every']:g} s"
-
-
-def _when(moment: float) -> str:
-    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def _line(facts: dict[str, Any]) -> list[str]:
-    result = facts["result"] or {}
-    mean, radius = result.get("mean"), result.get("radius")
-    shown = "" if mean is None else near(mean) if isinstance(mean, float) else f"{len(mean):,} numbers"
-    used = f"{min(result['used'])} of {result['agents']}" if result.get("used") else ""
-    return [
-        facts["name"],
-        _when(facts["made"]),
-        facts["state"],
-        shown,
-        "" if radius is None else up(radius),
-        used,
-    ]
+    found = HubOverview.read(home, store, last)
+    output.print_result(found, as_json)
+    if not as_json:
+        output.print_tables(*found.grids())
 
 
 @command.command(
@@ -459,7 +393,10 @@ def _line(facts: dict[str, Any]) -> list[str]:
 @click.argument("name")
 @options.json_option
 def cancel(*, home: Path, name: str, as_json: bool) -> None:
-    """End a schedule, or a session, for good; what agents had not said is not lost."""
+    """End a schedule or a session permanently.
+
+    Messages that were not sent cost an agent nothing.
+    """
     from tacit.errors import InputError
     from tacit.protocol.session import Session
     from tacit.runtime.fleet.hub_directory import KEYS
@@ -479,46 +416,60 @@ def cancel(*, home: Path, name: str, as_json: bool) -> None:
     if as_json:
         output.print_json({"name": name, "sessions": [row["name"] for row in found]})
     else:
-        click.echo(f"{name} is cancelled, with {len(found)} sessions under way.")
+        click.echo(f"{name} is cancelled, with {_count(len(found), 'running session')}.")
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub pause hub\n")
 @click.argument("home", type=HUB)
-def pause(*, home: Path) -> None:
-    """Begin no sessions until `tacit hub resume`; those under way go on."""
-    _set_state(home, "paused", "No session begins until `tacit hub resume`.")
+@options.json_option
+def pause(*, home: Path, as_json: bool) -> None:
+    """Start no sessions until `tacit hub resume`; running ones continue."""
+    _set_state(home, "paused", "No session starts until `tacit hub resume`.", as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub resume hub\n")
 @click.argument("home", type=HUB)
-def resume(*, home: Path) -> None:
-    """Begin sessions again after `tacit hub pause`."""
-    _set_state(home, "serving", "Sessions begin again.")
+@options.json_option
+def resume(*, home: Path, as_json: bool) -> None:
+    """Start sessions again after `tacit hub pause`."""
+    _set_state(home, "serving", "Sessions start again.", as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub drain hub\n")
 @click.argument("home", type=HUB)
-def drain(*, home: Path) -> None:
-    """Begin no sessions, and let the hub stop when those under way are over."""
-    _set_state(home, "draining", "The hub stops when no session is under way.")
+@options.json_option
+def drain(*, home: Path, as_json: bool) -> None:
+    """Start no sessions, and stop the hub when running ones are over."""
+    _set_state(home, "draining", "The hub stops when no session is running.", as_json)
 
 
-def _set_state(home: Path, state: str, sentence: str) -> None:
+def _set_state(home: Path, state: str, sentence: str, as_json: bool) -> None:
     from tacit.runtime.fleet.store import HubStore
 
     HubStore(home).set_setting("state", state)
-    click.echo(sentence)
+    if as_json:
+        output.print_json({"path": home, "state": state})
+    else:
+        click.echo(sentence)
 
 
 @command.command(epilog="\b\nExamples:\n  tacit hub withdraw hub alice\n  tacit hub withdraw hub --all\n")
 @click.argument("home", type=HUB)
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="All that were not used.")
-def withdraw(*, home: Path, name: str | None, everything: bool) -> None:
-    """Take back invitations that were not used, for a name or all."""
+@click.option("--all", "everything", is_flag=True, help="Withdraw all unused invitations.")
+@options.json_option
+def withdraw(*, home: Path, name: str | None, everything: bool, as_json: bool) -> None:
+    """Withdraw unused invitations: those for a name, or all."""
     from tacit.runtime.fleet.store import HubStore
 
     if (name is None) != everything:
         raise click.UsageError("Give a name or --all.")
     count = HubStore(home).withdraw(name)
-    click.echo(f"{count} invitation{'' if count == 1 else 's'} withdrawn.")
+    if as_json:
+        output.print_json({"withdrawn": count})
+    else:
+        click.echo(f"{_count(count, 'invitation')} withdrawn.")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -28,12 +28,14 @@ Examples:
     type=options.NUMBER,
     default=72.0,
     show_default=True,
-    help="How long an invitation can be used.",
+    help="Hours until an unused invitation expires.",
 )
 @click.option(
-    "--days", type=options.NUMBER, default=90.0, show_default=True, help="How long the certificate is valid."
+    "--days", type=options.NUMBER, default=90.0, show_default=True, help="Days that the certificate is valid."
 )
-@click.option("--address", help="Where the agent reaches the hub.  [default: as the hub was made]")
+@click.option(
+    "--address", help="Where the agent reaches the hub, wss://host:port.  [default: the hub's address]"
+)
 @options.json_option
 def command(
     *,
@@ -45,11 +47,11 @@ def command(
     address: str | None,
     as_json: bool,
 ) -> None:
-    """Make invitations: one line each, which lets one agent or keeper enrol once.
+    """Print invitations: each line lets one agent or keeper enrol once.
 
     The line holds the hub's address, the fingerprint of its authority's key, the name or pattern, when it
-    expires, and a secret. Whoever has it can enrol under that name, so send it over a private
-    channel. The hub keeps only a hash of the secret. `tacit hub withdraw` takes back what was not used.
+    expires, and a secret. Anyone who has it can enrol under that name, so send it over a private
+    channel. The hub keeps only a hash of the secret. `tacit hub withdraw` withdraws unused invitations.
     """
     from tacit.errors import InputError
     from tacit.runtime.fleet.hub_directory import AUTHORITY
@@ -63,7 +65,9 @@ def command(
         raise InputError(f"--days must be above 0 and at most 3650, got {days:g}.")
     for name in names:
         if count > 1 and "*" not in name:
-            raise InputError(f"{name} is one name, and needs one invitation: --count goes with a pattern.")
+            raise InputError(
+                f"--count is for a pattern like meter-*: {name} is one name, which needs one invitation."
+            )
     store, fingerprint = HubStore(home), load_authority(home / AUTHORITY).certificate.key_fingerprint
     at, expires = address or store.setting("address"), math.ceil(time.time() + 3600 * hours)
     made = [new_invitation(at, fingerprint, name, expires) for name in names for _ in range(count)]

@@ -1,4 +1,4 @@
-"""`tacit join`: take part in a session with a coordinator, with a private value."""
+"""`tacit join`: take part in a session that has a coordinator."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 CODES = """\b
 Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 3 refused because of the
-cap, 4 the ledger or its disk failed, 5 the session ended early, 6 it was over before, 130 stopped
-with Ctrl-C. Whoever was stopped resumes with the same command.
+cap, 4 the ledger or its disk failed, 5 the session ended early, 6 it was already over, 130 stopped
+with Ctrl-C. After a stop, run the same command to resume.
 """
 EPILOG = f"""\b
 Examples:
@@ -29,7 +29,7 @@ Examples:
 
 
 def member_options(command: running.F) -> running.F:
-    """Add the options of agents and peers: the private value, its label, and a cap."""
+    """Add the options of agents and peers: private value, label, cap."""
     for option in (
         click.option(
             "--witness",
@@ -116,7 +116,7 @@ def command(
     value_command: str | None,
     **given: Any,
 ) -> None:
-    """Take part in SESSION with a private value, as the agent that owns the keys.
+    """Take part in SESSION with a private value, as the owner of the keys.
 
     Before anything is sent, it prints the maximum loss of the session, and refuses if that exceeds the
     cap. The value comes from a file, standard input or the environment, never from the command line.
@@ -124,8 +124,8 @@ def command(
     If the session has keepers, you must trust one of them, by name and key: if all keepers collude with
     someone who has the messages, there is no protection at all.
 
-    In a series the file, command or variable is read anew in every slot, and published means are printed
-    as they come. Give --hides and --delta: the cap counts the loss for that change of your readings only.
+    In a series the file or command is read again in every slot, and published means are printed as they
+    arrive. Give --hides and --delta: the cap counts the loss for that change of your readings only.
     """
     running.use_one_thread()
     from tacit.runtime.agent import Agent
@@ -142,7 +142,9 @@ def command(
         take_part_in_series(session, connect=ends, trust=trusted, **given)
         return
     if hides is not None or delta is not None or value_command is not None:
-        raise click.UsageError("--hides, --delta and --value-command are for a series, and this is none.")
+        raise click.UsageError(
+            "--hides, --delta and --value-command are for a series, and this session is not a series."
+        )
     take_part(Agent, session_file, connect=ends, trust=trusted, **given)
 
 

@@ -1,4 +1,4 @@
-"""`tacit join` for a series: read a source in every slot, and print published means as they come."""
+"""`tacit join` for a series: read a source in every slot."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def take_part_in_series(
     from tacit.runtime.series import SeriesMember
 
     if state_file is not None:
-        raise click.UsageError("--state-file is not for a series: an agent has readings and no final state.")
+        raise click.UsageError("--state-file is not for a series: an agent of a series has no final state.")
     common, identity = running.Options.taken(given), Identity.load(keys)
     source = _source(value_command, value_file, value_stdin, value_env)
     accepts = accepted(hides, delta)
@@ -91,7 +91,7 @@ def _line(notice: Any, session: Session) -> str:
 
 
 def accepted(hides: str | None, delta: float | None) -> Hidden | None:
-    """Read what an owner accepts of series."""
+    """Return what an owner accepts of series; None without the options."""
     from tacit.runtime.ledger.budget import Hidden
     from tacit.theory.series import Hides
 
@@ -101,14 +101,14 @@ def accepted(hides: str | None, delta: float | None) -> Hidden | None:
 
 
 def _source(command: str | None, file: Path | None, stdin: bool, env: str | None) -> Readable:
-    """Return where readings come from; one source, which is read anew in every slot."""
+    """Return the one source of readings, which is read in every slot."""
     from tacit.runtime.fleet.sources import CommandSource, EnvironmentSource, FileSource, LinesSource
 
     given = [source for source in (command, file, stdin or None, env) if source is not None]
     if len(given) != 1:
         raise InputError(
             "a series needs one source of readings: --value-file, --value-command, --value-stdin (the last "
-            "line that has come) or --value-env."
+            "line so far) or --value-env."
         )
     if command is not None:
         words = shlex.split(command)

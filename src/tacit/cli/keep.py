@@ -14,7 +14,7 @@ Example:
   tacit keep meters.toml --keys keys/north --connect wss://host:7447 --ledger north.ledger
 \b
 Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the ledger or its disk failed,
-5 the session ended early, 130 stopped with Ctrl-C. Whoever was stopped resumes with the same command.
+5 the session ended early, 130 stopped with Ctrl-C. After a stop, run the same command to resume.
 """
 
 
@@ -24,7 +24,7 @@ Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the
     "--connect", multiple=True, help="The coordinator, wss://host:port.  [default: the session's address]"
 )
 def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Run a keeper of SESSION: hold masks, add noise, and open the sum of each round once.
+    """Run a keeper of SESSION: hold masks, add noise, open each sum once.
 
     A keeper never sees the agents' messages. Its answer is on the disk before it is sent, so after a
     restart it repeats the same bytes. No round can finish without it. Its private key for the session

@@ -1,18 +1,12 @@
-"""`tacit keys`: keys and certificates; a private key never leaves the machine it was made on."""
+"""`tacit keys`: keys and certificates; private keys stay on their machine."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.cli import options, output
-
-if TYPE_CHECKING:
-    from tacit.runtime.identity.certificates import Certificate, CertificateSubject
-    from tacit.runtime.identity.revocation import Revocations
 
 EPILOG = """\b
 Examples:
@@ -31,7 +25,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group("keys", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Make, sign, renew, rotate, revoke and show the keys of agents and of their authority.
+    """Make, sign, renew, rotate, revoke and show keys and certificates.
 
     Each agent makes its own keys. Only two files travel: its request to the authority, and the
     certificate back. Both are public. Directories of keys have mode 700, private files 600.
@@ -41,21 +35,21 @@ def command() -> None:
 
 @command.command(epilog="\b\nExample:\n  tacit keys authority --out authority --name plant-7 --days 365\n")
 @click.option("--out", type=DIRECTORY, default="authority", show_default=True, help="Directory to make.")
-@click.option("--name", default="authority", show_default=True, help="Its name in certificates.")
+@click.option("--name", default="authority", show_default=True, help="The authority's name in certificates.")
 @click.option("--days", type=options.NUMBER, default=365.0, show_default=True, help="Days until it expires.")
 @options.force_option
 @options.json_option
 def authority(*, out: Path, name: str, days: float, force: bool, as_json: bool) -> None:
     """Make an authority, which decides who may connect.
 
-    Compare its fingerprint over another channel with what agents see when they install.
+    Agents see its fingerprint when they install a certificate: compare the two over another channel.
     """
     from tacit.runtime.identity.identity import new_authority
+    from tacit.runtime.identity.key_report import KeyReport
 
     made = new_authority(name, out, days=days, force=force)
-    _report(
-        "Authority", out, _certificate(made.certificate), as_json, [f"Keep {out} where only you can read it."]
-    )
+    note = f"Keep {out} where only you can read it."
+    output.print_result(KeyReport.of_authority(out, made, note), as_json)
 
 
 @command.command(
@@ -77,18 +71,16 @@ def new(*, name: str, out: Path | None, hosts: tuple[str, ...], force: bool, as_
 
     Run it on the agent's own machine. A server's coordinator has the name `coordinator`.
     """
-    from tacit.runtime.identity.certificates import LOOPBACK, Request
+    from tacit.runtime.identity.certificates import LOOPBACK
     from tacit.runtime.identity.identity import new_agent
+    from tacit.runtime.identity.key_report import KeyReport
 
     folder = Path(name) if out is None else out
     if not hosts and name == "coordinator":
         hosts = LOOPBACK
     request = new_agent(name, folder, hosts=hosts, force=force)
-    subject = Request.parse(request.read_bytes(), str(request)).subject
-    notes = [
-        f"Send {request} to the authority: it is public. Nothing else in {folder} may leave this machine."
-    ]
-    _report("Keys", folder, {**_subject(subject), "request": request}, as_json, notes)
+    note = f"Send {request} to the authority: it is public. Nothing else in {folder} may leave this machine."
+    output.print_result(KeyReport.of_request(folder, request, note), as_json)
 
 
 SIGN_EPILOG = """\b
@@ -106,12 +98,12 @@ Examples:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Where to write the certificate; for many, a directory.  [default: NAME.crt, or DIRECTORY]",
+    help="File for the certificate, or directory for many.  [default: NAME.crt, or DIRECTORY]",
 )
 @click.option("--days", type=options.NUMBER, default=90.0, show_default=True, help="Days until it expires.")
 @click.option("--listen", is_flag=True, help="Allow the agent to listen at the hosts in its request.")
 @click.option(
-    "--key", help="The public key you expect, from another channel; a request for another key is refused."
+    "--key", help="The agent's public key, from another channel; a request for another key is refused."
 )
 @options.force_option
 @options.json_option
@@ -126,21 +118,23 @@ def sign(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Sign an agent's request, and write the certificate to give back; or all requests in a directory.
+    """Sign an agent's request, or all requests in a directory.
 
-    First make sure, over another channel, that the name and the key belong together. A name has one
-    signing key: a request for another is refused, unless the old key agrees (`tacit keys rotate`) or was
-    revoked. Of a directory all requests are signed, or none.
+    The certificate is for the agent to install. First make sure, over another channel, that the name and
+    the key belong together. A name has one signing key: a request for another key is refused, unless the
+    old key has signed it too (`tacit keys rotate`) or was revoked. In a directory, all requests are signed
+    or none.
     """
     from tacit.errors import InputError
     from tacit.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity.certificates import Request
     from tacit.runtime.identity.identity import bundle, load_authority
+    from tacit.runtime.identity.key_report import KeyReport
     from tacit.runtime.identity.register import REVOKED, opened
 
     if request.is_dir():
         if key is not None:
-            raise click.UsageError("--key goes with one request.")
+            raise click.UsageError("--key is for one request, and this is a directory of requests.")
         _sign_all(request, home, out or request, days=days, listen=listen, force=force, as_json=as_json)
         return
     asked = Request.parse(read_public(request), str(request))
@@ -154,14 +148,14 @@ def sign(
     with opened(home, signer) as register:
         before = register.revoked
         made = register.sign(asked, days, listen=listen)
-        # before the certificate is written: after a crash the name must still be bound to this key
+        # Before the certificate is written: after a crash, the name must still be bound to this key.
         register.save()
         write_whole(path, bundle(made, signer), mode=PUBLIC, force=force)
         rotated = register.revoked is not before
-    notes = [f"Give {path} back to {made.name}: it is public. Collect these files for the session's roster."]
+    notes = [f"Give {path} to {made.name}: it is public. Collect these files for the session's roster."]
     if rotated:
         notes.append(f"The old key of {made.name} is revoked: give {home / REVOKED} to everyone.")
-    _report("Certificate", path, _certificate(made), as_json, notes)
+    output.print_result(KeyReport.of_certificate(path, made, *notes), as_json)
 
 
 def _sign_all(
@@ -172,11 +166,12 @@ def _sign_all(
     from tacit.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity.certificates import Request
     from tacit.runtime.identity.identity import bundle, load_authority
+    from tacit.runtime.identity.key_report import SignedRequests
     from tacit.runtime.identity.register import REVOKED, opened
 
     files = [file for file in sorted(folder.glob("*.pem")) if file.is_file()]
     if not files:
-        raise FileError(f"{folder} must hold requests (*.pem), and holds none.")
+        raise FileError(f"{folder} must contain requests (*.pem), and holds none.")
     asked = [Request.parse(read_public(file), str(file)) for file in files]
     out.mkdir(exist_ok=True)
     for one in asked:
@@ -189,30 +184,26 @@ def _sign_all(
         for signed in made:
             write_whole(out / f"{signed.name}.crt", bundle(signed, signer), mode=PUBLIC, force=force)
         rotated = register.revoked is not before
-    if as_json:
-        output.print_json({"path": out, "certificates": [_certificate(one) for one in made]})
-        return
-    subjects = [one.subject for one in made if one.subject is not None]
-    rows: list[output.Line] = [(subject.name, subject.key, "") for subject in subjects]
-    notes = [f"Give each its file in {out}: they are public."]
+    notes = [f"Give each agent its file in {out}: they are public."]
     notes += [f"Some old keys are revoked: give {home / REVOKED} to everyone."] if rotated else []
-    output.print_report(f"{len(made)} certificates in {out}", {"": rows}, notes)
+    output.print_result(SignedRequests(out, made, tuple(notes)), as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit keys install alice.crt --keys alice\n")
 @click.argument("certificate", type=FILE)
 @click.option("--keys", "home", type=DIRECTORY, required=True, help="The agent's directory.")
-@click.option("--new-authority", is_flag=True, help="Trust another authority than before.")
+@click.option("--new-authority", is_flag=True, help="Trust this authority instead of the previous one.")
 @options.json_option
 def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool) -> None:
-    """Install what the authority sent back: a certificate, or a list of revoked ones.
+    """Install a certificate, or a list of revoked ones, from the authority.
 
     The first authority is trusted from then on: compare its fingerprint over another channel. A list
-    (revoked.crl) must be newer than the one before; a running process with these keys applies it within
-    seconds.
+    (revoked.crl) must be newer than the installed one. A running process with these keys applies it
+    within seconds.
     """
     from tacit.files import read_public
     from tacit.runtime.identity.identity import install as put
+    from tacit.runtime.identity.key_report import KeyReport
     from tacit.runtime.identity.revocation import MARK
 
     data = read_public(certificate)
@@ -220,17 +211,17 @@ def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool
         _install_list(data, home, as_json)
         return
     made = put(data, home, new_authority=new_authority)
-    facts = {**_certificate(made.certificate), "authority": made.authority.fingerprint}
-    _report("Keys", home, facts, as_json, [f"{made.name} is ready to join."])
+    output.print_result(KeyReport.of_identity(made, f"{made.name} is ready to join."), as_json)
 
 
 def _install_list(data: bytes, home: Path, as_json: bool) -> None:
     from tacit.runtime.identity.identity import install_revocations
+    from tacit.runtime.identity.key_report import KeyReport
 
     identity, found = install_revocations(data, home)
     out = identity.revoked(identity.certificate)
     notes = [f"{identity.name} itself is revoked: it cannot join."] if out else []
-    _report("List", home, _list(found), as_json, notes)
+    output.print_result(KeyReport.of_list(home, found, *notes), as_json)
 
 
 @command.command(
@@ -244,15 +235,16 @@ def _install_list(data: bytes, home: Path, as_json: bool) -> None:
 @click.option("--out", type=FILE, default="revoked.crl", show_default=True, help="Where to write the list.")
 @options.json_option
 def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
-    """Revoke an agent's signing key with all its certificates, and write the list of revoked ones.
+    """Revoke an agent's signing key and all its certificates.
 
-    Give the list to everyone: `tacit keys install revoked.crl --keys ...` installs it. `tacit session new`
-    uses a list that is beside the certificates of a roster. Connections of revoked members are refused
-    and closed. Earlier signatures stay valid.
+    The command writes a list of all revoked certificates. Give it to everyone: `tacit keys install
+    revoked.crl --keys ...` installs it. `tacit session new` also uses a list that is in the directory of
+    the roster. Connections of revoked members are closed and refused. Earlier signatures stay valid.
     """
     from tacit.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity.certificates import read_certificates
     from tacit.runtime.identity.identity import load_authority
+    from tacit.runtime.identity.key_report import KeyReport
     from tacit.runtime.identity.register import opened
 
     with opened(home, load_authority(home)) as register:
@@ -264,27 +256,27 @@ def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
         found = register.revoked
     assert found is not None
     write_whole(out, found.pem(), mode=PUBLIC, force=True)
-    _report("List", out, _list(found), as_json, [f"Give {out} to everyone: it is public."])
+    note = f"Give {out} to everyone: it is public."
+    output.print_result(KeyReport.of_list(out, found, note), as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit keys rotate alice     then sign and install as for new keys\n")
 @click.argument("directory", type=DIRECTORY)
 @options.json_option
 def rotate(*, directory: Path, as_json: bool) -> None:
-    """Replace an agent's signing key, with the old key's agreement.
+    """Replace an agent's signing key; the old key signs the request too.
 
-    Makes a new signing key, a new TLS key and a request that the old key has signed too. The old keys
-    are used until the new certificate is installed. Finish or give up running sessions before that:
-    they are bound to the old key. The ledgers of this directory stay valid. If the old key is lost or
-    stolen, let the authority revoke it instead.
+    It makes a new signing key, a new TLS key and a request that both signing keys have signed. The old
+    keys are used until the new certificate is installed. Finish or give up running sessions before that:
+    they need the old key. The ledgers of this directory stay valid. If the old key is lost or stolen,
+    let the authority revoke it instead.
     """
-    from tacit.runtime.identity.certificates import Request
     from tacit.runtime.identity.identity import rotate_agent
+    from tacit.runtime.identity.key_report import KeyReport
 
     request = rotate_agent(directory)
-    subject = Request.parse(request.read_bytes(), str(request)).subject
-    notes = [f"Send {request} to the authority, then `tacit keys install` what comes back."]
-    _report("Keys", directory, {**_subject(subject), "request": request}, as_json, notes)
+    note = f"Send {request} to the authority, then `tacit keys install` the certificate it gives back."
+    output.print_result(KeyReport.of_request(directory, request, note), as_json)
 
 
 RENEWALS = """\b
@@ -305,134 +297,29 @@ Examples:
 )
 @options.json_option
 def renew(*, directory: Path, days: float, as_json: bool) -> None:
-    """Renew before a certificate expires.
+    """Renew a certificate before it expires.
 
-    For an agent: makes a new TLS key and a request to be signed. The old ones are used until the new
-    certificate is installed; the signing key stays the same. For an authority: extends its certificate.
-    What it signed stays valid, and agents get the new certificate with their next one.
+    For an agent, it makes a new TLS key and a request to be signed. The old ones are used until the new
+    certificate is installed. The signing key stays the same. For an authority, it extends the authority's
+    certificate. Certificates that it signed stay valid, and agents get the new one with their next.
     """
-    from tacit.runtime.identity.certificates import Request
     from tacit.runtime.identity.identity import is_authority, renew_agent, renew_authority
+    from tacit.runtime.identity.key_report import KeyReport
 
     if is_authority(directory):
         made = renew_authority(directory, days=days)
-        _report("Authority", directory, _certificate(made.certificate), as_json)
+        output.print_result(KeyReport.of_authority(directory, made), as_json)
         return
     request = renew_agent(directory)
-    subject = Request.parse(request.read_bytes(), str(request)).subject
-    notes = [f"Send {request} to the authority, then `tacit keys install` what comes back."]
-    _report("Keys", directory, {**_subject(subject), "request": request}, as_json, notes)
+    note = f"Send {request} to the authority, then `tacit keys install` the certificate it gives back."
+    output.print_result(KeyReport.of_request(directory, request, note), as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit keys show alice --json\n")
 @click.argument("path", type=click.Path(path_type=Path))
 @options.json_option
 def show(*, path: Path, as_json: bool) -> None:
-    """Show a directory of keys, a certificate or a request: only what is public."""
-    title, facts, notes = _found(path)
-    _report(title, path, facts, as_json, notes)
+    """Show the public facts of keys, a certificate or a request."""
+    from tacit.runtime.identity.key_report import KeyReport
 
-
-def _found(path: Path) -> tuple[str, dict[str, Any], list[str]]:
-    from tacit.files import read_public
-    from tacit.runtime.identity.certificates import Request, read_certificates
-    from tacit.runtime.identity.identity import NEXT, REQUEST, TLS, Identity, is_authority, load_authority
-    from tacit.runtime.identity.register import opened
-
-    if is_authority(path):
-        made = load_authority(path)
-        with opened(path, made) as register:
-            names = sorted({entry.name for entry in register.entries})
-        facts = {**_certificate(made.certificate), "signed": names, **_listed(register.revoked)}
-        return "Authority", facts, _expiry([made.certificate])
-    if path.is_dir():
-        waiting = (path / NEXT).exists()
-        note = [f"{path / REQUEST} waits to be signed."] if waiting else []
-        if waiting and not (path / TLS).exists():
-            subject = Request.parse(read_public(path / REQUEST), str(path / REQUEST)).subject
-            return "Keys", _subject(subject), note
-        identity = Identity.load(path)
-        facts = {**_certificate(identity.certificate), "authority": identity.authority.fingerprint}
-        if identity.revoked(identity.certificate):
-            note.append(f"The certificate of {identity.name} is revoked: it cannot join.")
-        facts |= _listed(identity.revocations)
-        return "Keys", facts, note + _expiry([identity.certificate, identity.authority])
-    data = read_public(path)
-    if b"CERTIFICATE REQUEST" in data:
-        return "Request", _subject(Request.parse(data, str(path)).subject), []
-    found = read_certificates(data, str(path))
-    return "Certificate", _certificate(found[0]), _expiry(found[:1])
-
-
-def _expiry(certificates: list[Certificate]) -> list[str]:
-    now = datetime.now(UTC)
-    return [
-        f"The certificate of {made.name} has expired: `tacit keys renew` it."
-        if made.expires <= now
-        else f"The certificate of {made.name} expires in {(made.expires - now).days} days: renew it soon."
-        for made in certificates
-        if (made.expires - now).days < min(14, (made.expires - made.begins).days / 3)
-    ]
-
-
-def _list(found: Revocations) -> dict[str, Any]:
-    return {"number": found.number, "made": found.made.isoformat(), "revoked": _names(found)}
-
-
-def _listed(found: Revocations | None) -> dict[str, Any]:
-    return {} if found is None else {"list": found.number, "revoked": _names(found)}
-
-
-def _names(found: Revocations) -> list[str]:
-    return sorted({entry.name or f"certificate {entry.serial:x}" for entry in found.entries})
-
-
-def _subject(subject: CertificateSubject) -> dict[str, Any]:
-    return {"name": subject.name, "key": subject.key, "hosts": list(subject.hosts)}
-
-
-def _certificate(certificate: Certificate) -> dict[str, Any]:
-    about = {"name": certificate.name} if certificate.subject is None else _subject(certificate.subject)
-    if certificate.subject is None:
-        about["key_fingerprint"] = certificate.key_fingerprint
-    return {
-        **about,
-        "begins": certificate.begins.isoformat(),
-        "expires": certificate.expires.isoformat(),
-        "expired": certificate.expires <= datetime.now(UTC),
-        "fingerprint": certificate.fingerprint,
-    }
-
-
-_MEANING = {
-    "name": "",
-    "key": "public signing key, for rosters",
-    "hosts": "where it may listen",
-    "expires": "",
-    "fingerprint": "SHA-256",
-    "key_fingerprint": "SHA-256 of its key, as invitations have it",
-    "authority": "its SHA-256",
-    "request": "to be signed",
-    "signed": "names it has signed for",
-    "list": "number of the newest list of revoked certificates",
-    "number": "of the list; each new list has a higher one",
-    "made": "",
-    "revoked": "names that are no longer valid",
-}
-
-
-def _report(
-    title: str, path: Path, facts: dict[str, Any], as_json: bool, notes: list[str] | None = None
-) -> None:
-    if as_json:
-        output.print_json({"path": path, **facts})
-        return
-    shown = {name: value for name, value in facts.items() if name in _MEANING and value != []}
-    for date in ("expires", "made"):
-        if date in shown:
-            shown[date] = f"{datetime.fromisoformat(shown[date]):%Y-%m-%d %H:%M} UTC"
-    rows = [
-        (name, ", ".join(value) if isinstance(value, list) else str(value), _MEANING[name])
-        for name, value in shown.items()
-    ]
-    output.print_report(f"{title} in {path}", {"": rows}, notes or [])
+    output.print_result(KeyReport.read(path), as_json)

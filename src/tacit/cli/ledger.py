@@ -1,4 +1,4 @@
-"""`tacit ledger`: the loss of each value, and the few things an owner may change."""
+"""`tacit ledger`: the loss and the cap of each value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EPILOG = """\b
 Examples:
   tacit ledger show alice.ledger
   tacit ledger cap alice.ledger meter-7 2.5         raise or lower the cap of a value
-  tacit ledger settle alice.ledger 5f3a             leave that session for good
+  tacit ledger settle alice.ledger 5f3a             leave that session permanently
   tacit ledger forget alice.ledger 5f3a             remove its states, keep its loss
   tacit ledger witness alice.ledger /mnt/far/alice  detect restored backups from another disk
   tacit ledger adopt alice.ledger                   use a copy; the original is no longer used
@@ -63,7 +63,7 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
 @click.option(
     "--adjacency",
     type=options.NUMBER,
-    help="The cap protects values up to this far apart.  [default: as before]",
+    help="The cap protects values that differ by at most this.  [default: as before]",
 )
 @click.option(
     "--hides",
@@ -73,7 +73,7 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
 @click.option(
     "--delta",
     type=options.NUMBER,
-    help="What the failure probabilities of all series may add up to; goes with --hides.",
+    help="Maximum sum of the failure probabilities of all series; goes with --hides.",
 )
 @options.json_option
 def cap(
@@ -86,7 +86,7 @@ def cap(
     delta: float | None,
     as_json: bool,
 ) -> None:
-    """Set the cap of a value, by its label; it applies to sessions from now on."""
+    """Set the cap of a value, by its label, for sessions from now on."""
     from tacit.cli.join_series import accepted
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -102,11 +102,11 @@ def cap(
 @click.option(
     "--cancellation",
     type=FILE,
-    help="Give it up only if this file, signed by the coordinator, says that it was cancelled.",
+    help="Leave it only if this file, signed by the coordinator, says that it was cancelled.",
 )
 @options.json_option
 def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool) -> None:
-    """Give up a session: no more messages are sent in it, and only those already sent count.
+    """Leave a session permanently; only messages already sent count.
 
     SESSION is its file, its id or the beginning of the id. The loss reserved for messages that were not
     sent is free again at once. Nobody else has to agree.
@@ -121,10 +121,10 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
 @command.command(epilog="\b\nExample:\n  tacit ledger forget alice.ledger --all\n")
 @click.argument("file", type=FILE)
 @click.argument("session", required=False)
-@click.option("--all", "every", is_flag=True, help="All sessions that are over.")
+@click.option("--all", "every", is_flag=True, help="Forget all sessions that are over.")
 @options.json_option
 def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> None:
-    """Remove the states and messages of a session that is over, and keep its loss.
+    """Remove states and messages of a finished session; keep its loss.
 
     SESSION is its id or the beginning of it. A ledger keeps every state until you forget the session:
     until then, anyone who reads the file has the value. The bytes are overwritten in the file. Copies of
@@ -133,7 +133,7 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
     from tacit.runtime.ledger.ledger import Ledger
 
     if (session is None) != every:
-        raise click.UsageError("Name one session, or give --all for all that are over.")
+        raise click.UsageError("Give one session, or --all for all sessions that are over.")
     with Ledger(file, create=False) as ledger:
         for one in _over(ledger) if session is None else (_one(ledger, session),):
             ledger.forget(one)
@@ -145,10 +145,10 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
 @click.argument("witness", type=FILE)
 @options.json_option
 def witness(*, file: Path, witness: Path, as_json: bool) -> None:
-    """Make a witness: a small file on another disk or host that records the ledger's progress.
+    """Make a witness: a file elsewhere that records the ledger's progress.
 
-    Give it to `tacit join --witness` from then on. It detects that both ledger and keys were restored from
-    a backup, so it must not be part of the same backup.
+    Put it on another disk or host, and give it to `tacit join --witness` from then on. It detects that both
+    ledger and keys were restored from a backup, so it must not be part of the same backup.
     """
     from tacit.runtime.ledger.key_guard import take_witness
     from tacit.runtime.ledger.ledger import Ledger
@@ -162,10 +162,11 @@ def witness(*, file: Path, witness: Path, as_json: bool) -> None:
 @click.argument("file", type=FILE)
 @options.json_option
 def adopt(*, file: Path, as_json: bool) -> None:
-    """Use a ledger that was copied here; you confirm that nothing was sent since the copy was made.
+    """Use a ledger that was copied here from another place.
 
-    If anything was, the agent would draw new noise for messages already sent, and the difference would
-    reveal the value. Never use the other copy again. A ledger older than its rollback mark is refused.
+    You confirm that nothing was sent since the copy was made. Otherwise the agent would draw new noise for
+    messages already sent, and the difference would reveal the value. Never use the other copy again. A
+    ledger older than its rollback mark is refused.
     """
     from tacit.runtime.ledger.ledger import Ledger
 

@@ -1,4 +1,4 @@
-"""Notices for people: a progress bar, and a line for what they should know."""
+"""Notices for people: text for the progress bar, and sentences."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _ENDS = {
     Reason.NONSENSE: ": a sum was impossible",
     Reason.KEEPER: ": a keeper has left, and nobody can take its place",
 }
-_HARDLY = 0.1  # of its share: an agent with less weight in the result is told so
+_HARDLY = 0.1  # an agent whose weight is below this part of its fair share is told so
 
 
 def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
-    """Return how many rounds are over, and what to say beside the bar."""
+    """Return the number of finished rounds, and the text beside the bar."""
     match notice:
         case RoundClosed():
             return notice.round + 1, f"{len(notice.used)} of {session.n} messages used"
@@ -57,19 +57,19 @@ def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
 
 
 def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, PLR0912
-    """Return a line for what people should know; None for the rest. One case for each kind."""
+    """Return a sentence for a notice; None if people need not know it."""
     name = session.member_name
     match notice:
         case Cost() if session.series is not None:
             return (
-                f"This series costs {up(notice.planned)} in all, except with probability "
+                f"This series costs at most {up(notice.planned)} in all, except with probability "
                 f"{near(session.series.delta)}, and hides {session.series.hides}; other sessions on this "
                 f"value count for {up(notice.spent)}; the cap is {near(notice.cap)}."
             )
         case SlotMissed():
             return f"No message for slot {notice.slot}: a keeper's key is missing."
         case MeanPublished() if notice.mean is None:
-            return f"Slot {notice.slot} is lost: too few messages, or no answer of a keeper."
+            return f"Slot {notice.slot} is lost: too few messages, or a keeper did not answer."
         case Cost():
             return (
                 f"This session costs at most {up(notice.planned)} for values up to "
@@ -88,12 +88,13 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
             )
         case LostHistory():
             return (
-                f"{name(notice.who)} has {notice.update} rounds, more than this ledger: it is not the newest."
+                f"{name(notice.who)} has {notice.update} rounds, more than this ledger: the ledger is "
+                "not the newest."
             )
         case Forgotten():
             return (
-                f"The coordinator asks for round {notice.asked}, but {notice.round} are finished: it has "
-                "lost its ledger. The session can continue only with that ledger."
+                f"The coordinator asks for round {notice.asked}, but {notice.round} rounds are finished: it "
+                "has lost its ledger. The session can continue only with that ledger."
             )
         case Weighed() if notice.weight < _HARDLY * notice.share:
             return (
@@ -105,8 +106,8 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
             return f"{name(notice.sender)} signed two different messages for round {notice.round}."
         case DisputeFound():
             return (
-                f"The feedback of round {notice.round} names a message that was not made here: the "
-                "coordinator may lie, or the key is used elsewhere. Nothing more is sent."
+                f"The feedback of round {notice.round} contains a message in this agent's name that it did "
+                "not send: the coordinator may lie, or the key is used elsewhere. Nothing more is sent."
             )
         case Nonsense():
             return (
@@ -114,12 +115,12 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
                 "one of them lied. All signed messages are kept."
             )
         case Quiet():
-            return f"{name(notice.who)} sends nothing from round {notice.update} on."
+            return f"{name(notice.who)} sends nothing more, from round {notice.update} on."
         case Stopped():
             if notice.reason is Reason.EXPIRED:
                 return f"The session expired on {session.expiry}, at round {notice.round}."
             why = _ENDS.get(notice.reason, "")
-            return f"The session was ended at round {notice.round}{why}."
+            return f"The session ended at round {notice.round}{why}."
     return None
 
 
@@ -136,7 +137,10 @@ def _waiting(notice: Waiting, session: Session) -> str:
 
 
 def _protected(session: Session) -> str:
-    """Say how far apart the protected values are. A session's author may have chosen a tiny adjacency."""
+    """Say how far apart the protected values are.
+
+    If the session's adjacency is smaller than its range, it says so: the promise covers less.
+    """
     wide = session.adjacency < session.diameter
     far = f", though they may be {near(session.diameter)} apart" if wide else ""
     return f"{near(session.adjacency)} apart{far}"

@@ -47,7 +47,7 @@ class Number(click.ParamType[float]):
 
 
 class Whole(click.ParamType[int]):
-    """A whole number of at least `least`, written like 1000000, 1e6 or 1_000_000."""
+    """A whole number, at least `least`: 1000000, 1e6 or 1_000_000."""
 
     name = "integer"
 
@@ -69,7 +69,7 @@ class Whole(click.ParamType[int]):
 
 
 class PerAgent(click.ParamType[Numbers]):
-    """One number, a comma-separated list with one per agent, or @FILE with such a list."""
+    """One number, or one per agent: a comma-separated list or @FILE."""
 
     name = "number|list|@file"
 
@@ -95,7 +95,7 @@ class PerAgent(click.ParamType[Numbers]):
                 self.fail(f"{part.strip()!r} is not a finite number{where}.", param, ctx)
             numbers.append(number)
         if not numbers:
-            self.fail("there is no number in it.", param, ctx)
+            self.fail("there must be at least one number, and there is none.", param, ctx)
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
@@ -131,7 +131,7 @@ class Parameter(click.ParamType[tuple[str, Any]]):
             return tuple(value)
         name, equals, rest = value.partition("=")
         if not (name.strip() and equals):
-            self.fail(f"{value!r} is not like rate=0.5.", param, ctx)
+            self.fail(f"{value!r} is not NAME=VALUE, like rate=0.5.", param, ctx)
         return name.strip(), self.value.convert(rest, param, ctx)
 
 
@@ -181,12 +181,12 @@ _TYPES: dict[str, dict[str, Any]] = {
 """How a field of a question is read on the command line, by its kind."""
 
 one_shot_option = click.option(
-    "--one-shot", is_flag=True, help="Noise once, at the start: the same as --law one-shot."
+    "--one-shot", is_flag=True, help="Add noise once, at the start: the same as --law one-shot."
 )
 
 
 def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
-    """Return options for fields of `tacit.Question`, with its words and defaults.
+    """Return options for fields of `tacit.Question`, with its help texts.
 
     `changes` are other arguments of `click.option` for the option of a field.
     """
@@ -194,7 +194,7 @@ def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
 
 
 def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
-    """Return options for all fields of `tacit.Question` that a verb takes; see `asked`."""
+    """Return options for all fields that a verb takes; see `asked`."""
     return asked(*Question.names(verb), **changes)
 
 
@@ -208,7 +208,7 @@ def _options(name: str, changes: Mapping[str, Any]) -> list[Callable[[F], F]]:
 
 
 def spelled(name: str) -> str:
-    """Return the option of a field: --parameter gives one of the parameters at a time."""
+    """Return the option of a field; --parameter is one of `parameters`."""
     return "--parameter" if name == "parameters" else f"--{name.replace('_', '-')}"
 
 

@@ -1,24 +1,21 @@
-"""What verbs print and write: tables for people, JSON for programs, a progress bar, whole files only."""
+"""What verbs print: tables for people, JSON for programs, progress."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.errors import FileError
-from tacit.report import Grid, Row, Shown, Summary, json_text, text
+from tacit.report import Grid, Shown, Summary, json_text, text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-Line: TypeAlias = tuple[str, str, str] | Row
-"""Name, value and meaning of one quantity."""
 
 _PLAIN_WIDTH = 110  # of tables that go to a file or a pipe
 
@@ -34,7 +31,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def emit(*parts: RenderableType) -> None:
-    """Print for people; to a file or a pipe without colours and trailing blanks."""
+    """Print for people; in a pipe without colours and trailing blanks."""
     out = console()
     if out.is_terminal:
         out.print(*parts, sep="\n")
@@ -45,28 +42,22 @@ def emit(*parts: RenderableType) -> None:
 
 
 def print_summary(summary: Summary | Grid, *further: Summary | Grid) -> None:
-    """Print what a result says to people."""
+    """Print summaries and tables for people."""
     emit(*(text(part) for part in (summary, *further)))
 
 
 def print_result(result: Shown, as_json: bool, **further: Any) -> None:
-    """Print a result as it describes itself; `further` are facts about this call, in JSON only."""
+    """Print a result; `further` are facts of this call, in JSON only."""
     if as_json:
         print_json(result.as_dict() | further)
     else:
         print_summary(result.summary())
 
 
-def print_report(title: str, sections: Mapping[str, Sequence[Line]], notes: Sequence[str] = ()) -> None:
-    """Print a title, lines grouped in sections, and sentences below."""
-    print_summary(
-        Summary(title, {name: [Row(*row) for row in rows] for name, rows in sections.items()}, tuple(notes))
-    )
-
-
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print numbers in right-aligned columns."""
-    emit(text(Grid(title, columns, rows, right=tuple(range(len(columns)))), spaced=False))
+def print_tables(*tables: Grid) -> None:
+    """Print tables below each other, without space between them."""
+    for table in tables:
+        emit(text(table, spaced=False))
 
 
 def print_json(answer: Any) -> None:
@@ -75,7 +66,7 @@ def print_json(answer: Any) -> None:
 
 
 def require_writable(path: Path, force: bool) -> None:
-    """Refuse a file that exists or whose directory is missing, before any work is done."""
+    """Refuse a file that exists, or whose directory does not."""
     if path.exists() and not force:
         raise FileError(f"{path} exists already: choose another --out, or pass --force to overwrite it.")
     if not path.parent.is_dir():
@@ -87,7 +78,7 @@ _PATIENCE = 1.0  # seconds before a bar appears
 
 @contextmanager
 def progress(what: str, unit: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function to call with (done, total); None if stderr is not a terminal."""
+    """Yield a function of (done, total); None without a terminal."""
     out = console(stderr=True)
     if not out.is_terminal:
         yield None

@@ -34,7 +34,7 @@ Example:
 def command(
     *, session_file: Path, listen: tuple[str, ...], connect: tuple[str, ...], keys: Path, **given: Any
 ) -> None:
-    """Take part in SESSION with a private value, with neighbours instead of a coordinator.
+    """Take part in SESSION with neighbours instead of a coordinator.
 
     Like `tacit join`, it first prints the maximum loss of the session, and refuses above the cap.
     """

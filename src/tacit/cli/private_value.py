@@ -1,4 +1,4 @@
-"""What only an agent's owner may read: its private value, and its final state.
+"""An agent's private value and its final state, for its owner only.
 
 The value comes from a file, standard input or the environment, never from the command line, which every
 process of the machine can read. Errors do not repeat what was read. The final state goes to a file of mode
@@ -46,7 +46,7 @@ def value_options(command: F) -> F:
 def read_value(
     file: Path | None, stdin: bool, env: str | None, components: int
 ) -> float | list[float] | None:
-    """Return the value, or None if no source was named: an agent that resumes needs none."""
+    """Return the value; None without a source, as when an agent resumes."""
     from tacit.runtime.fleet.sources import open_value_file, parse_value
 
     given = [source for source in (file, stdin or None, env) if source is not None]
@@ -66,7 +66,7 @@ _MARK = "tacit_state"
 
 
 def require_state_writable(path: Path) -> None:
-    """Refuse a file that cannot be written, or that tacit did not write, before connecting."""
+    """Refuse a file that cannot be written, or that is not tacit's own."""
     if path.is_symlink() or (path.exists() and not _ours(path)):
         raise InputError(f"{path} exists and is not a state file of tacit: choose another file.")
     if not path.absolute().parent.is_dir():

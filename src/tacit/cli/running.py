@@ -1,4 +1,4 @@
-"""What the long-running verbs share: options, signals, log and progress bar, exit codes."""
+"""What long-running verbs share: options, signals, log, exit codes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ def common_options(command: F) -> F:
         ),
         click.option("--pace", type=options.NUMBER, default=0.0, help="Minimum seconds per round."),
         status_options,
-        click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON lines here."),
+        click.option(
+            "--log",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Write the log here, as JSON lines.",
+        ),
         click.option(
             "--transcript",
             type=click.Path(dir_okay=False, path_type=Path),
@@ -60,7 +64,7 @@ def common_options(command: F) -> F:
             "--ledger",
             type=click.Path(dir_okay=False, path_type=Path),
             required=True,
-            help="File that keeps every message before it is sent. Never restore it from a backup.",
+            help="File in which every message is saved before it is sent. Never restore it from a backup.",
         ),
         click.option("--keys", type=existing, required=True, help="Directory of keys (tacit keys)."),
         click.argument("session_file", metavar="SESSION", type=existing),
@@ -70,7 +74,10 @@ def common_options(command: F) -> F:
 
 
 def use_one_thread() -> None:
-    """Keep numpy from starting a thread for every core; a member multiplies no matrices. Call it before."""
+    """Keep numpy from starting a thread for every core.
+
+    A member multiplies no matrices. Call this before numpy is imported.
+    """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
@@ -91,7 +98,7 @@ class Options:
         return cls(place=StatusPlace.taken(given), **given)
 
     def require_apart(self) -> None:
-        """Refuse one file for two purposes: a log written over the ledger would destroy it."""
+        """Refuse one file for two purposes: a log would destroy the ledger."""
         ledger = self.ledger.resolve()
         kept = [ledger, *(ledger.with_name(ledger.name + rest) for rest in (".mark", "-wal"))]
         kept += [path.resolve() for path in (self.transcript, self.log) if path is not None]
@@ -101,9 +108,10 @@ class Options:
 
 @final
 class Log:
-    """Shows what happens: a line and a bar on a terminal, JSON lines elsewhere and in the log file.
+    """Shows notices on a terminal, and writes them as JSON lines.
 
-    Nothing private is in notices, so nothing private is here.
+    JSON lines go to the log file, or to standard error if that is not a terminal. Notices contain nothing
+    private.
     """
 
     def __init__(self, session: Session, path: Path | None, who: int) -> None:
@@ -142,7 +150,7 @@ class Log:
                 self._bar.console.print(line, markup=False, highlight=False)
 
     def _known(self, notice: Notice) -> bool:
-        """Whether it is no news: the same agents are missing as in the round before."""
+        """Whether the same agents are missing as in the round before."""
         from tacit.protocol.effects import RoundClosed
 
         if not isinstance(notice, RoundClosed):
@@ -181,13 +189,13 @@ class Log:
 
 
 _LOG_MARK = {"tacit_log": 1}
-"""What the first line of a log begins with."""
+"""Begins the first line of a log."""
 
 
 def own_log(path: Path, whose: dict[str, Any]) -> IO[str]:
-    """Open a log of ours, or make a file for one; any other file is refused and not touched.
+    """Open a log of tacit, or make a new one; refuse any other file.
 
-    The first line of a new file begins with the mark and says whose it is.
+    The first line of a new file begins with the mark and names the member. A refused file is not changed.
     """
     from tacit.files import begins_as, open_own
 
@@ -203,7 +211,7 @@ def own_log(path: Path, whose: dict[str, Any]) -> IO[str]:
 
 
 def _shouted(notice: Notice) -> Hashable:
-    """Return kind and sender of a notice that a sender can trigger at will; None for the rest."""
+    """Return a key for notices that a sender can trigger; None for others."""
     from tacit.protocol.effects import LostHistory, Refused
 
     match notice:
@@ -226,7 +234,7 @@ def _bar(rounds: int) -> Any:
 
 
 def as_dict(notice: Notice, session: Session) -> dict[str, Any]:
-    """Return a notice as JSON has it, members by name."""
+    """Return a notice ready for JSON, with the names of members."""
     from tacit.protocol.effects import Cost
 
     what: dict[str, Any] = {"event": _dashed(type(notice).__name__)}
@@ -252,9 +260,10 @@ def _dashed(name: str) -> str:
 
 @contextmanager
 def prepared(session: Session, who: int, given: Options, sign: Sign | None = None) -> Iterator[Run]:
-    """Open log, transcript and status of a member; an exception becomes a sentence and an exit code.
+    """Open the log, transcript and status of a member.
 
-    `sign` is for the frames that only the member's own transcript has: see `TranscriptWriter`.
+    An exception becomes a sentence and an exit code. `sign` is for the frames that only the member's own
+    transcript has: see `TranscriptWriter`.
     """
     from tacit.runtime.limits import leave_no_core
     from tacit.runtime.status.status import Status
@@ -280,7 +289,7 @@ def prepared(session: Session, who: int, given: Options, sign: Sign | None = Non
 @final
 @dataclasses.dataclass
 class Run:
-    """What a member is made with (`takers`, `watch`, `trouble`); `drive` runs it."""
+    """What a member needs (`takers`, `watch`, `trouble`); `drive` runs it."""
 
     given: Options
     log: Log
@@ -298,7 +307,7 @@ class Run:
         self.log.say("trouble", why)
 
     def drive(self, member: Participant) -> Any:
-        """Run a member to its end; return its result. Raises `OutOfTime` after `--timeout`."""
+        """Run a member and return its result; `OutOfTime` after `--timeout`."""
         return run(lambda: self._driven(member))
 
     async def _driven(self, member: Any) -> Any:
@@ -321,7 +330,10 @@ class Run:
 
 @contextmanager
 def exits(stopped: int = STOPPED) -> Iterator[None]:
-    """Turn the exceptions that end a run into a sentence and an exit code; `stopped` is that of a signal."""
+    """Turn exceptions that end a run into a sentence and an exit code.
+
+    `stopped` is the exit code after Ctrl-C or SIGHUP.
+    """
     try:
         yield
     except CapExceeded as error:
@@ -361,7 +373,7 @@ class StoppedBySignal(Exception):
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Run until done or until a signal arrives; then cancel the task and let it clean up."""
+    """Run until done; a signal cancels the task, which then cleans up."""
 
     async def guarded() -> T:
         task = asyncio.ensure_future(main())

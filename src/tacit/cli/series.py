@@ -1,4 +1,4 @@
-"""`tacit series`: simulate, compare and audit a mean in every slot."""
+"""`tacit series`: design, simulate, compare and audit series of means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 ALARM = 1
 
-# The names of tacit.audit.series.SERIES_BUGS: help must not load it. A test holds the two together.
+# The names of tacit.audit.series.SERIES_BUGS, repeated because --help must not load it; a test compares.
 BUGS = ("backlog", "resend", "opened-twice", "reused-draw", "restart", "rounded-reading", "half-noise")
 
 EPILOG = """\b
@@ -33,14 +33,14 @@ Examples:
 
 
 def _asked(slots: int) -> Callable[[F], F]:
-    """Give a command the options that say which series is meant."""
+    """Return the options that describe a series."""
     decorators = (
         click.option(
-            "--slots", type=options.Whole(), default=slots, show_default=True, help="How many means (T)."
+            "--slots", type=options.Whole(), default=slots, show_default=True, help="Number of means (T)."
         ),
         click.option(
             "--hides", default="step:2", show_default=True, metavar="reading|window:K|step:D",
-            help="What is hidden: one reading, any K readings in a row, or a step of up to D for good.",
+            help="What is hidden: one reading, any K readings in a row, or a lasting step of up to D.",
         ),
         click.option(
             "--agents", type=options.Whole(), default=1000, show_default=True, help="Number of agents (N)."
@@ -50,10 +50,10 @@ def _asked(slots: int) -> Callable[[F], F]:
         ),
         click.option(
             "--keepers", type=options.Whole(0), default=1, show_default=True, metavar="M",
-            help="How many keepers add noise; 0: every agent adds its own.",
+            help="Number of keepers that add noise; 0: every agent adds its own.",
         ),
         click.option(
-            "--loss", type=options.NUMBER, default=1.0, show_default=True, help="For the whole series."
+            "--loss", type=options.NUMBER, default=1.0, show_default=True, help="Loss of the whole series."
         ),
         delta_option,
     )  # fmt: skip
@@ -82,13 +82,13 @@ def _design(asked: dict[str, Any]) -> SeriesDesign:
 _runs = click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Independent runs.")
 _missing = click.option(
     "--missing", type=options.NUMBER, default=0.0, show_default=True,
-    help="How likely an agent's message is not used, in each slot, in [0, 1).",
+    help="Probability that an agent's message is missing in a slot, in [0, 1).",
 )  # fmt: skip
 
 
 @click.group("series", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """A mean in every slot, with one promise about all of them."""
+    """Series: a mean in every slot, with one promise for all of them."""
 
 
 @command.command(epilog="\b\nExample:\n  tacit series design --slots 35040 --hides window:96 --json\n")
@@ -112,9 +112,11 @@ def design(*, as_json: bool, **asked: Any) -> None:
     help="A CSV file of readings, one row per agent and one column per slot.  [default: made-up households]",
 )  # fmt: skip
 @click.option("--on-grid", is_flag=True, help="Round every agent's messages as a deployment does.")
-@click.option("--exact", is_flag=True, help="Draw exact noise as a deployment does; cannot be repeated.")
+@click.option(
+    "--exact", is_flag=True, help="Draw exact noise as a deployment does; then a run cannot be repeated."
+)
 @options.seed_option
-@click.option("--out", type=options.OUT_FILE, help="Keep true and published means of one run, as CSV.")
+@click.option("--out", type=options.OUT_FILE, help="Write true and published means of one run as CSV.")
 @options.force_option
 @options.json_option
 def simulate(
@@ -123,9 +125,9 @@ def simulate(
 ) -> None:  # fmt: skip
     """Run a series many times and compare its error with the promise.
 
-    Readings are clamped to the range. The error of a mean does not depend on them while nobody is
-    missing. Agents are followed one by one only with --missing or --on-grid, which takes some
-    milliseconds per agent and year.
+    Readings are clamped to the range. If no agent is missing, the error of a mean does not depend on them.
+    Single agents are simulated only with --missing or --on-grid; for a year of quarter hours that takes
+    some milliseconds per agent.
     """
     if out is not None:
         output.require_writable(out, force)
@@ -154,7 +156,7 @@ def simulate(
 @options.seed_option
 @options.json_option
 def compare(*, runs: int, missing: float, seed: int, as_json: bool, **asked: Any) -> None:
-    """Compare mechanisms for the same series: the same readings, the same loss."""
+    """Compare mechanisms for a series: the same readings and loss."""
     from tacit.comparison.series import compare_series
     from tacit.simulation.series import household_readings
 
@@ -177,14 +179,16 @@ def compare(*, runs: int, missing: float, seed: int, as_json: bool, **asked: Any
     "--broken", type=click.Choice(BUGS), metavar="BUG",
     help=f"Audit a series with a known bug, to see it caught: {', '.join(BUGS)}.",
 )  # fmt: skip
-@click.option("--simulated", is_flag=True, help="Take noise from --seed instead of exact noise: repeatable.")
+@click.option(
+    "--simulated", is_flag=True, help="Use noise that follows from --seed, to repeat an audit exactly."
+)
 @click.option(
     "--sessions", type=options.Whole(200), default=10_000, show_default=True,
-    help="Series to run for each of two streams of each challenge.",
+    help="Number of runs for each of the two streams, per test.",
 )  # fmt: skip
 @click.option(
     "--failure-probability", type=options.NUMBER, default=1e-6, show_default=True,
-    help="How likely any alarm may be if all is as declared, in (0, 1).",
+    help="Probability of a false alarm, over all tests together, in (0, 1).",
 )  # fmt: skip
 @options.seed_option
 @options.json_option
@@ -195,9 +199,9 @@ def audit(
 ) -> None:  # fmt: skip
     """Try to break a series' promise: its loss, its noise, its openings.
 
-    Two streams that the series should hide from each other are run many times, and told apart as
-    well as everybody else and all keepers but one could. Exit codes: 0 no alarm, 1 alarm, 2 the
-    input cannot be used.
+    The series is run many times with each of two streams of readings that it should hide. The audit tries
+    to tell them apart with all that everybody else and all keepers except one know. Exit codes: 0 no
+    alarm, 1 alarm, 2 the input cannot be used.
     """
     made = _design(asked)
     from tacit.audit.series import examine_series

@@ -1,4 +1,4 @@
-"""`tacit design --series`: loss of a series of means, and the error of each mean."""
+"""`tacit design --series`: the options and questions of a series."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ range_option = click.option(
     "--range", "span", type=Span(), help="The range of values, like 0:10; the same as --low and --high."
 )
 series_option = click.option(
-    "--series", type=options.Whole(), metavar="SLOTS", help="Design a series of this many means."
+    "--series", type=options.Whole(), metavar="SLOTS", help="A series of this many means instead of one."
 )
 hides_option = click.option(
     "--hides",
@@ -50,7 +50,7 @@ delta_option = click.option(
     type=options.NUMBER,
     default=1e-6,
     show_default=True,
-    help="Probability that the loss of a series is exceeded.",
+    help="Probability that a series loses more than its loss.",
 )
 
 
@@ -64,7 +64,7 @@ def design_series(slots: int, hides: str | None, delta: float, question: Questio
         )
     require_only(question)
     if question.agents is None:
-        raise ParameterError("a series needs a number of agents.", "agents")
+        raise ParameterError("a series needs a number of agents: give --agents.", "agents")
     low, high = question.span
     return series.design_series(
         slots, hides, agents=question.agents, low=low, high=high, keepers=question.keepers,
@@ -99,5 +99,5 @@ def begin_time(text: str | None) -> int | None:
 
 
 def print_series(made: SeriesDesign) -> None:
-    """Print the error of each mean, the loss of the whole series, and what else is hidden or not."""
+    """Print the error of each mean, the loss, and what else is hidden."""
     output.print_summary(made.summary())

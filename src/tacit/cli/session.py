@@ -1,4 +1,4 @@
-"""`tacit session`: write a session file from a promise, or explain one."""
+"""`tacit session`: write, explain or cancel a session."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Example:
 
 @click.group("session", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Write a session file from a promise, or say what one promises and costs.
+    """Write a session file for a promise, or explain or cancel one.
 
     A session file is public, and the same for all agents and the coordinator: a file that differs in
     one number is another session. Every command takes --json.
@@ -79,8 +79,8 @@ def command() -> None:
 @click.option(
     "--begins",
     metavar="TIME",
-    help="When slot 0 of a series begins: 2030-01-31T12:00:00Z, or +10m from now.  [default: the second next "
-    "whole interval]",
+    help="When slot 0 of a series begins: 2030-01-31T12:00:00Z, or +10m from now.  [default: one to two "
+    "intervals from now, at a multiple of --every]",
 )
 @delta_option
 @click.option("--name", default="session", show_default=True, help="Name of the session.")
@@ -92,7 +92,7 @@ def command() -> None:
         "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
         "[default: the whole range]"
     },
-    rounds={"help": "How many rounds (T).  [default: until agents agree]"},
+    rounds={"help": "Number of rounds (T).  [default: until agents agree]"},
 )
 @click.option(
     "--quorum", type=options.Whole(), help="Minimum messages to close a round.  [default: over half]"
@@ -161,13 +161,13 @@ def new(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Write a session with the best noise for a privacy or accuracy, and explain it.
+    """Write a session file with the best noise for a promise.
 
     Give --epsilon, --loss or --radius. The loss of an agent, including the effect of rounding to whole
     numbers, is at most the one given.
 
     With --series, --hides and --every it is a series: a mean in every slot. --loss and --delta are then for
-    all means together. It needs --keepers.
+    all means together. A series needs --keepers.
     """
     from tacit.protocol.session import Deadlines
     from tacit.runtime.fleet.policy import seconds
@@ -267,9 +267,9 @@ def _addresses(places: tuple[str, ...], names: set[str]) -> dict[str, str]:
 @options.json_option
 @click.pass_context
 def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json: bool) -> None:
-    """Say what a session promises an agent and what it costs, and whether it is sound.
+    """Show what a session promises and costs, and whether it is sound.
 
-    Exit code 2 if the file cannot be used, or the session is not sound.
+    The exit code is 2 if the file cannot be used, or the session is not sound.
     """
     from tacit.runtime.session.check import explain
     from tacit.runtime.session.file import read_session
@@ -299,32 +299,22 @@ def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json
 )
 @options.json_option
 def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
-    """Cancel a session for everyone and for good. Only its coordinator can.
+    """Cancel a session permanently, for everyone.
 
-    A running coordinator with these keys ends the session within seconds and tells all connected agents.
-    One that is started later tells the agents that connect. For an agent that is reached by neither, its
-    owner can use the file written here: `tacit ledger settle LEDGER SESSION --cancellation FILE`.
-    Messages that were not sent cost an agent nothing.
+    Only its coordinator can. A running coordinator with these keys ends the session within seconds and tells
+    all connected agents. A coordinator that is started later tells the agents that connect. The owner of an
+    agent that does not connect can use the file written here: `tacit ledger settle LEDGER SESSION
+    --cancellation FILE`. Messages that were not sent cost an agent nothing.
     """
     from tacit.files import PUBLIC, write_whole
     from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.session.cancellation import Cancelled
     from tacit.runtime.session.cancellation import cancel as sign_off
     from tacit.runtime.session.file import read_session
 
     session, path = read_session(file), file.with_suffix(".cancelled") if out is None else out
     write_whole(path, sign_off(session, Identity.load(home)), mode=PUBLIC, force=True)
-    if as_json:
-        output.print_json({"file": file, "id": session.id.hex(), "cancellation": path})
-        return
-    rows = [
-        ("name", session.name, ""),
-        ("id", session.id.hex()[:16], ""),
-        ("cancellation", str(path), "public; for agents that are not connected"),
-    ]
-    note = (
-        "A running coordinator ends it within seconds. If none runs, start `tacit coordinate` to tell agents."
-    )
-    output.print_report(f"{file} is cancelled", {"Session": rows}, [note])
+    output.print_result(Cancelled(file, session, path), as_json)
 
 
 def _tell(found: Explanation | SeriesExplanation, path: Path, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`tacit simulate`: run the mechanism many times and compare with the promise."""
+"""`tacit simulate`: run the mechanism, and compare with the promise."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ class Records(click.ParamType[str]):
 
 
 def parse_record(text: str) -> Record:
-    """Read a record; the average of the last round is always in it, to compare with the promise."""
+    """Read what to record.
+
+    The average of the last round is always recorded, to compare it with the promise.
+    """
     from tacit.simulation.record import Record
 
     word, _, rest = text.partition(":")
@@ -80,10 +83,10 @@ def parse_record(text: str) -> Record:
     default="final",
     show_default=True,
     metavar="final|average|every:K|agents:I,J|everything",
-    help="What to keep of each run: states at the end, the average's path, all states every K rounds, "
-    "some agents' paths, or everything.",
+    help="What to record of each run: states at the end, the average of each round, all states every K "
+    "rounds, all states of some agents, or everything.",
 )
-@click.option("--out", type=options.OUT_FILE, help="Keep the runs in a netCDF file, like runs.nc.")
+@click.option("--out", type=options.OUT_FILE, help="Write the runs to a netCDF file, like runs.nc.")
 @options.force_option
 @click.option(
     "--cluster",
@@ -103,10 +106,10 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Run the mechanism many times and compare what happened with what is promised.
+    """Run the mechanism many times and compare the results with the promise.
 
     The noise follows from the seed, so a simulation protects nobody. Values from a file are never
-    printed; --out keeps the states of the runs, and the values with them if round 0 is recorded.
+    printed. The file of --out contains states, and the values too if round 0 is recorded.
     """
     if cluster is not None and asked["graph"] is None:
         raise click.UsageError(

@@ -80,7 +80,7 @@ def play(
     keepers: int = 0,
     weights: str | None = None,
 ) -> SimulatedRun:
-    """Design the best noise, make or read the values, and run the mechanism once."""
+    """Design the best noise, and run the mechanism once."""
     n = size if isinstance(size, int) else size.n
     values = read_values(source, n, seed)
     if values.ndim != 1:
@@ -100,7 +100,7 @@ def play(
 
 
 def settled(answer: Design) -> int:
-    """Rounds until agents agree and all later noise is a hundredth of the noise so far."""
+    """Return the rounds until agents agree and noise is down to 1%."""
     law = answer.mechanism.law
     if law.ratio is None:
         raise law.undefined("ratio", "the number of rounds until the noise has faded")

@@ -1,4 +1,4 @@
-"""Where a running member serves its status: on this machine, over TLS, or openly if that is asked for."""
+"""The options that say where a running member serves its status."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StatusPlace:
         """Take the status options out of a command's options."""
         place = cls(given.pop("status"), given.pop("status_tls"), given.pop("status_plain"))
         if place.at is None and (place.tls is not None or place.plain):
-            raise InputError("--status-tls and --status-plain need --status, which says where.")
+            raise InputError("--status-tls and --status-plain need --status, the address to serve at.")
         if place.tls is not None and place.plain:
             raise InputError(
                 "give --status-tls or --status-plain, not both: one encrypts, the other does not."
@@ -59,7 +59,7 @@ class StatusPlace:
         return place
 
     def server(self, pages: StatusPages) -> StatusServer:
-        """Return the server, to be entered; there must be an address."""
+        """Return the server, not yet started; `at` must be an address."""
         from tacit.runtime.status.server import StatusServer, tls_context
 
         assert self.at is not None

@@ -1,4 +1,4 @@
-"""`tacit sweep`: simulate a grid of parameters; a stopped sweep can resume."""
+"""`tacit sweep`: simulate a grid of parameters; it can be resumed."""
 
 from __future__ import annotations
 
@@ -94,15 +94,17 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler, like tcp://host:8786.")
 @options.json_option
 def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
-    """Simulate every combination of parameters; continue where an earlier call stopped.
+    """Simulate every combination of parameters, and store the results.
 
     Lists are comma-separated; every combination is a cell of the grid. Give --mixing, and --epsilon
-    or --noise with --decay.
+    or --noise with --decay. If a sweep was stopped, run the same command to continue.
     """
     grid = {name: _flat(asked.pop(name)) for name in _AXES}
     for name, values in asked.pop("parameters"):
         if name in grid:
-            raise click.UsageError(f"--parameter is for what has no option of its own, and once: got {name}.")
+            raise click.UsageError(
+                f"--parameter {name} must be given once, and only if {name} has no option of its own."
+            )
         grid[name] = list(values)
     output.require_writable(out, force=True)
     click.get_current_context().meta[ON_STOP] = (
@@ -128,7 +130,7 @@ def _flat(lists: tuple[tuple[Any, ...], ...]) -> list[Any]:
 
 
 def _values(source: str, agents: list[int], seed: int) -> Any:
-    """Return a name for made-up values, as the sweep takes it, or the values of a file."""
+    """Return the values of a file, or the name of made-up ones."""
     if made_up_spread(source) is not None:
         return f"{source}:{seed}"
     return read_values(source, agents[0] if agents else None, seed)

@@ -1,4 +1,7 @@
-"""Initial values for simulations: from a file, where they are private, or made up from the seed."""
+"""Initial values for simulations: from a file, or from the seed.
+
+Values in a file are private, so errors never contain them.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,10 @@ values_option = click.option(
 
 
 def read_values(source: str, n: int | None, seed: int) -> FloatArray:
-    """Return one value or vector per agent; if `n` is None, as many as the file has.
+    """Return one value or vector for each of `n` agents.
 
-    Errors name the line of a file that is wrong, and never contain a value.
+    If `n` is None, the file decides how many there are. An error names the line of the file that is wrong,
+    and never contains a value.
     """
     made_up = made_up_range(source)
     values = _from_file(Path(source)) if made_up is None else _made_up(*made_up, n or 1, seed)
@@ -42,7 +46,7 @@ def read_values(source: str, n: int | None, seed: int) -> FloatArray:
 
 
 def made_up_spread(source: str) -> float | None:
-    """Return HI − LO of made-up values; None for a file, whose spread is private."""
+    """Return HI − LO of made-up values; None for a file, which is private."""
     bounds = made_up_range(source)
     return None if bounds is None else (bounds[1] - bounds[0]) or None
 

@@ -1,4 +1,4 @@
-"""`tacit verify`: check a session from its transcripts, without any secret."""
+"""`tacit verify`: check a session from its public transcripts."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Check a session from its public transcripts: who sent what, and whether it adds up.
+    """Check a session from its public transcripts.
 
-    Signatures, order, means to the last bit, quorums, noise exponents, losses and contradictions are
-    recomputed from the transcripts of one session. SOUND means that every mean was recomputed from signed
-    messages. UNCHECKED means that messages are missing, and lists them; then no accuracy is shown. The
-    coordinator's transcript has all messages; a single agent's does not. A transcript contains its own
-    roster; --session requires it to be the agreed one. Exit codes: 0 sound, 1 something is wrong, 2 the
-    input cannot be read, 7 unchecked.
+    It checks signatures, order, means to the last bit, quorums, noise exponents, losses and contradictions
+    in all transcripts of one session. SOUND means that every mean was recomputed from signed messages.
+    UNCHECKED means that messages are missing; they are listed, and no accuracy is shown. The coordinator's
+    transcript has all messages; a single agent's does not. A transcript contains its own roster;
+    --session checks that it is the agreed one. Exit codes: 0 sound, 1 something is wrong, 2 the input
+    cannot be read, 7 unchecked.
     """
     from tacit.runtime.session.file import read_session
     from tacit.runtime.verification.verdict import verify

@@ -1,7 +1,7 @@
-"""Many agents in one process, for demos with more agents than a machine can run as processes.
+"""Many agents in one process, where one process per agent is too many.
 
-Its arguments are ``FOLDER CAP NAME...``; `tacit.cli.demo.processes` makes the folder. It is also an example
-of how to use the library.
+The arguments are ``FOLDER CAP NAME...``; `tacit.cli.demo.processes` makes the folder. The module is also
+an example of how to use the library.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A session's members as processes on this machine: for the demo and for tests with real faults.
+"""A session's members as processes on this machine.
 
-Keys, values, ledgers, logs and results of all members are in one folder that others cannot read. That is
-acceptable only because all of it is made up: real agents keep these on their own machines.
+The demo uses it, and tests with real faults. Keys, values, ledgers, logs and results of all members are in
+one folder that others cannot read. That is acceptable only because all values are made up: real agents
+keep these files on their own machines.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def make_roster(folder: Path, names: Sequence[str], *, graph: bool) -> Roster:
 
 
 def make_addresses(session: Session) -> dict[str, str]:
-    """Give every member that listens a port of the loopback address."""
+    """Return a loopback address for every member that listens."""
     names = [COORDINATOR] if session.topology == "server" else [member.name for member in session.roster]
     return {name: f"wss://127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
 
@@ -72,11 +73,11 @@ class Processes:
     values : mapping
         Each agent's made-up value, by name.
     cap : float
-        Each agent's cap, about values as far apart as the session's adjacency.
+        Each agent's cap, for values that differ by at most the session's adjacency.
     together : int
         How many agents share a process.
     pace : float
-        Seconds per round, at least.
+        Minimum seconds per round.
     """
 
     folder: Path
@@ -96,7 +97,10 @@ class Processes:
 
     @property
     def units(self) -> list[str]:
-        """The processes: coordinator, keepers, and agents (the first of each group that shares one)."""
+        """The processes: coordinator, keepers and agents.
+
+        Agents that share a process are listed by the first of them.
+        """
         names = [member.name for member in self.session.roster]
         first = [COORDINATOR] if self.session.topology == "server" else []
         return first + self.keepers + names[:: self.together]
@@ -115,7 +119,7 @@ class Processes:
         return names[start : start + self.together]
 
     def path(self, name: str, kind: str) -> Path:
-        """Return a member's file: log, ledger, transcript, result, state or errors."""
+        """Return a member's file; `kind` is log, ledger, transcript and so on."""
         return self.folder / f"{name}.{kind}"
 
     def command(self, unit: str) -> list[str]:
@@ -189,15 +193,20 @@ class Processes:
         return [unit for unit, process in self.processes.items() if process.poll() is None]
 
     def require_healthy(self) -> None:
-        """Raise an error with the last words of a member that failed."""
+        """Raise an error with the last line that a failed member printed."""
         for unit, process in self.processes.items():
             if process.poll() not in (None, 0, OVER, -signal.SIGKILL):
                 said = self.path(unit, "errors").read_text(encoding="utf-8", errors="replace").strip()
                 last = said.splitlines()[-1] if said else "nothing"
-                raise TacitError(f"{unit} ended with exit code {process.returncode} and said: {last}")
+                raise TacitError(
+                    f"{unit} ended with exit code {process.returncode}. Its last line was: {last}"
+                )
 
     def results(self) -> dict[str, Any]:
-        """Return what each agent printed at its end, and its private state, which only a demo may read."""
+        """Return what each agent printed at its end, and its private state.
+
+        Only a demo may read private states.
+        """
         agents = [unit for unit in self.units if unit != COORDINATOR and unit not in self.keepers]
         names = [name for unit in agents for name in self.members(unit)]
         return {name: self.result(name) for name in names}
@@ -212,7 +221,7 @@ class Processes:
 
 @final
 class Tail:
-    """Reads the complete lines that were added to a file of JSON lines since the last call."""
+    """Reads the JSON lines that were added to a file since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._place = path, 0

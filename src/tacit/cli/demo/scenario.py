@@ -1,4 +1,4 @@
-"""The demo's script: who is started, who is killed when, and what is read at the end."""
+"""The course of the demo: who is started, who is killed, and the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _BACK_AFTER = 0.5  # seconds a killed process stays dead
 _PATIENCE = 300.0
-_PACE, _SHOW = 0.25, 5.0  # seconds that one round and the whole demo should take, so that people can follow
+_PACE, _SHOW = 0.25, 5.0  # minimum seconds of one round and of the demo, so that people can follow
 _MOST_PROCESSES, _SHARED_PROCESSES = 100, 4
 _ANY = 1000 * (HIGH - LOW)  # a tolerance that is always met: no agreement required
 _MOST_ROUNDS = 150  # a ring of 50 needs thousands to agree: too long for a demo
@@ -129,7 +129,7 @@ class Scenario:
 
     @property
     def average(self) -> float:
-        """The true average of the made-up values, weighted where the graph weighs them."""
+        """The average of the made-up values, with the graph's weights."""
         from tacit.theory import accuracy
 
         return float(accuracy.target(self.session.mechanism, np.array(self.values)))
@@ -149,7 +149,9 @@ class Scenario:
                 yield from self._revive()
                 self.processes.require_healthy()
                 if time.monotonic() > end:
-                    raise TacitError("the demo's session did not end in time: is the machine busy?")
+                    raise TacitError(
+                        "the demo's session did not end in time: try again when the machine is less busy."
+                    )
                 time.sleep(0.02)
             yield from follow()
         finally:
@@ -245,7 +247,7 @@ class Scenario:
         return [self.processes.path(unit, "transcript") for unit in units]
 
     def result(self, files: dict[str, Path]) -> DemoResult:
-        """Return the result of the session, beside the promise; `files` are what `keep` wrote."""
+        """Return the result beside the promise; `files` is what `keep` returned."""
         final = [self.final[name]["value"] for name in self.processes.values]
         mean = float(np.mean(final))
         agreed = self.session.clamp(mean)
@@ -273,7 +275,10 @@ class Scenario:
         return DemoResult(facts, self.values, self.session.clamp(final).tolist(), files)
 
     def _speed(self) -> float | None:
-        """Rounds per second, with all pauses and faults; None on a graph, which has no common clock."""
+        """Return rounds per second, including pauses and faults.
+
+        It is None on a graph, where no member sees the rounds of all.
+        """
         if self.session.topology == "graph" or self.session.exchanges < 2:
             return None
         closed = [
@@ -282,9 +287,9 @@ class Scenario:
         return float((self.session.exchanges - 1) / max(closed[-1] - closed[0], 1e-3))
 
     def keep(self, out: Path) -> dict[str, Path]:
-        """Write what is public: the session, its transcript, and a picture of the made-up values.
+        """Write the session, its transcript and a picture; return the files.
 
-        Without the extra ``plots`` there is no picture.
+        The picture shows the made-up values. It needs the extra ``plots``.
         """
         files = {"transcript": out / "demo.jsonl", "session": out / "demo.toml"}
         files["session"].write_bytes((self.processes.folder / "session.toml").read_bytes())
@@ -315,7 +320,10 @@ class Scenario:
             merge(transcripts, path)
 
     def _history(self, out: Path) -> History:
-        """Return the history with the agents' private states; the demo may read them, as they are made up."""
+        """Return the history with the agents' private states.
+
+        The demo may read them because all values are made up.
+        """
         from tacit.history import Private, read_history
 
         theta = np.stack([self._states(name) for name in self.processes.values], axis=1)

@@ -1,4 +1,4 @@
-"""What the demo shows: the rounds as they pass, and how it ended."""
+"""What the demo shows: the rounds as they happen, and the result."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from tacit.cli.demo.scenario import Happening
 
 LOW, HIGH, UNIT = 15.0, 25.0, "°C"
-_STRIP = 41  # characters that the span of values takes
+_STRIP = 41  # width of the line, in characters
 _MOST_AGENTS, _SIDE_BY_SIDE = 40, 4
 
 
 def rounds_table(lines: Sequence[Happening], target: float) -> Grid:
-    """Return finished rounds with their feedback drawn on a line, and events between them."""
+    """Return a table of rounds, with the feedback as a mark on a line."""
     rows = []
     for line in lines:
         if line.event:
@@ -32,7 +32,7 @@ def rounds_table(lines: Sequence[Happening], target: float) -> Grid:
 
 
 def scale(target: float) -> str:
-    """Return the ends of the strip, and a mark where the true average is."""
+    """Return the ends of the line, and a mark at the true average."""
     low, high = f"{LOW:g}", f"{HIGH:g} {UNIT}"
     marks = list(low + " " * (_STRIP - len(low)) + high)
     marks[_place(target)] = "▼"
@@ -40,7 +40,7 @@ def scale(target: float) -> str:
 
 
 def strip(states: list[float]) -> str:
-    """Draw the agents' states on a line: · for one, : for a few, # for many in one place."""
+    """Draw states on a line: · for one state, : for a few, # for many."""
     counts = [0] * _STRIP
     for state in states:
         counts[_place(state)] += 1
@@ -56,7 +56,7 @@ def _place(value: float) -> int:
 @final
 @dataclass(frozen=True)
 class DemoResult(Shown):
-    """How the demo ended, beside what was promised. All values in it are made up.
+    """The demo's result beside the promise. All values are made up.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class DemoResult(Shown):
     started, ended : sequence of float
         The first and the last state of every agent, the last clamped to the range.
     files : mapping of str to path
-        What was kept.
+        The files that were written.
     """
 
     facts: Mapping[str, Any]
@@ -126,7 +126,7 @@ class DemoResult(Shown):
         ]
 
     def endings(self) -> Grid:
-        """Return the first and last state of at most forty agents, four agents to a row."""
+        """Return first and last states of at most 40 agents, 4 to a row."""
         pairs = list(zip(self.started, self.ended, strict=True))[:_MOST_AGENTS]
         cells = [(f"{i}", f"{start:.3f}", f"{end:.3f}") for i, (start, end) in enumerate(pairs)]
         rows = -(-len(cells) // _SIDE_BY_SIDE)

@@ -1,4 +1,4 @@
-"""`tacit demo`: real agents over mutual TLS on this machine, killed half-way and resumed."""
+"""`tacit demo`: real agents over TLS, killed half-way and resumed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _NOISE_IS_REAL = (
 )
 @options.json_option
 def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
-    """Let agents agree on the average of their private temperatures, over a real network.
+    """Let real agents agree on the average of made-up temperatures.
 
     The demo makes keys and a session, and starts a coordinator and every agent as its own process,
     connected by mutual TLS on this machine. Half-way it kills one agent and the coordinator (kill -9) and
@@ -98,11 +98,14 @@ def command(*, agents: int, out: Path, as_json: bool, **asked: Any) -> None:
             output.print_summary(found.summary())
             output.emit(text(found.endings(), spaced=False))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # keys and ledgers: what was private in it
+        shutil.rmtree(folder, ignore_errors=True)  # keys, values and ledgers are private
 
 
 def _end_in_order() -> None:
-    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does: stop all processes, remove what is private."""
+    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does.
+
+    All processes are stopped, and the folder with private files is removed.
+    """
 
     def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
@@ -137,7 +140,7 @@ def _introduce(scenario: Scenario) -> None:
 
 
 def _watch(scenario: Scenario, *, quiet: bool) -> None:
-    """Run it. On a terminal show the rounds as they pass, elsewhere all at the end."""
+    """Run it; show rounds live on a terminal, elsewhere at the end."""
     from rich.live import Live
 
     lines: list[Happening] = []

@@ -14,10 +14,11 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from tacit.errors import FileError, InputError
 from tacit.files import read_public
+from tacit.report import Row, Shown, Summary
 from tacit.runtime.fleet.invitation import Invitation, require_invited, secret_digest
 from tacit.runtime.fleet.messages import (
     AUTHORITY_PATH,
@@ -95,6 +96,44 @@ class Enrolment:
 
 
 # ---- the agent's side ------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Enrolled(Shown):
+    """A member that has its certificate, and where its keys and its policy are."""
+
+    identity: Identity
+    invitation: Invitation
+    keys: Path
+    policy: Path
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {
+            "name": self.identity.name,
+            "hub": self.invitation.address,
+            "authority": self.invitation.fingerprint,
+            "key": self.identity.key,
+            "expires": self.identity.expires.isoformat(),
+            "keys": self.keys,
+            "policy": self.policy,
+        }
+
+    def summary(self) -> Summary:
+        """Return what to compare with the hub's operator, and the next command."""
+        authority = "SHA-256 of its key; compare it with what `tacit hub show` prints there"
+        key = "your public signing key; compare it with what the hub's operator sees"
+        expires = f"{self.identity.expires:%Y-%m-%d %H:%M} UTC"
+        rows = [
+            Row("hub", self.invitation.address),
+            Row("authority", self.invitation.fingerprint, authority),
+            Row("key", self.identity.key, key),
+            Row("expires", expires, "renewed automatically while the agent runs"),
+            Row("policy", str(self.policy), f"what you allow; then: tacit agent {self.policy}"),
+        ]
+        return Summary(f"{self.identity.name} is enrolled", {"": rows}, self.notes)
 
 
 def enroll(invitation: Invitation, directory: Path, name: str | None = None) -> Identity:

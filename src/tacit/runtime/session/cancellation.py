@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, final
 
 from tacit.errors import FileError, InputError
 from tacit.files import private_directory, read_public, write_whole
 from tacit.protocol.signatures import is_signed
+from tacit.report import Row, Shown, Summary
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -55,6 +57,33 @@ def cancel(session: Session, identity: Identity) -> bytes:
     private_directory(place.parent)
     write_whole(place, data, force=True)
     return data
+
+
+@final
+@dataclass(frozen=True)
+class Cancelled(Shown):
+    """A session that was cancelled, and the file that proves it."""
+
+    file: Path
+    session: Session
+    cancellation: Path
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {"file": self.file, "id": self.session.id.hex(), "cancellation": self.cancellation}
+
+    def summary(self) -> Summary:
+        """Return which session it is, and how agents get to know."""
+        rows = [
+            Row("name", self.session.name),
+            Row("id", self.session.id.hex()[:16]),
+            Row("cancellation", str(self.cancellation), "public; for agents that are not connected"),
+        ]
+        note = (
+            "A running coordinator ends it within seconds. If none runs, start `tacit coordinate` to tell "
+            "agents."
+        )
+        return Summary(f"{self.file} is cancelled", {"Session": rows}, (note,))
 
 
 def is_cancelled(session: Session, identity: Identity) -> bool:

@@ -1,0 +1,261 @@
+"""What the operator of a hub sees: a new hub, its sessions, its series, all of it.
+
+The facts come from the hub's store, as JSON has them (`tacit.runtime.fleet.store.as_facts`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from tacit.errors import InputError
+from tacit.report import Grid, Row, Shown, Summary, near, up
+from tacit.runtime.fleet.hub_directory import AUTHORITY, is_served
+from tacit.runtime.fleet.store import HubStore, as_facts
+from tacit.runtime.identity.identity import load_authority
+
+if TYPE_CHECKING:
+    from tacit.runtime.session.series import SeriesExplanation
+
+
+@final
+@dataclass(frozen=True)
+class HubReport(Shown):
+    """A hub's directory that was just made, or moved to another address."""
+
+    path: Path
+    address: str
+    authority: str
+    moved: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {"path": self.path, "address": self.address, "authority": self.authority}
+
+    def summary(self) -> Summary:
+        """Return the address, the fingerprint, and how to start the hub."""
+        start = f"Start it with `tacit hub serve {self.path}`."
+        if self.moved:
+            address = "for invitations, and for `hub` in members' policies"
+            authority, note = "SHA-256 of its key; the same as before", start
+        else:
+            address, authority = "for invitations", "SHA-256 of its key; agents compare it when they enrol"
+            note = f"{start} Anyone who can read {self.path} can let anyone connect: guard it."
+        rows = [Row("address", self.address, address), Row("authority", self.authority, authority)]
+        return Summary(f"Hub in {self.path}", {"": rows}, (note,))
+
+
+@final
+@dataclass(frozen=True)
+class SessionReport(Shown):
+    """How a session of a hub ended: its mean, who took part, or why it never began."""
+
+    name: str
+    state: str
+    result: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {"name": self.name, "state": self.state, **self.result}
+
+    @property
+    def ran(self) -> bool:
+        """Whether the session began; otherwise there are no rows."""
+        return "rounds" in self.result
+
+    @property
+    def why(self) -> str:
+        """Why it did not finish."""
+        refused = self.result.get("refused", {})
+        names = ", ".join(f"{name} ({why})" for name, why in sorted(refused.items()))
+        early = f"it ended early, refused by {names}" if names else "it ended early"
+        return str(self.result.get("why", early))
+
+    def summary(self) -> Summary:
+        """Return the mean, clamped to the range, and who took part."""
+        rows = []
+        if self.ran:
+            used = f"{min(self.result['used'], default=0)} of {self.result['agents']}"
+            rows = [
+                Row("mean", _mean(self.result["mean"]) or "none", "public, clamped to the range"),
+                Row("agents", used, "took part"),
+            ]
+        if "radius" in self.result:
+            meaning = "promised with 95% probability for this many agents"
+            rows.append(Row("radius", up(self.result["radius"]), meaning))
+        return Summary(f"{self.name} is over: {self.state}", {"Session": rows})
+
+
+@final
+@dataclass(frozen=True)
+class SeriesReport(Shown):
+    """A series that has begun: what it promises, and who joined."""
+
+    name: str
+    state: str
+    promise: SeriesExplanation
+    result: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {"name": self.name, "state": self.state, "promise": self.promise.as_dict(), **self.result}
+
+    def summary(self) -> Summary:
+        """Return when it runs and who joined; `promise` has rows of its own."""
+        session, series = self.promise.session, self.promise.series
+        joined, refused = self.result.get("joined", []), self.result.get("refused", {})
+        everyone = f"of {session.n} agents and {len(session.keepers)} keepers"
+        rows = [
+            Row("begins", _when(series.begins), "the first slot"),
+            Row("ends", _when(series.ends), "the last slot"),
+            Row("joined", str(len(joined)), everyone),
+            *(Row("refused", name, why) for name, why in refused.items()),
+        ]
+        note = f"`tacit hub show --means {self.name}` has its means, `tacit hub cancel` ends it."
+        return Summary(f"{self.name} is {self.state}", {"": rows}, (note,))
+
+
+@final
+@dataclass(frozen=True)
+class SeriesMeans(Shown):
+    """The mean of every slot of a series that is over."""
+
+    name: str
+    state: str
+    result: dict[str, Any]
+    means: Sequence[dict[str, Any]]
+
+    @classmethod
+    def read(cls, home: Path, store: HubStore, name: str) -> SeriesMeans:
+        """Read the means of a series from the hub's store."""
+        found = [row for row in store.sessions() if row["name"] == name]
+        facts = as_facts(found)[0] if found else {}
+        result = facts.get("result") or {}
+        if not result.get("series"):
+            raise InputError(f"this hub has no series called {name}: see `tacit hub show {home}`.")
+        begins, interval = result["series"]["begins"], result["series"]["interval"]
+        rows = store.means(found[0]["id"])
+        means = [{**dict(row), "begins": begins + row["slot"] * interval} for row in rows]
+        return cls(name, facts["state"], result, means)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {"name": self.name, "state": self.state, **self.result, "means": list(self.means)}
+
+    def summary(self) -> Grid:
+        """Return one row per slot."""
+        rows = [
+            [str(one["slot"]), _when(one["begins"]), _mean(one["mean"]) or "lost", _used(one)]
+            for one in self.means
+        ]
+        return _grid(["slot", "begins", "mean", "messages"], rows)
+
+
+@final
+@dataclass(frozen=True)
+class HubOverview(Shown):
+    """A hub: its address, members, tasks, and last sessions."""
+
+    path: Path
+    about: dict[str, Any]
+    members: list[dict[str, Any]]
+    tasks: list[dict[str, Any]]
+    sessions: list[dict[str, Any]]
+    last: int
+    """How many tasks are shown to people, at most."""
+
+    @classmethod
+    def read(cls, home: Path, store: HubStore, last: int) -> HubOverview:
+        """Read the hub's store; of the sessions only the last ones."""
+        from tacit.runtime.fleet.hub import SERVING  # loads all of the hub
+
+        about = {
+            "address": store.setting("address"),
+            "authority": load_authority(home / AUTHORITY).certificate.key_fingerprint,
+            "state": store.setting("state", SERVING) if is_served(home) else "not running",
+            "open_invitations": store.open_invitations(time.time()),
+        }
+        found = (store.members(), store.tasks(), store.sessions(most=last))
+        return cls(home, about, *map(as_facts, found), last=last)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        return {**self.about, "members": self.members, "tasks": self.tasks, "sessions": self.sessions}
+
+    def summary(self) -> Summary:
+        """Return the hub's address and state; `grids` has the rest."""
+        rows = [Row(name.replace("_", " "), str(fact)) for name, fact in self.about.items()]
+        return Summary(f"Hub in {self.path}", {"": rows})
+
+    def grids(self) -> list[Grid]:
+        """Return tables of members, tasks, sessions and series, without empty ones."""
+        series = [one for one in self.sessions if (one["result"] or {}).get("series")]
+        others = [one for one in self.sessions if one not in series]
+        tables: list[tuple[list[str], Iterable[list[str]]]] = [
+            (["member", "role", "key", "last connected", "refused because of"], map(_member, self.members)),
+            (["task", "every", "sessions", "state", ""], map(_task, self.tasks[-self.last :])),
+            (["session", "begun", "state", "mean", "radius", "agents"], map(_session, others)),
+            (
+                ["series", "state", "slots", "lost", "last mean", "deviation", "messages", "ends"],
+                map(_series, series),
+            ),
+        ]
+        made = [_grid(columns, list(rows)) for columns, rows in tables]
+        return [grid for grid in made if grid.rows]
+
+
+def _grid(columns: list[str], rows: list[list[str]]) -> Grid:
+    return Grid("", columns, rows, right=tuple(range(len(columns))))
+
+
+def _member(facts: dict[str, Any]) -> list[str]:
+    return [facts["name"], facts["role"], facts["key"], _when(facts["seen"]), facts["refused"] or ""]
+
+
+def _task(facts: dict[str, Any]) -> list[str]:
+    every = "once" if facts["every"] is None else f"{facts['every']:g} s"
+    return [facts["name"], every, str(facts["started"]), facts["state"], facts["note"] or ""]
+
+
+def _session(facts: dict[str, Any]) -> list[str]:
+    result = facts["result"] or {}
+    radius = "" if result.get("radius") is None else up(result["radius"])
+    used = f"{min(result['used'])} of {result['agents']}" if result.get("used") else ""
+    begun = _when(facts["made"])
+    return [facts["name"], begun, facts["state"], _mean(result.get("mean")), radius, used]
+
+
+def _series(facts: dict[str, Any]) -> list[str]:
+    result = facts["result"]
+    about = result["series"]
+    over, used = f"{result['over']:,} of {about['slots']:,}", f"{result['used'][0]} of {result['members']}"
+    mean, deviation = _mean(result["mean"]), up(about["deviation"])
+    return [
+        facts["name"],
+        facts["state"],
+        over,
+        str(result["lost"]),
+        mean,
+        deviation,
+        used,
+        _when(about["ends"]),
+    ]
+
+
+def _mean(mean: float | list[float] | None) -> str:
+    """Return one number, or how many numbers a long mean has; nothing if there is no mean."""
+    if mean is None:
+        return ""
+    return f"{len(mean):,} numbers" if isinstance(mean, list) else near(mean)
+
+
+def _used(slot: dict[str, Any]) -> str:
+    return f"{slot['used']} of {slot['members']}"
+
+
+def _when(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S}"
