@@ -99,7 +99,7 @@ def test_states_are_forgotten_and_what_they_cost_is_not(answer, run, tmp_path):
     assert told["values"][0]["spent"] == 0.2
     assert b"secret-state" not in (tmp_path / "a.ledger").read_bytes()
     assert "forgotten" in run("ledger", "show", "a.ledger").output
-    assert "Name one session" in run("ledger", "forget", "a.ledger", code=2).stderr
+    assert "--all" in run("ledger", "forget", "a.ledger", code=2).stderr
 
 
 def test_whether_a_value_was_clamped_is_shown_on_request_only(answer, run):

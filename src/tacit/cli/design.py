@@ -78,8 +78,7 @@ def command(
         else:
             series_design.print_series(planned)
         return
-    if hides is not None:
-        raise click.UsageError("--hides is for a series: give --series SLOTS as well.")
+    series_design.refuse_series_options("hides", "delta")
     from tacit.theory.answers import answer
 
     found = answer(question)

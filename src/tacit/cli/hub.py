@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from tacit.cli import options, output, running
 from tacit.cli.fleet_log import LineLog, line_log
-from tacit.cli.series_design import delta_option, hides_option, series_option
+from tacit.cli.series_design import delta_option, hides_option, refuse_series_options, series_option
 from tacit.cli.status_place import StatusPlace, status_options
 
 if TYPE_CHECKING:
@@ -142,7 +143,10 @@ def serve(
     """
     running.use_one_thread()
     from tacit.runtime.limits import leave_no_core
+    from tacit.runtime.transport.connection_diagnosis import require_endpoint
 
+    if listen is not None:
+        require_endpoint(listen)
     place = StatusPlace.taken(given)
     leave_no_core()
     with running.exits(stopped=0), line_log(log, member="hub") as told:
@@ -274,6 +278,7 @@ def run_session(
     from tacit.errors import InputError
     from tacit.protocol.roster import require_name
     from tacit.runtime.fleet.hub_directory import is_served
+    from tacit.runtime.fleet.invitation import require_pattern
     from tacit.runtime.fleet.orders import SessionOrder
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.fleet.store import HubStore
@@ -284,15 +289,23 @@ def run_session(
         raise InputError(f"--every must be at least 100ms, got {every}.")
     if times is not None and period is None:
         raise click.UsageError("--times goes with --every.")
-    title = name or f"run-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{time.time_ns() % 1000:03d}"
+    made_up = f"run-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{time.time_ns() % 1000:03d}"
+    title = made_up if name is None else name
     require_name(title, "the name")
+    require_pattern(agents)
+    if not wait >= 0:
+        raise InputError(f"--wait must be at least 0 seconds, got {wait:g}.")
     kept = () if keepers is None else tuple(one.strip() for one in keepers.split(","))
+    for one in kept:
+        require_name(one, "a keeper's name")
+    if len(set(kept)) < len(kept):
+        raise InputError(f"--keepers must be different members, got {keepers}.")
     rules = SessionOrder({}, agents, kept, least, wait, round_deadline, start_deadline)
     rules.deadlines  # noqa: B018 - refuses what cannot be one
-    if series is None and (hides is not None or begins is not None):
-        raise click.UsageError("--hides and --begins are for a series: give --series SLOTS.")
     if series is None:
+        refuse_series_options("hides", "begins", "delta")
         order = msgspec.structs.replace(rules, question=_asked_fields(question))
+        _require_possible(question, least, len(kept))
     else:
         fields, made = hub_series.series_order(
             question, slots=series, hides=hides, every=period, begins=begins, delta=delta, times=times,
@@ -322,6 +335,18 @@ def _asked_fields(question: Question) -> dict[str, Any]:
     if not any(word in fields for word in ("loss", "epsilon", "radius")):
         raise click.UsageError("Give --loss or --epsilon, or --radius.")
     return fields
+
+
+def _require_possible(question: Question, agents: int, keepers: int) -> None:
+    """Refuse parameters that no design could have, before the hub is asked."""
+    from tacit.errors import Infeasible
+    from tacit.theory.answers import answer
+
+    try:
+        answer(replace(question, agents=agents, keepers=keepers))
+    except Infeasible:
+        if question.radius is None:
+            raise  # with a radius, more agents than the least may make it possible
 
 
 def _say_asked(title: str, period: float | None, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -68,12 +69,13 @@ def command(
             raise InputError(
                 f"--count is for a pattern like meter-*: {name} is one name, which needs one invitation."
             )
-    store, fingerprint = HubStore(home), load_authority(home / AUTHORITY).certificate.key_fingerprint
-    at, expires = address or store.setting("address"), math.ceil(time.time() + 3600 * hours)
-    made = [new_invitation(at, fingerprint, name, expires) for name in names for _ in range(count)]
-    for one in made:
-        store.invite(one.number, secret_digest(one.secret), one.pattern, one.expires, days)
-    store.close()
+    with closing(HubStore(home)) as store:
+        fingerprint = load_authority(home / AUTHORITY).certificate.key_fingerprint
+        at = store.setting("address") if address is None else address
+        expires = math.ceil(time.time() + 3600 * hours)
+        made = [new_invitation(at, fingerprint, name, expires) for name in names for _ in range(count)]
+        for one in made:
+            store.invite(one.number, secret_digest(one.secret), one.pattern, one.expires, days)
     if as_json:
         found = [{"number": one.number, "name": one.pattern, "invitation": one.text()} for one in made]
         output.print_json({"address": at, "authority": fingerprint, "expires": expires, "invitations": found})

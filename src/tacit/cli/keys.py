@@ -173,13 +173,16 @@ def _sign_all(
     if not files:
         raise FileError(f"{folder} must contain requests (*.pem), and holds none.")
     asked = [Request.parse(read_public(file), str(file)) for file in files]
-    out.mkdir(exist_ok=True)
-    for one in asked:
-        output.require_writable(out / f"{one.subject.name}.crt", force)
+    if out.is_dir():
+        for one in asked:
+            output.require_writable(out / f"{one.subject.name}.crt", force)
+    else:
+        output.require_writable(out, force=False)
     signer = load_authority(home)
     with opened(home, signer) as register:
         before = register.revoked
         made = [register.sign(one, days, listen=listen) for one in asked]
+        out.mkdir(exist_ok=True)
         register.save()  # before any certificate leaves
         for signed in made:
             write_whole(out / f"{signed.name}.crt", bundle(signed, signer), mode=PUBLIC, force=force)
@@ -241,12 +244,18 @@ def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
     revoked.crl --keys ...` installs it. `tacit session new` also uses a list that is in the directory of
     the roster. Connections of revoked members are closed and refused. Earlier signatures stay valid.
     """
+    from tacit.errors import FileError
     from tacit.files import PUBLIC, read_public, write_whole
     from tacit.runtime.identity.certificates import read_certificates
     from tacit.runtime.identity.identity import load_authority
     from tacit.runtime.identity.key_report import KeyReport
     from tacit.runtime.identity.register import opened
+    from tacit.runtime.identity.revocation import MARK
 
+    # Before anything is revoked: the list must not replace a file that is something else.
+    output.require_writable(out, force=True)
+    if out.exists() and MARK not in read_public(out):
+        raise FileError(f"{out} exists already and is not a list of revoked ones: choose another --out.")
     with opened(home, load_authority(home)) as register:
         if Path(agent).is_file():
             register.revoke_certificate(read_certificates(read_public(Path(agent)), agent)[0])

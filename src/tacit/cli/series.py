@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -231,7 +232,9 @@ def _readings(file: Path | None, made: SeriesDesign, seed: int) -> Readings:
     from tacit.errors import FileError
 
     try:
-        table = np.loadtxt(file, delimiter=",", ndmin=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an empty file; its shape is refused below
+            table = np.loadtxt(file, delimiter=",", ndmin=2)
     except (OSError, ValueError):
         raise FileError(f"{file} must have one row of numbers per agent, separated by commas.") from None
     if table.shape != (made.agents, made.slots) or not np.isfinite(table).all():

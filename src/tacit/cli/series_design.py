@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from tacit.cli import options, output
 from tacit.errors import ParameterError
@@ -70,6 +71,14 @@ def design_series(slots: int, hides: str | None, delta: float, question: Questio
         slots, hides, agents=question.agents, low=low, high=high, keepers=question.keepers,
         loss=1.0 if question.loss is None else question.loss, delta=delta,
     )  # fmt: skip
+
+
+def refuse_series_options(*names: str) -> None:
+    """Refuse options that only a series has, where none is asked for."""
+    source = click.get_current_context().get_parameter_source
+    given = [options.spelled(name) for name in names if source(name) is ParameterSource.COMMANDLINE]
+    if given:
+        raise click.UsageError(f"{', '.join(given)} can be given for a series only: add --series SLOTS.")
 
 
 def require_only(question: Question) -> None:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import failures, options, output
-from tacit.cli.series_design import begin_time, delta_option, hides_option, require_only, series_option
+from tacit.cli.series_design import (
+    begin_time,
+    delta_option,
+    hides_option,
+    refuse_series_options,
+    require_only,
+    series_option,
+)
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -201,8 +208,7 @@ def new(
         write_session(made, out, addresses=addresses, force=force)
         _tell(explain_series(made), out, as_json)
         return
-    if hides is not None or every is not None or begins is not None:
-        raise click.UsageError("--hides, --every and --begins are for a series: give --series SLOTS.")
+    refuse_series_options("hides", "every", "begins", "delta")
     session = draft(
         name,
         roster,
@@ -313,8 +319,25 @@ def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
     from tacit.runtime.session.file import read_session
 
     session, path = read_session(file), file.with_suffix(".cancelled") if out is None else out
+    # Before it is signed: once it is, the session is over, whether the file can be written or not.
+    output.require_writable(path, force=True)
+    if path.exists():
+        _require_own_cancellation(session, path)
     write_whole(path, sign_off(session, Identity.load(home)), mode=PUBLIC, force=True)
     output.print_result(Cancelled(file, session, path), as_json)
+
+
+def _require_own_cancellation(session: Session, path: Path) -> None:
+    """Refuse to overwrite a file, unless an earlier call wrote it."""
+    from tacit.errors import FileError
+    from tacit.runtime.session.cancellation import require_cancelled
+
+    try:
+        require_cancelled(session, path)
+    except FileError:
+        raise FileError(
+            f"{path} exists already and is not a cancellation of {session.name}: choose another --out."
+        ) from None
 
 
 def _tell(found: Explanation | SeriesExplanation, path: Path, as_json: bool) -> None:

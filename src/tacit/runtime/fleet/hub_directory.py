@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tacit.errors import InputError
 from tacit.files import private_directory
 from tacit.runtime.fleet.store import HubStore
-from tacit.runtime.identity.certificates import Request
+from tacit.runtime.identity.certificates import CertificateSubject, Request, require_days
 from tacit.runtime.identity.identity import (
     Identity,
     bundle,
@@ -36,12 +36,14 @@ def new_hub(
 ) -> str:
     """Make a hub's directory with an authority and keys of its own; return the authority's fingerprint."""
     host, port = require_endpoint(address)
-    at = listen or f"wss://0.0.0.0:{port}"
+    at = f"wss://0.0.0.0:{port}" if listen is None else listen
     require_endpoint(at)
+    names = _names(host, hosts)
+    require_days(days)  # all is checked before anything is written: half a hub could not be made again
     private_directory(home)
     HubStore(home, create=True).close()
     authority = new_authority(f"{_plain(home.resolve().name)}-authority", home / AUTHORITY, days=days)
-    request = new_agent(COORDINATOR_NAME, home / KEYS, hosts=tuple(dict.fromkeys((host, *hosts))))
+    request = new_agent(COORDINATOR_NAME, home / KEYS, hosts=names)
     with opened(home / AUTHORITY, authority) as register:
         made = register.sign(Request.parse(request.read_bytes(), str(request)), days, listen=True)
         register.save()
@@ -67,8 +69,9 @@ def move_hub(
     members know the hub by.
     """
     host, port = require_endpoint(address)
-    at = listen or f"wss://0.0.0.0:{port}"
+    at = f"wss://0.0.0.0:{port}" if listen is None else listen
     require_endpoint(at)
+    names = _names(host, hosts)
     if is_served(home):
         raise InputError(f"a hub runs with {home}: stop it first (`tacit hub drain`, or SIGTERM).")
     authority = load_authority(home / AUTHORITY)
@@ -76,12 +79,17 @@ def move_hub(
         HubStore(home, create=True).close()
     store = HubStore(home)
     try:
-        certify(home, authority, renew_agent(home / KEYS, tuple(dict.fromkeys((host, *hosts)))))
+        certify(home, authority, renew_agent(home / KEYS, names))
         store.set_setting("address", address)
         store.set_setting("listen", at)
     finally:
         store.close()
     return authority.certificate.key_fingerprint
+
+
+def _names(host: str, further: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the host names of a hub's certificate; refuse impossible ones."""
+    return CertificateSubject(COORDINATOR_NAME, b"", tuple(dict.fromkeys((host, *further)))).hosts
 
 
 def certify(home: Path, authority: Authority, request: Path) -> None:

@@ -408,11 +408,16 @@ def _builder(
     )
 
 
-def _validity(days: float, now: datetime | None) -> tuple[datetime, datetime]:
+def require_days(days: float) -> None:
+    """Refuse a lifetime that no certificate may have."""
     if not 0 < days <= _LONGEST:
         raise InputError(
             f"a certificate must be valid for more than 0 and at most {_LONGEST:,} days, got {days:g}."
         )
+
+
+def _validity(days: float, now: datetime | None) -> tuple[datetime, datetime]:
+    require_days(days)
     now = now or datetime.now(UTC)
     return now - SKEW, now + timedelta(days=days)
 

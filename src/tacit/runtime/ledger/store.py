@@ -558,7 +558,21 @@ def _take_mark(path: Path, *, create: bool, copied: bool) -> Mark:
     if exists and not marked and not copied:
         _require_usable(path)
         raise LedgerError(f"{path} has no mark ({beside.name}) beside it, so it was copied here. {_COPIED}")
+    if exists and not marked:
+        _require_ledger(path)  # a mark beside another file would stay there for ever
     return Mark(beside, path, create=not marked)
+
+
+def _require_ledger(path: Path) -> None:
+    """Refuse another program's file, without a change to it."""
+    _require_usable(path)
+    database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=0)
+    try:
+        application = database.execute("PRAGMA application_id").fetchone()[0]
+    finally:
+        database.close()
+    if application != schema.APPLICATION_ID:
+        raise LedgerError(f"{path} is not a ledger of tacit: give another file.")
 
 
 def _require_kept(folder: Path) -> None:
