@@ -358,7 +358,7 @@ def test_the_command_line_takes_its_parameters(tmp_path):
     [
         (f"analyze {SIZE} --noise 4 --rounds 4", "harmonic noise needs rate"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rote=1", "got rote"),
-        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate", "is not like rate=0.5"),
+        (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate", "like rate=0.5"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=much", "is not a finite number"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=-1", "rate .* must be a positive number"),
         (f"analyze {SIZE} --noise 4 --rounds 4 --parameter rate=1 --parameter rate=2", "got rate twice"),

@@ -20,6 +20,7 @@ Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the
 
 @click.command(epilog=EPILOG)
 @running.common_options
+@running.pace_option
 @click.option(
     "--listen", multiple=True, help="Where agents connect, wss://host:port.  [default: the session's address]"
 )

@@ -74,6 +74,7 @@ def member_options(command: running.F) -> running.F:
 
 @click.command(epilog=EPILOG)
 @running.common_options
+@running.pace_option
 @click.option(
     "--connect", multiple=True, help="The coordinator, wss://host:port.  [default: the session's address]"
 )

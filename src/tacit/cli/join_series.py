@@ -49,6 +49,8 @@ def take_part_in_series(
     if state_file is not None:
         raise click.UsageError("--state-file is not for a series: an agent of a series has no final state.")
     common, identity = running.Options.taken(given), Identity.load(keys)
+    if common.pace:
+        raise click.UsageError("--pace is not for a series: its slots follow the clock.")
     source = _source(value_command, value_file, value_stdin, value_env)
     accepts = accepted(hides, delta)
     number = number_of(session, identity)

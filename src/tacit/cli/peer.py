@@ -20,6 +20,7 @@ Example:
 
 @click.command(epilog=EPILOG)
 @running.common_options
+@running.pace_option
 @click.option(
     "--listen",
     multiple=True,

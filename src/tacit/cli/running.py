@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+_LONGEST = 86_400.0  # seconds per round
 _OFTEN = 100
 """Log remotely triggered notices this many times, then only at powers of two."""
 _MEMBERS, _MEMBER_LISTS = {"who", "sender"}, {"used", "missing"}
@@ -48,7 +49,6 @@ def common_options(command: F) -> F:
             type=options.NUMBER,
             help="Stop after this many seconds (exit code 5).  [default: when the session expires]",
         ),
-        click.option("--pace", type=options.NUMBER, default=0.0, help="Minimum seconds per round."),
         status_options,
         click.option(
             "--log",
@@ -73,6 +73,14 @@ def common_options(command: F) -> F:
     return command
 
 
+def pace_option(command: F) -> F:
+    """Add --pace, for members that begin rounds; keepers only answer."""
+    option = click.option(
+        "--pace", type=options.NUMBER, default=0.0, show_default=True, help="Minimum seconds per round."
+    )
+    return option(command)
+
+
 def use_one_thread() -> None:
     """Keep numpy from starting a thread for every core.
 
@@ -89,13 +97,18 @@ class Options:
     transcript: Path | None
     log: Path | None
     place: StatusPlace
-    pace: float
     timeout: float | None
+    pace: float = 0.0
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> Options:
         """Take the common options as click has them."""
-        return cls(place=StatusPlace.taken(given), **given)
+        taken = cls(place=StatusPlace.taken(given), **given)
+        if not 0 <= taken.pace <= _LONGEST:
+            raise InputError(f"--pace must be from 0 to {_LONGEST:g} seconds, got {taken.pace:g}.")
+        if taken.timeout is not None and not taken.timeout > 0:
+            raise InputError(f"--timeout must be above 0 seconds, got {taken.timeout:g}.")
+        return taken
 
     def require_apart(self) -> None:
         """Refuse one file for two purposes: a log would destroy the ledger."""
