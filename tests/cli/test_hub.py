@@ -234,6 +234,12 @@ def test_what_cannot_be_a_series_is_refused(run, answer, hub, words, why):
         (["--hides", "all", "--delta", "1e-6"], "step:2"),
         (["--keeper", "--hides", "step:2", "--delta", "1e-6"], "keeper"),
         (["--longest", "ever"], "1d"),
+        (["--keeper", "--cap", "1"], "--cap"),
+        (["--trust", "north"], "north"),
+        (["--trust", "north=key"], "north"),
+        (["--low", "2", "--high", "1"], "--low"),
+        (["--cap", "-1"], "--cap"),
+        (["--cap-per-day", "-1"], "--cap-per-day"),
     ],
 )
 def test_a_policy_that_could_not_be_read_is_not_written(run, hub, tmp_path, words, why):

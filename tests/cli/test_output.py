@@ -1,6 +1,8 @@
 """Numbers, tables and files as the verbs show and write them."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,3 +81,10 @@ def test_tables_in_a_pipe_have_no_colours_and_no_trailing_blanks(capsys):
     assert "[bold]not markup" in text
     assert "\x1b" not in text
     assert all(line == line.rstrip() for line in text.split("\n"))
+
+
+def test_only_results_make_rows():
+    # docs/decisions/0049: the command line renders what results say; the demo is its own result
+    source = Path(output.__file__).parent
+    modules = [path for path in source.glob("*.py") if re.search(r"\b(Row|Summary)\(", path.read_text())]
+    assert modules == []

@@ -86,7 +86,7 @@ def test_an_owner_who_has_not_accepted_what_is_hidden_is_refused(run, tmp_path):
         ((), "no other change of the readings"),
         (("--hides", "step:3", "--delta", 1e-6), "wants step:3.0 hidden"),
         (("--hides", "step:2", "--delta", 1e-9), "fails with a probability"),
-        (("--cap", 1, "--hides", "step:2", "--delta", 1e-6), "pass the cap of 1"),
+        (("--cap", 1, "--hides", "step:2", "--delta", 1e-6), "the cap of 1"),
     ):
         told = " ".join(run(*join(*value, *more), code=3).output.split())
         assert sentence in told

@@ -66,6 +66,9 @@ def test_an_address_that_cannot_be_had():
         assert re.fullmatch(r"Error: .*already in use.*\n", done.output)
     with pytest.raises(InputError, match="no address of this machine"):
         bind("no.such.host.invalid", 0)
+    for odd in ("../x", "x" * 300):
+        with pytest.raises(InputError, match="not a host name"):
+            bind(odd, 0)
     assert is_loopback("localhost")
     assert is_loopback("127.3.2.1")
     assert not is_loopback("192.0.2.7")

@@ -72,11 +72,7 @@ def command(
     asked["failure_probability"] = None if math.isnan(failure_probability) else failure_probability
     question = options.read_question(asked)
     if series is not None:
-        planned = series_design.design_series(series, hides, delta, question)
-        if as_json:
-            output.print_json(planned.as_dict())
-        else:
-            series_design.print_series(planned)
+        output.print_result(series_design.design_series(series, hides, delta, question), as_json)
         return
     series_design.refuse_series_options("hides", "delta")
     from tacit.theory.answers import answer

@@ -20,6 +20,9 @@ Examples:
   tacit enroll invitation.txt --name meter-17 --trust north=KEY
 """
 
+_OWNED = ("value_file", "low", "high", "cap", "cap_per_day", "hides", "delta", "trust")
+"""Options for agents only."""
+
 
 @click.command(epilog=EPILOG)
 @click.argument("invitation", metavar="FILE|-|INVITATION")
@@ -34,10 +37,10 @@ Examples:
     help="For the policy: a file of mode 600 with the value; it is read again for each session.",
 )
 @click.option(
-    "--low", type=options.NUMBER, help="For the policy: lower end of the range; smaller values are clamped."
+    "--low", type=options.NUMBER, help="For the policy: lower end of the range that sessions must have."
 )
 @click.option(
-    "--high", type=options.NUMBER, help="For the policy: upper end of the range; larger values are clamped."
+    "--high", type=options.NUMBER, help="For the policy: upper end of the range that sessions must have."
 )
 @click.option(
     "--cap", type=options.NUMBER, help="For the policy: maximum loss of this value over all sessions."
@@ -109,11 +112,22 @@ def _text(given: str) -> str:
 def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
     """Refuse what a policy cannot contain, before anything is sent."""
     from tacit.cli.join_series import accepted
+    from tacit.errors import InputError
     from tacit.runtime.fleet.policy import seconds
+    from tacit.runtime.ledger.budget import require_amount
+    from tacit.runtime.session.trust import parse_trust
 
-    accepts = accepted(given["hides"], given["delta"])
-    if keeper and accepts is not None:
-        raise click.UsageError("--hides and --delta are for agents: a keeper has no value.")
+    owned = [options.spelled(word) for word in _OWNED if given[word] not in (None, ())]
+    if keeper and owned:
+        raise click.UsageError(f"A keeper has no value and trusts nobody: leave {', '.join(owned)} out.")
+    accepted(given["hides"], given["delta"])
+    parse_trust(given["trust"])
+    low, high = given["low"], given["high"]
+    if low is not None and high is not None and not low < high:
+        raise InputError(f"--low must be below --high, got {low:g} and {high:g}.")
+    for word in ("cap", "cap_per_day"):
+        if given[word] is not None:
+            require_amount(given[word], options.spelled(word))
     if given["longest"] is not None:
         seconds(given["longest"], "--longest")
 
@@ -130,9 +144,7 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
     from tacit.files import write_whole
     from tacit.runtime.fleet.messages import AGENT, KEEPER
     from tacit.runtime.fleet.policy import policy_text
-    from tacit.runtime.session.trust import parse_trust
 
-    parse_trust(given["trust"])
     longest = given["longest"]
     more: dict[str, Any] = {} if longest is None else {"limits": {"longest": longest}}
     if not keeper:

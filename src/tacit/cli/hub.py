@@ -50,13 +50,13 @@ def command() -> None:
     """Run a hub: a permanent coordinator that runs many sessions.
 
     It enrols members, runs sessions on demand and by schedule, and continues after restarts. All its data
-    is in one directory (mode 700). Commands write there, and a running hub sees the change at once.
+    is in the directory HUB (mode 700). Commands write there, and a running hub sees the change at once.
     Every command takes --json, except `serve`, whose log is JSON lines.
     """
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub new hub --address wss://hub.example.org:7447\n")
-@click.argument("home", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("home", metavar="HUB", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--address", required=True, help="Where members reach it, wss://host:port.")
 @click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
 @click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
@@ -91,7 +91,7 @@ Examples, on the machine that the directory was copied to:
 
 
 @command.command("move", epilog=MOVE_EPILOG)
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @click.option("--address", required=True, help="Where members reach the hub from now on, wss://host:port.")
 @click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
 @click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
@@ -123,7 +123,7 @@ or its disk failed. Started again, it continues with sessions that were not over
 
 
 @command.command(epilog=SERVE_EPILOG)
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @click.option("--listen", help="Listen here instead of at the address that `tacit hub new` was given.")
 @click.option(
     "--log", type=click.Path(dir_okay=False, path_type=Path), help="Write the log here, as JSON lines."
@@ -184,7 +184,7 @@ was not begun or ended early.
 
 
 @command.command("run", epilog=RUN_EPILOG)
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @options.asked(
     *_ASKED,
     low={"required": True},
@@ -382,7 +382,7 @@ def _tell_result(found: SessionReport, as_json: bool) -> None:
 
 
 @command.command(epilog="\b\nExamples:\n  tacit hub show hub --json\n  tacit hub show hub --means year\n")
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @click.option(
     "--last",
     type=options.Whole(),
@@ -414,7 +414,7 @@ def show(*, home: Path, last: int, means: str | None, as_json: bool) -> None:
 @command.command(
     epilog="\b\nExample:\n  tacit hub cancel hub load       ends the schedule and its sessions\n"
 )
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @click.argument("name")
 @options.json_option
 def cancel(*, home: Path, name: str, as_json: bool) -> None:
@@ -445,7 +445,7 @@ def cancel(*, home: Path, name: str, as_json: bool) -> None:
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub pause hub\n")
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @options.json_option
 def pause(*, home: Path, as_json: bool) -> None:
     """Start no sessions until `tacit hub resume`; running ones continue."""
@@ -453,7 +453,7 @@ def pause(*, home: Path, as_json: bool) -> None:
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub resume hub\n")
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @options.json_option
 def resume(*, home: Path, as_json: bool) -> None:
     """Start sessions again after `tacit hub pause`."""
@@ -461,7 +461,7 @@ def resume(*, home: Path, as_json: bool) -> None:
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub drain hub\n")
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @options.json_option
 def drain(*, home: Path, as_json: bool) -> None:
     """Start no sessions, and stop the hub when running ones are over."""
@@ -479,7 +479,7 @@ def _set_state(home: Path, state: str, sentence: str, as_json: bool) -> None:
 
 
 @command.command(epilog="\b\nExamples:\n  tacit hub withdraw hub alice\n  tacit hub withdraw hub --all\n")
-@click.argument("home", type=HUB)
+@click.argument("home", metavar="HUB", type=HUB)
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Withdraw all unused invitations.")
 @options.json_option

@@ -11,7 +11,7 @@ import click
 
 from tacit.cli import options, output
 from tacit.cli.output import progress
-from tacit.cli.series_design import Span, delta_option, print_series
+from tacit.cli.series_design import Span, delta_option
 
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
@@ -97,11 +97,7 @@ def command() -> None:
 @options.json_option
 def design(*, as_json: bool, **asked: Any) -> None:
     """Find the noise for a series, like `tacit design --series`."""
-    made = _design(asked)
-    if as_json:
-        output.print_json(made.as_dict())
-    else:
-        print_series(made)
+    output.print_result(_design(asked), as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit series simulate --slots 2976 --missing 0.05 --on-grid\n")
@@ -212,10 +208,7 @@ def audit(
             made, bug=broken, sessions=sessions, failure_probability=failure_probability, seed=seed,
             seedable=simulated, progress=tell,
         )  # fmt: skip
-    if as_json:
-        output.print_json(report.as_dict())
-    else:
-        output.print_summary(report.summary())
+    output.print_result(report, as_json)
     ctx.exit(0 if report.passed else ALARM)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tacit.cli import options, output
+from tacit.cli import options
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -105,8 +105,3 @@ def begin_time(text: str | None) -> int | None:
             f"--begins must be a time with its zone, like 2030-01-31T12:00:00Z, or +10m, got {text!r}."
         )
     return math.ceil(when.timestamp())
-
-
-def print_series(made: SeriesDesign) -> None:
-    """Print the error of each mean, the loss, and what else is hidden."""
-    output.print_summary(made.summary())

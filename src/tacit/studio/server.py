@@ -38,6 +38,8 @@ def bind(host: str, port: int) -> socket.socket:
         sock = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InputError(f"{host} is no address of this machine: {error.strerror}.") from None
+    except UnicodeError:  # a label of the name is empty or too long
+        raise InputError(f"{host} is not a host name: give an address of this machine.") from None
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)

@@ -87,7 +87,6 @@ class Processes:
     together: int = 1
     pace: float = 0.0
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    codes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in self.values.items():
