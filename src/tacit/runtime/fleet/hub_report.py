@@ -179,8 +179,8 @@ class HubOverview(Shown):
             "state": store.setting("state", SERVING) if is_served(home) else "not running",
             "open_invitations": store.open_invitations(time.time()),
         }
-        found = (store.members(), store.tasks(), store.sessions(most=last))
-        return cls(home, about, *map(as_facts, found), last=last)
+        members, tasks = as_facts(store.members()), as_facts(store.tasks())
+        return cls(home, about, members, tasks, as_facts(store.sessions(most=last)), last)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
