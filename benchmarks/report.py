@@ -154,6 +154,8 @@ def write(measured: dict[str, Any]) -> None:
 
 def ratios_figure(found: list[Row]) -> Figure:
     """Draw the ratios that have a goal, each named and with its goal; the table has all others."""
+    from matplotlib.patheffects import withStroke
+
     from tacit.plots.style import BLUE, GREY, INK, RED, canvas, plain_log, styled
 
     shown = [row for row in found if row.goal is not None and "alone" not in row.question]
@@ -172,7 +174,7 @@ def ratios_figure(found: list[Row]) -> Figure:
             ax.annotate(
                 told, (max(high, row.goal), place), xytext=(7, 0), textcoords="offset points", va="center",
                 fontsize=8.5, color=INK if met else RED,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},  # no line crosses the words
+                path_effects=[withStroke(linewidth=3, foreground="white")],  # no line crosses the words
             )  # fmt: skip
         ax.axvline(1, color=GREY, linewidth=0.8)
         ax.annotate(

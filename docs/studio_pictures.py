@@ -22,7 +22,6 @@ SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wa
     "studio-plan": ("/", "Privacy loss 0.2177", 1280, False),
     "studio-plan-dark": ("/", "Privacy loss 0.2177", 1280, True),
     "studio-plan-phone": ("/", "Privacy loss 0.2177", 390, False),
-    "studio-keepers": (f"/?{METERS}&keepers=2", "Privacy loss 0.2177", 1280, False),
     "studio-infeasible": (f"/?{REFUSED}", "Out of reach", 1280, False),
     "studio-series": ("/series", "per mean", 1280, False),
     "studio-watch": ("/watch", "Round 16 of 16", 1280, False),

@@ -155,7 +155,7 @@ def picture(feeder: SeriesRuns, everyone: SeriesRuns, sure: dict[str, FloatArray
             left.plot(hours, said, color=colour, lw=1.4)
         label_line(left, 15.5, -0.02, "177 meters", RED)
         label_line(left, 20.6, 1.3, "1,506 meters", BLUE)
-        label_line(left, 0.4, 2.1, "black: true. Bands: ± 2 deviations of a published mean", INK)
+        label_line(left, 0.4, 2.1, "black: true; bands: ± 2 deviations", INK)
         left.set(title="True and published curve, last day of a year", xlabel="hour", xlim=(0, 24))
         left.set_ylabel("mean load of a household, kW")
         left.set_xticks(range(0, 25, 6))

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.textpath import text_to_path
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import AuditFinding, AuditReport, belief
@@ -485,3 +486,15 @@ def test_no_word_is_cut_off_or_on_another(name):
         wide = min(first.x1, second.x1) - max(first.x0, second.x0)
         high = min(first.y1, second.y1) - max(first.y0, second.y0)
         assert wide < 2 or high < 2, (one, other)
+
+
+def test_long_names_have_as_much_room_in_the_layout_as_in_the_file():
+    """Hinted at screen resolution, small text is narrower than it is drawn: it would be cut off."""
+    name = "how far a run ends from the target, 30 rounds around a server"
+    figure = style.canvas(6.0, 2.0)
+    ax = figure.add_subplot()
+    ax.set_yticks([0.5], [name], fontsize=7.5)
+    font = ax.get_yticklabels()[0].get_fontproperties()
+    needed, _, _ = text_to_path.get_text_width_height_descent(name, font, False)
+    with style._settled(figure):
+        assert needed < 72 * 6.0 * ax.get_position().x0

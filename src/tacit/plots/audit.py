@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.plots.sheets import Where, Width, panels
-from tacit.plots.style import BLUE, GREY, INK, RED, counted, label_line, text_size
+from tacit.plots.style import BLUE, INK, RED, counted, label_line
 
 _MOST = 2.0  # end of the axis, in alarm levels; larger values are shown as an arrow
 _ROW = 0.24  # inches
@@ -79,17 +79,14 @@ def _loss(ax: Axes, report: AuditReport, curve: LossCurve) -> None:
     ax.set_ylim(0, top)
     ax.set_xticks([t for t in rounds if end <= 12 or t % 5 == 0])
     ax.grid(axis="y")
-    ax.set_xlabel("rounds seen")
+    rate = f"{report.failure_probability:g}"
+    ax.set_xlabel(f"rounds seen (measured: too high with probability at most {rate})")
     ax.set_ylabel(f"loss between starts {report.distance:.4g} apart")
     ax.set_title("Loss: promised at most, measured at least")
     gap = curve.promised[-1] - curve.measured[-1]
     push = 6 * math.copysign(abs(gap) < 0.06 * top, gap)  # keep the two names apart
     label_line(ax, end, curve.promised[-1], "promised", BLUE, offset=(9, push))
     label_line(ax, end, curve.measured[-1], "measured", RED if over[-1] else INK, offset=(9, -push))
-    ax.text(
-        0.02, 0.97, f"measured: too high with probability at most {report.failure_probability:g}",
-        transform=ax.transAxes, color=GREY, fontsize=text_size(8), va="top",
-    )  # fmt: skip
 
 
 def _tests(ax: Axes, tests: list[tuple[str, float, bool]]) -> None:
@@ -105,4 +102,4 @@ def _tests(ax: Axes, tests: list[tuple[str, float, bool]]) -> None:
     ax.set_xlim(0, _MOST + 0.08)
     ax.set_ylim(-0.7, len(tests) - 0.3)
     ax.set_xticks([0, 1, 2], ["0", "alarm", "2 × alarm"])
-    ax.set_title("How close each test came to an alarm")
+    ax.set_title("How close to an alarm")

@@ -42,6 +42,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 
 FORMATS = (".svg", ".png", ".pdf", ".pgf")
 
+_LAYOUT_DPI = 1200
+
 _RC: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": GREY,
@@ -187,7 +189,12 @@ def _settled(figure: Figure) -> Iterator[None]:
     if engine is None:
         yield
         return
+    # At screen resolution hinting makes small text up to a tenth narrower than it is drawn in an SVG or PDF,
+    # so long names would be cut off. At a high resolution the text has its true width.
+    dpi = figure.dpi
+    figure.dpi = _LAYOUT_DPI
     figure.draw_without_rendering()
+    figure.dpi = dpi
     figure.set_layout_engine("none")
     for ax in figure.axes:
         ax.set_position(Bbox(np.round(ax.get_position().get_points(), 6)))
