@@ -16,7 +16,6 @@ from benchmarks.browser import browser, studio
 from tacit.runtime.status.server import StatusServer
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
-METERS = "agents=1,000&low=0&high=10&unit=kW&radius=0.2"
 REFUSED = "find=all&agents=500&high=1&budget=0.15&radius=0.5"
 SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wait for, width, dark
     "studio-plan": ("/", "Privacy loss 0.2177", 1280, False),
