@@ -1,4 +1,4 @@
-"""What the operator of a hub sees: a new hub, its sessions, its series, all of it.
+"""Results for the operator of a hub: the hub, its sessions, its series.
 
 The facts come from the hub's store, as JSON has them (`tacit.runtime.fleet.store.as_facts`).
 """
@@ -52,7 +52,7 @@ class HubReport(Shown):
 @final
 @dataclass(frozen=True)
 class SessionReport(Shown):
-    """How a session of a hub ended: its mean, who took part, or why it never began."""
+    """How a session of a hub ended: its mean, or why it never began."""
 
     name: str
     state: str
@@ -192,7 +192,7 @@ class HubOverview(Shown):
         return Summary(f"Hub in {self.path}", {"": rows})
 
     def grids(self) -> list[Grid]:
-        """Return tables of members, tasks, sessions and series, without empty ones."""
+        """Return the tables of members, tasks, sessions and series."""
         series = [one for one in self.sessions if (one["result"] or {}).get("series")]
         others = [one for one in self.sessions if one not in series]
         tables: list[tuple[list[str], Iterable[list[str]]]] = [
@@ -247,7 +247,7 @@ def _series(facts: dict[str, Any]) -> list[str]:
 
 
 def _mean(mean: float | list[float] | None) -> str:
-    """Return one number, or how many numbers a long mean has; nothing if there is no mean."""
+    """Return a mean as text: empty without one; of a vector, its length."""
     if mean is None:
         return ""
     return f"{len(mean):,} numbers" if isinstance(mean, list) else near(mean)

@@ -44,7 +44,7 @@ _DATES = ("expires", "made")
 @final
 @dataclass(frozen=True)
 class KeyReport(Shown):
-    """Public facts about a directory of keys, a certificate, a request or a list.
+    """Public facts about keys, a certificate, a request or a list.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class KeyReport(Shown):
 
     @classmethod
     def read(cls, path: Path) -> KeyReport:
-        """Report on what is at a path: a directory of keys, a certificate or a request."""
+        """Report on a directory of keys, a certificate or a request."""
         if is_authority(path):
             return _read_authority(path)
         if path.is_dir():

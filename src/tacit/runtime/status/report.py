@@ -24,7 +24,7 @@ class StatusReport(Shown):
         return self.found
 
     def summary(self) -> Summary:
-        """Return the rows of a hub, of a member that follows one, or of a session's member."""
+        """Return the rows of a hub, its follower, or a session's member."""
         found, now = self.found, time.time()
         match kind_of(found):
             case "hub":
