@@ -129,7 +129,7 @@ def test_recorded_sessions(run, tmp_path):
         ((*PAPER, "--sessions", 10), "200"),
         ((*PAPER, "--failure-probability", 2), "failure probability"),
         ((*PAPER, "--distance", -1), "positive"),
-        (("--broken", "reused-noise", "--agents", 1, *PAPER[2:]), "2 agents"),
+        (("--broken", "reused-noise", "--agents", 1, *PAPER[2:]), "two agents"),
         (("--broken", "two-sets", *PAPER), "Without keepers --broken must be one of redraw"),
         (("--broken", "redraw", *PAPER, "--keepers", 2), "With keepers --broken must be one of two-sets"),
         ((*PAPER, "--keepers", 2, "--agent", 0), "leave --agent out"),
