@@ -122,7 +122,7 @@ class Comparison:
 
     @property
     def label(self) -> str | None:
-        """The attacked agent's label in the graph; None if agents are only numbered."""
+        """The attacked agent's label; None if agents are only numbered."""
         graph = self.case.graph
         return None if graph.labels is None else str(graph.label(self.agent))
 
