@@ -30,6 +30,14 @@ def test_a_formula_becomes_mathml():
     assert r"alttext=" in made
 
 
+@pytest.mark.parametrize(("latex", "tag"), [("β'", "<msup>"), ("θ'_i", "<msubsup>"), ("x_i''", "<msubsup>")])
+def test_a_prime_is_not_made_small_twice(latex, tag):
+    made = formulas.mathml(latex, display=False)
+    assert "′" in made
+    assert tag not in made
+    assert "<msup>" in formulas.mathml("σ^2", display=False)
+
+
 @pytest.mark.parametrize("latex", [r"\nosuchcommand x", r"\begin{aligned} a &= b \\ c &= d \end{aligned}"])
 def test_what_would_not_be_typeset_is_refused(latex):
     with pytest.raises(ValueError, match="not known"):

@@ -42,8 +42,27 @@ def mathml(latex: str, *, display: bool) -> str:
             node.attrib.update(lspace="0", rspace="0")
         if name == "mo" and len(text) > 1 and text.isalpha():  # the name of a function
             node.attrib.update(lspace="0.12em", rspace="0.12em")
+    for node in list(root.iter()):
+        _lower_primes(node)
     root.set("alttext", " ".join(latex.split()))
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _lower_primes(node: ElementTree.Element) -> None:
+    """Put primes beside their letter instead of into its exponent.
+
+    The sign itself is small and high already. As an exponent it would be so twice, and hard to see.
+    """
+    if node.tag not in ("msup", "msubsup") or set(node[-1].text or "") - set("′″‴") or not node[-1].text:
+        return
+    base, primes = node[0], node[-1]
+    primes.attrib.update(lspace="0", rspace="0")
+    if node.tag == "msup":
+        node.tag = "mrow"
+        return
+    marked = ElementTree.Element("mrow")
+    marked.extend([base, primes])
+    node.tag, node[:] = "msub", [marked, node[1]]
 
 
 def _write(self: HTML5Translator, node: nodes.Element, *, display: bool) -> None:
