@@ -27,7 +27,7 @@ READY = {
     "series": "per mean",
     "watch": "Round 16",
     "compare": "× 4",
-    "status": "Nobody",
+    "status": "No status",
 }
 FOCUSED = """() => {
     const e = document.activeElement;
@@ -163,6 +163,28 @@ def test_lines_are_copied(visit, studio):
     )
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_command_breaks_between_its_words(visit, width):
+    page = visit("/series")
+    page.set_viewport_size({"width": width, "height": 900})
+    see(page, "per mean")
+    command = page.locator("pre").first
+    expect(command).to_contain_text("--loss 1 --delta 1e-06")
+    heights = "words => words.map(word => word.getBoundingClientRect().height)"
+    assert len(set(command.locator("span").evaluate_all(heights))) == 1
+    assert command.locator("span").all_inner_texts() == command.inner_text().split()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_legend_shows_all_its_entries(visit, width):
+    page = visit("/watch")
+    page.set_viewport_size({"width": width, "height": 900})
+    see(page, "Round 16 of 16")
+    picture = page.get_by_role("img", name="States of all agents")
+    for entry in ("50% of runs end here", "95% of runs end here", "average of all", "chosen agent"):
+        expect(picture.locator("svg text", has_text=entry)).to_be_visible()
+
+
 def test_a_design_is_taken_along_to_the_other_pages(visit):
     page = visit(f"/?{METERS}")
     see(page, "Privacy loss 4.66")
@@ -226,7 +248,7 @@ asyncio.run(main())
             see(page, "Feedback since this page was opened")
         finally:
             running.kill()
-        see(page, "Nobody shows a status there")
+        see(page, "No status found at these ports")
         see(page, "--status PORT")
 
 

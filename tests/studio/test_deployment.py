@@ -54,12 +54,23 @@ def test_a_hub_in_words():
     facts = {row.name: row.value for row in one.facts}
     assert one.headline == "2 agents and 1 keeper connected"
     assert (facts["agents connected"], facts["keepers connected"]) == ("alice, bob", "north")
-    assert (facts["sessions under way"], facts["sessions so far"]) == ("tea-7", "finished 6")
-    assert (facts["refusals of agents"], facts["certificate"]) == ("cap 2", "valid for 5.0 more days")
+    assert (facts["sessions under way"], facts["sessions so far"]) == ("tea-7", "finished: 6")
+    assert (facts["refusals of agents"], facts["certificate"]) == ("cap: 2", "valid for 5.0 more days")
     newest, before = one.sessions.rows
     assert newest == ("tea-7", "running", "", "", "", "", "")
     assert before == ("tea-6", "finished", "20", "1 of 2", "3.25", "± 0.124", "60 s ago")
     assert card_of("9464", HUB, now=1e9).alarms == ("the certificate has expired",)
+
+
+def test_a_hub_names_its_series():
+    plan = {"slots": 35_040, "loss": 1.0}
+    series = {
+        "year": {"over": 1200, "lost": 3, "mean": 4.25, "series": plan},
+        "new": {"over": 0, "lost": 0, "series": plan},
+    }
+    facts = {row.name: row.value for row in card_of("9464", HUB | {"series": series}, now=1000.0).facts}
+    assert facts["series year"] == "1,200 of 35,040 slots over, 3 lost, last mean 4.25; loss 1 for all"
+    assert facts["series new"] == "0 of 35,040 slots over, 0 lost; loss 1 for all"
 
 
 def test_a_follower_in_words():

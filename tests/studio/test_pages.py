@@ -1,6 +1,7 @@
 """Every flow of the page, with NiceGUI's simulated user: fast, without a browser."""
 
 import asyncio
+import re
 
 import pytest
 import pytest_asyncio
@@ -41,6 +42,14 @@ async def see(user, text):
     await user.should_see(text, retries=PATIENCE)
 
 
+async def see_lines(user, text):
+    """Wait for a command to copy, whose words are elements of their own."""
+    await see(user, "On the command line")
+    await until(
+        lambda: text in {re.sub("<[^>]+>", "", one.content) for one in user.find(marker="lines").elements}
+    )
+
+
 def chart(user, described):
     """Return what a chart was last told to draw."""
     found = [one for one in user.find(kind=ui.echart).elements if described in one.props["aria-label"]]
@@ -54,7 +63,7 @@ async def test_a_new_user_finds_a_design(user):
         put(user, marker, text)
     put(user, "probability", "95")
     await see(user, "Privacy loss 4.66")
-    await see(user, "tacit design --agents 1000 --radius 0.2 --low 0 --high 10")
+    await see_lines(user, "tacit design --agents 1000 --radius 0.2 --low 0 --high 10")
     await see(user, "2.250451")
     loss, radius = chart(user, "Radius")["series"][3]["data"][0]
     assert (round(loss, 2), radius) == (4.66, pytest.approx(0.2))
@@ -128,7 +137,7 @@ async def test_a_graph_by_name(user):
     user.find("on a graph").click()
     await user.should_see(marker="graph", retries=PATIENCE)
     put(user, "graph", "karate")
-    await see(user, "tacit design --graph karate --radius 5 --true-average --low 0 --high 100")
+    await see_lines(user, "tacit design --graph karate --radius 5 --true-average --low 0 --high 100")
     put(user, "graph", "nonsense")
     await see(user, "A field cannot be used")
 
@@ -176,16 +185,16 @@ async def test_an_adversary_thinks_about_an_agent(user):
 
 async def test_an_eavesdropper_is_watched_with_and_without_keepers(user):
     await user.open("/watch?find=accuracy&agents=8&budget=4&mixing=0.3&rounds=5&tolerance=50&keepers=2")
-    await see(user, "Messages are under masks, so it learns from the feedback alone")
+    await see(user, "Messages are masked, so it learns from the feedback alone")
     await see(user, "an eavesdropper would then be 95% sure")
     assert [series["name"] for series in chart(user, "believed now")["series"]][2] == "without keepers"
     put(user, "adversary", "conspirators")
-    await see(user, "Everybody but this agent and one honest keeper")
+    await see(user, "Everybody except this agent and one honest keeper")
 
 
 async def test_nobody_shows_a_status(user):
     await user.open("/status?ports=1")
-    await see(user, "Nobody shows a status there")
+    await see(user, "No status found at these ports")
     await see(user, "does not answer")
     put(user, "ports", "abc")
     (field,) = user.find(marker="ports").elements
@@ -290,7 +299,7 @@ async def test_what_a_field_that_cannot_be_used_leaves_on_the_watch_page_is_mark
     await user.open("/watch")
     await see(user, "Round 16 of 16")
     put(user, "agents", "-1")
-    await see(user, "The pictures show the last session that could be")
+    await see(user, "The charts show the last valid session")
     for marker, text, says in (("agent", "999999", "0 to 59"), ("seed", "-1", "whole number")):
         put(user, "agents", "60")
         put(user, marker, text)

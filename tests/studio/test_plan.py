@@ -90,7 +90,9 @@ def test_what_has_to_give_is_enough_when_given():
     done, answer = command(found.command)
     assert done.exit_code == 3
     assert found.refusal == answer["reason"]
-    assert [way.words.rpartition(" ")[0].replace(" ", "_") for way in found.ways] == list(answer["gives"])
+    assert list(answer["gives"]) == ["radius", "loss", "failure_probability", "agents"]
+    named = [way.words.rpartition(" ")[0] for way in found.ways]
+    assert named == ["mean within ±", "privacy loss", "probability", "agents"]  # as the form names them
     for way in found.ways:
         assert plan(way.form).refusal == "", way.words
     assert found.curve.point is None
@@ -278,8 +280,8 @@ def test_both_answers_about_trust_stand_side_by_side():
         nobody, two = plan(replace(METERS, keepers=keepers)).trust
         assert (nobody.whom, two.whom) == ("Nobody", "One of two keepers")
         assert (nobody.headline, two.headline) == ("Privacy loss 4.66", "Privacy loss 0.2177")
-        assert "right at most 99.1% of the time" in nobody.words
-        assert "right at most 55.5% of the time" in two.words
+        assert "at most 99.1% of the time" in nobody.words
+        assert "at most 55.5% of the time" in two.words
         assert (nobody.asked, two.asked) == (keepers == "0", keepers == "2")
 
 

@@ -54,7 +54,7 @@ def test_an_address_that_cannot_be_used_is_refused(query):
 def test_what_cannot_be_had_says_what_could():
     found = plan_series(SeriesForm(hides="window", size="35040", agents="300"))
     assert "standard deviation" in found.refusal
-    assert {way.words.split()[0] for way in found.ways} == {"loss", "agents"}
+    assert {way.words.split()[0] for way in found.ways} == {"privacy", "agents"}
     for way in found.ways:
         assert plan_series(way.form).design is not None, way.words
     keepers = plan_series(SeriesForm(hides="window", size="96", keepers="0")).ways[0]

@@ -1,8 +1,9 @@
 """The web page: plan, compare, watch a simulated session, see what runs.
 
-All computing is in plain functions on frozen values, without a browser: `form` (what the fields say),
-`planning` and `series_planning` (the answers), `same` (the command and Python lines that do the same),
-`compare` (two answers), `watched_run` (a simulated session, and what an adversary believes), `deployment`
-(hubs and members that run), `charts` (what to draw). Thin pages of NiceGUI show it (`shell`, `fields`,
-`panel`, `page_…`), `address` keeps the question in the address bar, and `server` runs them on this machine.
+Everything is computed by plain functions on frozen values, without a browser: `form` (the fields of a
+question), `planning` and `series_planning` (the answers), `same` (the command and Python lines with the same
+answer), `compare` (two answers), `watched_run` (a simulated session, and what an adversary believes),
+`deployment` (running hubs and members), `charts` (chart options). The pages that show it are thin and use
+NiceGUI: `shell`, `fields`, `panel` and `page_…`. `address` keeps the question in the address bar, and
+`server` serves the pages on this machine.
 """

@@ -1,4 +1,7 @@
-"""The address bar of one browser tab keeps the question: reload, share, back and forward."""
+"""Keep a page's question in the address bar of its browser tab.
+
+So a reload, a shared link, and the buttons back and forward all lead to the same question.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ Query = Mapping[str, str]
 
 
 class Address:
-    """Reads and writes the address of one tab, and tells the page when the user goes back or forward.
+    """The address of one tab; the page is told when the user moves.
 
-    Changes of the same field in a row are one entry of the browser's history, so that a slider that was
-    moved is undone by going back once.
+    Consecutive changes of one field are one entry of the browser's history. So going back once undoes a
+    slider's whole movement.
     """
 
     def __init__(self) -> None:
@@ -29,15 +32,18 @@ class Address:
 
     @property
     def query(self) -> dict[str, str]:
-        """What the address asks."""
+        """The fields that the address names."""
         return _query(self._router.current_path)
 
     def follow(self, told: Callable[[Query], None]) -> None:
-        """Call `told` with the query whenever the user goes to another address of the page built last."""
+        """Call `told` with the query whenever the user goes back or forward.
+
+        Only the page that was built last is told, and only about its own addresses.
+        """
         self._path, self._entry, self._told = _page(self._router.current_path), "", told
 
     def write(self, query: Query, entry: str) -> None:
-        """Show a question in the address bar; `entry` is the field that was changed."""
+        """Show a question in the address bar; `entry` is the changed field."""
         address = f"{self._path}?{urlencode(query, safe=':,')}"
         if address == self._router.current_path:
             return
@@ -67,4 +73,4 @@ def _query(path: str) -> dict[str, str]:
 
 
 def _nothing(_: Query) -> None:
-    """Nobody follows the address."""
+    """Ignore the address: no page follows it."""

@@ -1,8 +1,8 @@
-"""What to draw, as options of ECharts.
+"""Charts of Plan and Compare, as options of ECharts.
 
-Colours are CSS variables, which the style sheet defines for light and dark. Charts are SVG, so that
-``var(--ink)`` works in them and a test can read them. The trade-off chart always has the same series in the
-same order: then ECharts merges an update, which is fast.
+Colours are CSS variables, which the style sheet defines for light and dark. Charts are SVG, so ``var(--ink)``
+works in them and tests can read them. The trade-off chart always has the same series in the same order, so
+that ECharts can merge an update, which is fast.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ Options = dict[str, Any]
 
 INK, MUTED, LINE, CARD = "var(--ink)", "var(--muted)", "var(--line)", "var(--card)"
 ACCENT, SECOND, THIRD, WASH = "var(--accent)", "var(--second)", "var(--third)", "var(--wash)"
+_NARROW = 320  # pixels that a chart on a phone has
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 
 def frame(x: str, y: str, **more: Any) -> Options:
-    """Return a chart without data: two labelled axes, thin lines, no animation."""
+    """Return a chart without data: two labelled axes, no animation."""
 
     def axis(name: str, gap: int) -> Options:
         return {
@@ -52,9 +53,36 @@ def frame(x: str, y: str, **more: Any) -> Options:
             "itemStyle": {"opacity": 0},
             "textStyle": {"color": MUTED, "fontSize": 12},
         },
+        "media": [],
         "series": [],
         **more,
     }
+
+
+def legend(options: Options, entries: list[str | Options]) -> None:
+    """Fill the legend of a chart.
+
+    Wide charts have it in one line. In narrow ones, as on a phone, it takes several lines above the axes: one
+    line would hide all but the first entries.
+    """
+    options["legend"]["data"] = entries
+    rows, used = 1, 0.0
+    for entry in entries:
+        name = entry if isinstance(entry, str) else str(entry["name"])
+        width = 6.8 * len(name) + 40  # of the letters, the symbol and the gaps
+        if used and used + width > _NARROW:
+            rows, used = rows + 1, 0.0
+        used += width
+    if rows > 1:
+        below = options["grid"]["top"] + 22 * (rows - 1)
+        # A legend of another type is a new one to ECharts, so both must be complete.
+        one_line = dict(options["legend"])
+        narrow = {"legend": one_line | {"type": "plain", "itemGap": 8}, "grid": {"top": below}}
+        wide = {"legend": one_line, "grid": {"top": options["grid"]["top"]}}
+        options["media"] = [
+            {"query": {"maxWidth": _NARROW + 120}, "option": narrow},
+            {"query": {"minWidth": _NARROW + 121}, "option": wide},
+        ]
 
 
 def line(name: str, points: list[list[float]], colour: str, **style: Any) -> Options:
@@ -94,7 +122,10 @@ def dot(
 
 
 def tradeoff(curves: dict[str, TradeoffCurve | None]) -> Options:
-    """Draw radius against loss: one setting with its bounds, or two settings with their one-shot."""
+    """Draw radius against loss, for one or two settings.
+
+    One setting is shown with one-shot noise and Chebyshev's bound, two settings with one-shot noise only.
+    """
     drawn = {name: curve for name, curve in curves.items() if curve is not None}
     unit = next((curve.unit for curve in drawn.values()), "")
     options = frame("privacy loss (less is more private) →", with_unit("mean within ±", unit))
@@ -109,7 +140,7 @@ def tradeoff(curves: dict[str, TradeoffCurve | None]) -> Options:
     options["xAxis"] |= {"min": 0, "max": rightmost}
     options["yAxis"] |= {"min": 0, "max": _round_number(max(tallest) or 1.0)}
     shown = [s["name"] for s in options["series"] if s["type"] == "line" and s["data"]]
-    options["legend"]["data"] = shown
+    legend(options, shown)
     return options
 
 
@@ -120,7 +151,10 @@ _MECHANISMS = {
 
 
 def over_slots(curves: SeriesCurves | None, chosen: str, slots: int, unit: str) -> Options:
-    """Draw the deviation of each mechanism over the number of means, on logarithmic axes."""
+    """Draw each mechanism's deviation over the number of means.
+
+    Both axes are logarithmic.
+    """
     options = frame(
         "means in the series", with_unit("deviation of each mean,", unit) if unit else "deviation"
     )
@@ -143,7 +177,7 @@ def over_slots(curves: SeriesCurves | None, chosen: str, slots: int, unit: str) 
             options["series"].append(dot("asked", (at[0], at[1]) if at else None, colour, f"{slots:,} means"))
             options["series"][-1]["label"] |= {"position": "bottom", "offset": [0, 0]}
     options["xAxis"] |= {"min": 1}
-    options["legend"]["data"] = [one["name"] for one in options["series"] if one["type"] == "line"]
+    legend(options, [one["name"] for one in options["series"] if one["type"] == "line"])
     return options
 
 
@@ -180,6 +214,6 @@ def _lines(name: str, curve: TradeoffCurve | None, colour: str, rightmost: float
 
 
 def _round_number(value: float) -> float:
-    """Return a number just above that an axis can end at."""
+    """Return a round number at or just above the value, to end an axis at."""
     ten = 10.0 ** math.floor(math.log10(value))
     return next(k * ten for k in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if k * ten >= value * (1 - 1e-9))

@@ -1,4 +1,4 @@
-"""What to draw of a session and of a belief, up to a round."""
+"""Charts of Watch: a session and a belief, up to a round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arrays import FloatArray
 from tacit.audit.beliefs import Belief
-from tacit.studio.charts import ACCENT, INK, LINE, MUTED, SECOND, WASH, Options, frame, line
+from tacit.studio.charts import ACCENT, CARD, INK, LINE, MUTED, SECOND, WASH, Options, frame, legend, line
 from tacit.studio.watched_run import WatchedRun, edges
 from tacit.studio.words import percent, with_unit
 
@@ -23,7 +23,7 @@ def _points(x: FloatArray, y: FloatArray) -> list[list[float]]:
 
 
 def _band(name: str, x: FloatArray, low: FloatArray, high: FloatArray, fill: str) -> list[Options]:
-    """Two stacked series: an unseen one up to `low`, and the band on it."""
+    """Return two stacked series: an invisible one up to `low`, then the band."""
     shared = {"stack": name, "stackStrategy": "all"}
     floor = line(f"{name} floor", _points(x, low), "transparent", width=0) | shared
     return [
@@ -37,13 +37,16 @@ def _level(y: float, words: str, colour: str = INK) -> Options:
         "symbol": "none",
         "silent": True,
         "lineStyle": {"color": colour, "type": "dashed", "width": 1},
-        "label": {"formatter": words, "position": "insideEndTop", "color": colour, "fontSize": 11},
+        "label": {
+            "formatter": words, "position": "insideEndTop", "color": colour, "fontSize": 11,
+            "textBorderColor": CARD, "textBorderWidth": 3,
+        },
         "data": [{"yAxis": float(f"{y:.6g}")}],
-    }
+    }  # fmt: skip
 
 
 def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
-    """Draw states up to round t, in the fan of the exact radius around the target."""
+    """Draw the states up to round t, over the bands of the exact radius."""
     theta, unit = session.history.theta, _unit(session)
     rounds = np.arange(session.rounds + 1.0)
     options = frame("round", with_unit("state,", unit) if unit else "state")
@@ -63,7 +66,7 @@ def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
     options["series"].append(line("chosen agent", _points(past, theta[: t + 1, agent]), ACCENT))
     mean = line("average of all", _points(past, session.average[: t + 1]), SECOND, width=2.5)
     options["series"].append(mean | {"markLine": _level(session.target, "target")})
-    options["legend"]["data"] = [*bands, "average of all", "chosen agent"]
+    legend(options, [*bands, "average of all", "chosen agent"])
     low, high = float(theta.min()), float(theta.max())
     options["xAxis"] |= {"min": 0, "max": session.rounds, "minInterval": 1}
     options["yAxis"] |= _ends(low, high)
@@ -71,7 +74,10 @@ def trajectories(session: WatchedRun, t: int, agent: int) -> Options:
 
 
 def network(session: WatchedRun, t: int, agent: int) -> Options:
-    """Draw who talks to whom: blue is below the target, orange above, grey agrees with it."""
+    """Draw the agents and their links, coloured by their states.
+
+    Blue is below the target, orange above it, and grey at it.
+    """
     assert session.places is not None
     theta = session.history.theta
     reach = float(np.max(np.abs(theta[0] - session.target))) or 1.0
@@ -115,7 +121,7 @@ def network(session: WatchedRun, t: int, agent: int) -> Options:
 
 
 def graph_key() -> dict[str, str]:
-    """What the colours of the graph mean: a style of a dot, and its words."""
+    """Return the legend of the graph: the style of each dot, and its meaning."""
     return {
         f"background: {_colour(-1)}": "below the target",
         f"background: {_colour(0)}": "at the target",
@@ -125,7 +131,7 @@ def graph_key() -> dict[str, str]:
 
 
 def spent(session: WatchedRun, t: int) -> Options:
-    """Draw the loss so far, after every round, under what was promised for the whole run."""
+    """Draw the loss after every round, below the promised loss."""
     design = session.plan.design
     promised = design.promise.loss if design is not None else float(session.spent[-1])
     options = frame("round", "loss so far")
@@ -140,7 +146,7 @@ def spent(session: WatchedRun, t: int) -> Options:
 
 
 def density(found: Belief, session: WatchedRun, t: int, without: Belief | None = None) -> Options:
-    """Draw what is believed after t rounds, beside the truth and the belief before.
+    """Draw the belief after t rounds, the prior belief and the truth.
 
     `without` is what an eavesdropper would believe without keepers.
     """
@@ -160,7 +166,7 @@ def density(found: Belief, session: WatchedRun, t: int, without: Belief | None =
         points = _points(without.values, seen)
         options["series"].append(line("without keepers", points, SECOND, type="dashed"))
         top = max(top, float(without.density.max()))
-    options["legend"]["data"] = [series["name"] for series in options["series"]]
+    legend(options, [series["name"] for series in options["series"]])
     options["yAxis"] |= _ends(0, 1.15 * top)
     options["yAxis"]["axisLabel"] = {"show": False}
     options["yAxis"]["nameGap"] = 14
@@ -170,7 +176,7 @@ def density(found: Belief, session: WatchedRun, t: int, without: Belief | None =
 
 
 def interval(found: Belief, session: WatchedRun, t: int) -> Options:
-    """Draw where the adversary believes the value to be, round by round, beside the truth."""
+    """Draw the adversary's interval after each round, and the truth."""
     unit, truth = _unit(session), float(session.history.theta[0, found.agent])
     options = frame("round", with_unit("value,", unit) if unit else "value")
     past = found.rounds[: t + 1].astype(np.float64)
@@ -180,14 +186,14 @@ def interval(found: Belief, session: WatchedRun, t: int) -> Options:
     mean["markLine"] = _level(truth, "truth", INK)
     mean["markLine"]["lineStyle"] |= {"type": "solid", "width": 2}
     options["series"].append(mean)
-    options["legend"]["data"] = [_swatch(name, OUTER), "best guess"]
+    legend(options, [_swatch(name, OUTER), "best guess"])
     options["xAxis"] |= {"min": 0, "max": session.rounds, "minInterval": 1}
     options["yAxis"] |= {"min": float(found.values[0]), "max": float(found.values[-1])}
     return options
 
 
 def _swatch(name: str, fill: str) -> Options:
-    """A band in the legend."""
+    """Return the legend entry of a band."""
     return {"name": name, "icon": "roundRect", "itemStyle": {"color": fill, "opacity": 1}}
 
 
@@ -196,12 +202,12 @@ def _unit(session: WatchedRun) -> str:
 
 
 def _ends(low: float, high: float) -> dict[str, float]:
-    """Return ends of an axis that people read, just beyond the data."""
+    """Return round ends of an axis, just beyond the data."""
     step = 10.0 ** math.floor(math.log10(high - low or 1.0)) / 2
     return {"min": step * math.floor(low / step), "max": step * math.ceil(high / step)}
 
 
 def _colour(share: float) -> str:
-    """Blue, grey or vermilion for −1, 0 or 1, and what is in between."""
+    """Return blue, grey or vermilion for −1, 0 or 1, and mixtures in between."""
     end, along = (_ABOVE if share > 0 else _BELOW), min(abs(share), 1.0) ** 0.7
     return "#" + "".join(f"{round(a + (b - a) * along):02x}" for a, b in zip(_EVEN, end, strict=True))

@@ -1,4 +1,4 @@
-"""Two settings side by side: their answers, and how the address of the page names both."""
+"""Compare two settings: their answers, and their address."""
 
 from __future__ import annotations
 
@@ -18,14 +18,23 @@ _MORE = 4
 
 
 def two_forms(query: Mapping[str, str]) -> tuple[Form, Form]:
-    """Read two settings from an address; an `InputError` says what cannot be used."""
+    """Read two settings from an address.
+
+    Raises
+    ------
+    InputError
+        If a field of either cannot be used.
+    """
     first = from_query({name: text for name, text in query.items() if not name.startswith(_SECOND)})
     changes = {name[len(_SECOND) :]: text for name, text in query.items() if name.startswith(_SECOND)}
     return first, from_query(changes, first)
 
 
 def two_forms_query(first: Form, second: Form) -> dict[str, str]:
-    """Name two settings in an address: the first whole, and of the second what differs."""
+    """Write two settings as an address.
+
+    It has all fields of the first, and those of the second that differ.
+    """
     query = first.query()
     known = from_query(query).query()
     filled = {name: "" for name in known if name not in second.query()}  # emptied in the second
@@ -35,21 +44,24 @@ def two_forms_query(first: Form, second: Form) -> dict[str, str]:
 
 
 def with_more_agents(form: Form) -> Form:
-    """Return the same setting with four times the agents, where it has a number of agents."""
+    """Return the setting with four times the agents.
+
+    If the number of agents cannot be read, the setting is returned unchanged.
+    """
     try:
         return replace(form, agents=f"{_MORE * whole(form.agents):,}")
     except InputError:
-        return form  # its field says what is wrong
+        return form  # the page shows what is wrong at the field
 
 
 def compared_query(form: Form) -> dict[str, str]:
-    """Name a setting and the same one with more agents in an address."""
+    """Write a setting, and the same one with more agents, as an address."""
     return two_forms_query(form, with_more_agents(form))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One quantity of both answers, and how many times the first the second is."""
+    """One quantity of both answers, and the ratio of the second to the first."""
 
     name: str
     first: str
@@ -73,7 +85,7 @@ _ROWS = {
 
 
 def differences(first: PlanAnswer, second: PlanAnswer) -> tuple[Difference, ...]:
-    """Compare two answers, line by line; without two answers there is nothing to compare."""
+    """Compare two answers, row by row; no rows if either has no design."""
     if first.design is None or second.design is None:
         return ()
     a, b = (_values(found) for found in (first, second))

@@ -1,4 +1,4 @@
-"""What runs: members of sessions, hubs and their followers, as they show themselves."""
+"""Read the status of running hubs, their followers, and session members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DAY = 86400.0
 
 @dataclass(frozen=True)
 class StatusCard:
-    """One status in words: who it is, what it does, what it has lost, what is wrong."""
+    """The status of one process, as the page shows it."""
 
     place: str
     title: str
@@ -37,7 +37,7 @@ class StatusCard:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What was seen at all places in one look."""
+    """The statuses of all places, read at the same time."""
 
     cards: tuple[StatusCard, ...] = ()
     absent: dict[str, str] = field(default_factory=dict)  # place → why there is nothing
@@ -52,7 +52,10 @@ def ports_named(text: str) -> tuple[str, ...]:
 
 
 def places_named(text: str, *, anywhere: bool) -> tuple[str, ...]:
-    """Read ports of this machine, and, if they are allowed, addresses like https://10.0.0.7:9464."""
+    """Read ports of this machine, and, if `anywhere`, other addresses.
+
+    An address is like https://10.0.0.7:9464.
+    """
     found: list[str] = []
     for part in text.replace(",", " ").split():
         if anywhere and (":" in part or "." in part):
@@ -77,7 +80,7 @@ def _port(text: str, anywhere: bool) -> int:
 
 
 def look(places: tuple[str, ...], now: float | None = None) -> Deployment:
-    """Ask every place for its status, all at once."""
+    """Ask all places for their status, in parallel."""
     with ThreadPoolExecutor(max_workers=16) as crew:
         seen = dict(zip(places, crew.map(_ask, places), strict=True))
     at = time.time() if now is None else now
@@ -104,7 +107,7 @@ def _ask(place: str) -> dict[str, Any] | str:
 
 
 def card_of(place: str, found: dict[str, Any], now: float) -> StatusCard:
-    """Put one status into words, whoever shows it."""
+    """Turn a status of any kind into a card."""
     makers: dict[str | None, Callable[[str, dict[str, Any], float], StatusCard]] = {
         "member": _member, "hub": _hub, "follower": _follower,
     }  # fmt: skip
@@ -115,7 +118,7 @@ def card_of(place: str, found: dict[str, Any], now: float) -> StatusCard:
 
 
 def _member(place: str, found: dict[str, Any], now: float) -> StatusCard:
-    """Put the status of a member of one session into words."""
+    """Turn the status of a session member into a card."""
     loss = found.get("loss") or {}
     idle = now - float(found.get("updated") or now)
     quiet = idle >= 10 and found["phase"] in ("running", "disconnected")
@@ -142,7 +145,10 @@ def _member(place: str, found: dict[str, Any], now: float) -> StatusCard:
 
 
 def _hub(place: str, found: dict[str, Any], now: float) -> StatusCard:
-    """Put the status of a hub into words: who is connected, what runs, what came of the last sessions."""
+    """Turn the status of a hub into a card.
+
+    It shows who is connected, which sessions run, and the results of the last ones.
+    """
     names: dict[str, list[str]] = {"agent": [], "keeper": []}
     for name, role in sorted(found["members"].items()):
         names.setdefault(str(role), []).append(str(name))
@@ -157,6 +163,8 @@ def _hub(place: str, found: dict[str, Any], now: float) -> StatusCard:
         "open invitations": str(found.get("open_invitations", 0)),
         "certificate": _certificate(found, now),
     }
+    for name, one in (found.get("series") or {}).items():
+        facts[f"series {name}"] = _series(one)
     return StatusCard(
         place=place,
         title=f"Hub at {found['hub']}",
@@ -168,8 +176,21 @@ def _hub(place: str, found: dict[str, Any], now: float) -> StatusCard:
     )
 
 
+def _series(one: Mapping[str, Any]) -> str:
+    """Say how far a series is, and its loss. Its means are public."""
+    planned = one["series"]
+    mean = "" if one.get("mean") is None else f", last mean {near(float(one['mean']))}"
+    return (
+        f"{one['over']:,} of {planned['slots']:,} slots over, {one['lost']:,} lost{mean}; "
+        f"loss {shown_up(planned['loss'])} for all"
+    )
+
+
 def _sessions(rows: Sequence[Mapping[str, Any]], now: float) -> Grid | None:
-    """Return the last sessions of a hub, the newest first. Means and radii are public."""
+    """Return the last sessions of a hub, the newest first.
+
+    Means and radii are public, so they may be shown.
+    """
     shown = []
     for one in reversed(rows):
         result = one.get("result") or {}
@@ -190,7 +211,7 @@ def _sessions(rows: Sequence[Mapping[str, Any]], now: float) -> Grid | None:
 
 
 def _follower(place: str, found: dict[str, Any], now: float) -> StatusCard:
-    """Put the status of an agent or keeper that follows a hub into words."""
+    """Turn the status of a hub's agent or keeper into a card."""
     loss = found.get("loss") or {}
     facts = {
         "hub": str(found["hub"]),
@@ -263,7 +284,7 @@ def _alarms(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _counts(found: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(found.items()))
+    return ", ".join(f"{name}: {count}" for name, count in sorted(found.items()))
 
 
 def _few(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the pages show before anybody has asked anything, worked out while the studio starts."""
+"""The examples that pages open with, computed while the studio starts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ A = TypeVar("A")
 WATCHED = Form(
     agents="60", keepers="2", high="10", unit="kW", radius="1.6", mixing="0.5", rounds="16", tolerance="0.5",
 )  # fmt: skip
-"""The session that Watch shows first: slow enough to be watched, and far less private without keepers."""
+"""The session that Watch opens with.
+
+Mixing 0.5 makes it slow enough to watch, and without keepers an eavesdropper learns far more.
+"""
 
 
 class Example(Generic[A]):
-    """An answer that is kept once it was worked out."""
+    """An answer that is computed once and kept."""
 
     def __init__(self, work: Callable[[], A]) -> None:
         self._work = work
         self.found: A | None = None
 
     def prepare(self) -> None:
-        """Work the answer out."""
+        """Compute the answer."""
         self.found = self._work()
 
 
@@ -35,6 +38,6 @@ WATCH = Example(lambda: scene(Watching(WATCHED)))
 
 
 def prepare() -> None:
-    """Work out all examples."""
+    """Compute all examples."""
     for example in (PLAN, SERIES, WATCH):
         example.prepare()

@@ -1,4 +1,4 @@
-"""The fields of a form on a page: what both kinds of question share."""
+"""The fields of a form on a page, for both kinds of question."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REST = 0.06  # seconds without a change before a question is answered
 
 
 class FormAnswer(Protocol):
-    """An answer: `wrong` has one sentence for every field that cannot be used."""
+    """An answer, with one sentence for every field that cannot be used."""
 
     @property
     def wrong(self) -> Mapping[str, str]:
@@ -34,14 +34,16 @@ A = TypeVar("A", bound=FormAnswer)
 
 
 class Fields(ABC, Generic[F, A]):
-    """A form whose question is answered in a thread; only the newest answer is shown.
+    """A form whose question is answered in a thread.
+
+    Only the newest answer is shown.
 
     Parameters
     ----------
     form : dataclass of texts
         What is in the fields at first.
     work : callable
-        From a form to its answer. Whatever goes wrong is part of the answer.
+        From a form to its answer. It does not raise: errors are part of the answer.
     show : callable
         Is given every answer.
     name : str
@@ -67,18 +69,21 @@ class Fields(ABC, Generic[F, A]):
 
     @abstractmethod
     def _arrange(self) -> None:
-        """Show the fields that this question needs, and put the sliders where the numbers are."""
+        """Show the fields that the question needs, and move the sliders."""
 
     @abstractmethod
     def _scale(self, name: str) -> Scale:
         """Return the scale of a slider."""
 
     async def start(self) -> None:
-        """Answer the question that the form begins with."""
+        """Answer the question that the form starts with."""
         await self._answers.ask(self.form)
 
     async def fill(self, form: F, changed: str = "") -> None:
-        """Put other text into the fields. `changed` is empty if it is the text of the address."""
+        """Put another form into the fields, and answer it.
+
+        `changed` names what the user changed. It is empty if the form comes from the address.
+        """
         self.form, self._filling, self.changed = form, True, changed
         for name, field in (self._inputs | self._choices).items():
             field.value = getattr(form, name)
@@ -86,7 +91,7 @@ class Fields(ABC, Generic[F, A]):
         await self._ask()
 
     def answered(self, answer: A) -> None:
-        """Show an answer, and every sentence at its field."""
+        """Show an answer, and each error at its field."""
         for name, field in self._inputs.items():
             field.error = answer.wrong.get(name)
         self._show(answer)
@@ -117,14 +122,15 @@ class Fields(ABC, Generic[F, A]):
                 made.value = self._scale(name).text(float(event.args))
 
             bar = Slider(min=0, max=STEPS, step=STEP, value=0).mark(f"slide-{name}{self._name}")
-            bar.on("update:model-value", slid, throttle=0.05)  # only what the user does, unlike on_change
+            # Not on_change: it would also report positions that the page sets itself.
+            bar.on("update:model-value", slid, throttle=0.05)
             bar.props["aria-label"] = f"{label}, as a slider"
             self._sliders[name] = bar
         return made
 
     def _on(self, name: str) -> Callable[[events.ValueChangeEventArguments[Any]], Any]:
         def changed(event: events.ValueChangeEventArguments[Any]) -> Awaitable[None] | None:
-            if self._filling:  # asked now: a coroutine would run when the fields are filled already
+            if self._filling:  # checked here: a coroutine would run only after fill() has ended
                 return None
             self.changed = name
             self.form = replace(self.form, **{name: event.value if event.value is not None else ""})
@@ -133,7 +139,7 @@ class Fields(ABC, Generic[F, A]):
         return changed
 
     async def _ask(self) -> None:
-        """Answer when the slider or the typing rests for a moment."""
+        """Answer after a short pause without changes."""
         self._arrange()
         form = self.form
         await self._sketch(form)
@@ -142,11 +148,11 @@ class Fields(ABC, Generic[F, A]):
             await self._answers.ask(form)
 
     async def _sketch(self, form: F) -> None:
-        """Draw what can be drawn at once. Nothing, where a form does not override this."""
+        """Draw what can be drawn at once; by default nothing."""
 
     def _place_sliders(self) -> None:
         for name, bar in self._sliders.items():
             scale, text = self._scale(name), getattr(self.form, name)
-            with suppress(InputError):  # the field says what is wrong
-                if scale.text(bar.value or 0) != text:  # otherwise it was the slider that was moved
+            with suppress(InputError):  # the field shows what is wrong
+                if scale.text(bar.value or 0) != text:  # equal if the user moved the slider itself
                     bar.value = scale.position(number(text))

@@ -1,4 +1,4 @@
-"""The fields of a design question as they are typed, and the question they ask."""
+"""The fields of a design question as text, and how they are read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FieldErrors(InputError):
 
 @dataclass(frozen=True)
 class Form:
-    """What is in the fields, as text: nothing is wrong with a form until it is read."""
+    """The fields as text; they are checked only when the form is read."""
 
     find: str = "privacy"
     place: str = "server"
@@ -67,7 +67,7 @@ class Form:
     keepers: str = "0"
 
     def used(self) -> frozenset[str]:
-        """Return the fields that count for the question; the page shows only these."""
+        """Return the fields that the question uses; the page shows only these."""
         names = {"find", "low", "high", "unit", "probability", "components"}
         names |= {"rounds", "mixing", "adjacency", "tolerance"}
         on_graph = self.find != "size" and self.place == "graph"
@@ -81,7 +81,10 @@ class Form:
         return frozenset(names)
 
     def query(self) -> dict[str, str]:
-        """Return the question for the address of a page, complete: it does not depend on any default."""
+        """Return the used fields for the address of a page.
+
+        Defaults are written out, so that a link keeps its meaning when they change.
+        """
         told = {name: text for name, text in asdict(self).items() if name in self.used() and text != ""}
         return {
             name: text if isinstance(text, str) else "yes" if text else "no" for name, text in told.items()
@@ -89,11 +92,13 @@ class Form:
 
 
 EXAMPLE = Form(agents="1,000", high="10", unit="kW", radius="0.2", keepers="2")
-"""What the pages show before anybody has asked anything."""
+"""The question that Plan and Compare open with."""
 
 
 def from_query(query: Mapping[str, str], otherwise: Form | None = None) -> Form:
-    """Fill a form from the address of a page; fields that it does not name are as in `otherwise`.
+    """Fill a form from the address of a page.
+
+    Fields that the address does not name are as in `otherwise`.
 
     Raises
     ------
@@ -116,7 +121,7 @@ def from_query(query: Mapping[str, str], otherwise: Form | None = None) -> Form:
 
 
 def require_choice(name: str, text: str, choices: Mapping[str, Any]) -> None:
-    """Check the text of a field that has few possible texts."""
+    """Check the text of a field that offers a fixed choice."""
     if name in choices and text not in choices[name]:
         raise InputError(f"{name} must be one of {', '.join(choices[name])}, got {quoted(text)}.")
 
@@ -128,7 +133,7 @@ def first_of(sentences: Mapping[str, str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote what was typed, cut where it is very long."""
+    """Quote what was typed, shortened if it is very long."""
     return repr(text if len(text) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}…")
 
 
@@ -144,7 +149,7 @@ def number(text: str) -> float:
 
 
 def whole(text: str, least: int = 1) -> int:
-    """Read a whole number; 1,000 and 1e6 will do."""
+    """Read a whole number; 1,000 and 1e6 are accepted."""
     try:
         value = int(_plain(text))
     except ValueError:
@@ -161,7 +166,10 @@ def whole(text: str, least: int = 1) -> int:
 
 
 def failure(percent: str) -> float:
-    """Turn "95" (percent) into the failure probability 0.05, exactly as written."""
+    """Turn "95" (percent) into the failure probability 0.05.
+
+    The subtraction is decimal, so that no binary rounding error is added.
+    """
     try:
         return float((100 - Decimal(_plain(percent))) / 100)
     except (InvalidOperation, ValueError):
@@ -174,13 +182,13 @@ def _plain(text: str) -> str:
 
 
 class Reader:
-    """Reads field after field and keeps every sentence, not only the first."""
+    """Reads fields one by one, and collects the errors of all of them."""
 
     def __init__(self) -> None:
         self.wrong: dict[str, str] = {}
 
     def __call__(self, field: str, read: Callable[[str], T], text: str) -> T | None:
-        """Return what the text says, or None and keep the sentence."""
+        """Return the value of a text, or None and keep the error."""
         try:
             return read(text)
         except InputError as error:
@@ -189,18 +197,18 @@ class Reader:
 
 
 def field_of(name: str | None) -> str:
-    """Return the field of a form where a field of a question is typed in; "" for none in particular."""
+    """Return the form's field for a field of a question; "" if none."""
     field = _TYPED_IN.get(name or "", name or "")
     return field if field in Form.__dataclass_fields__ else ""
 
 
 def read(form: Form) -> Question:
-    """Turn what is in the fields into a question, or say of every bad field what is wrong.
+    """Turn the fields into a question, or report every field that is wrong.
 
     Raises
     ------
     FieldErrors
-        With the sentence that the command line would print, for each field.
+        With one sentence per field, the same as on the command line.
     """
     get, used = Reader(), form.used()
     said: dict[str, Any] = {"low": get("low", number, form.low), "high": get("high", number, form.high)}

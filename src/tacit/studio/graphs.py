@@ -1,4 +1,4 @@
-"""Graphs by name, refused before they are built where a page would wait too long for them."""
+"""Graphs by name; too large ones are refused before they are built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_AGENTS, MOST_EDGES = 20_000, 500_000
 
 @lru_cache(maxsize=16)
 def graph(name: str) -> Graph:
-    """Return the graph of this name; it is connected."""
+    """Return the graph of this name, which must be connected."""
     agents, edges = _size(name)
     if agents > MOST_AGENTS or edges > MOST_EDGES:
         raise GraphError(
@@ -26,7 +26,10 @@ def graph(name: str) -> Graph:
 
 
 def _size(name: str) -> tuple[float, float]:
-    """Return about how many agents and edges a graph will have; 0 where its name cannot be read."""
+    """Estimate the agents and edges of a named graph.
+
+    Both are 0 if the name cannot be read. Building the graph then says why.
+    """
     kind, *parts = name.strip().lower().split(":")
     try:
         numbers = [float(n) for part in parts if not part.startswith("seed=") for n in part.split("x")]

@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 class Guard:
-    """Passes on only requests that name the studio by its address and come from its own pages.
+    """Passes on only requests for our address from our own pages.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Guard:
             await send({"type": "http.response.body", "body": body})
 
     def welcome(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Whether the headers name us once, by an address or a known name, and no other origin."""
+        """Return whether one Host header names us, and no Origin differs."""
         hosts, origins = [], []
         for name, value in headers:
             if name == b"host":

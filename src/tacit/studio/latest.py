@@ -1,4 +1,4 @@
-"""Slow work in a thread: only the newest question is answered."""
+"""Run slow work in a thread, for the newest question only."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ A = TypeVar("A")
 
 
 class Latest(Generic[Q, A]):
-    """Answers questions in a thread, one at a time; those overtaken by a newer one are dropped.
+    """Answers questions in a thread, one at a time.
+
+    A question is dropped when a newer one arrives before its answer.
 
     Parameters
     ----------
     work : callable
         From a question to its answer; slow, and not to run on the event loop.
     show : callable
-        Is given the answer to the newest question, on the event loop.
+        Called with the answer to the newest question, on the event loop.
     """
 
     def __init__(self, work: Callable[[Q], A], show: Callable[[A], None]) -> None:

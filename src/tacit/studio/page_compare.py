@@ -1,4 +1,4 @@
-"""Compare: two settings, one chart, and a table of what differs."""
+"""Compare: two settings, one chart, and a table of differences."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ComparePage:
         ui.timer(0.01, panel.start, once=True)
 
     def _write(self, entry: str) -> None:
-        """Keep both settings in the address, if both can be read."""
+        """Write both settings to the address, if both can be read."""
         forms = [panel.form for panel in self._panels.values()]
         try:
             self._address.write(two_forms_query(*forms), entry)
@@ -93,7 +93,7 @@ class ComparePage:
 
 
 def _asked(query: Query) -> tuple[tuple[Form, Form], str]:
-    """Return the two settings that an address asks for; if it cannot be used, the example and a sentence."""
+    """Return the two settings of an address, or the example and the reason."""
     example = (EXAMPLE, with_more_agents(EXAMPLE))
     if not query:
         return example, ""

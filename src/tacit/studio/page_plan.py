@@ -1,4 +1,4 @@
-"""Plan: from what you want to the best parameters, or to what could be had instead."""
+"""Plan: the best parameters for a question, or changes that allow them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ F = TypeVar("F", bound=Any)
 
 
 class Answer(Generic[F]):
-    """The answer to one form: a headline, or what could be had instead, or that a field must be changed."""
+    """The answer to one form: a headline, possible changes, or an error."""
 
     def __init__(self, heading: str = "Answer") -> None:
         with card(heading) as self._card:
             self._card.props("aria-live=polite")
             self.body = ui.element("div")
         with self.body:
-            paragraph("Working it out …", "hint")
+            paragraph("Computing …", "hint")
 
     def show(self, found: PlanAnswer | SeriesAnswer, panel: Fields[F, Any]) -> None:
-        """Show an answer in place of the old one."""
+        """Replace the old answer."""
         self.body.clear()
         self._card.classes(remove="alarm")
         with self.body:
@@ -54,7 +54,7 @@ class Answer(Generic[F]):
         if not found.ways:
             return
         with ui.element("div").classes("ways"):
-            ui.label("Change one of these:").classes("hint")
+            ui.label("Change one of these fields:").classes("hint")
             for way in found.ways:
 
                 async def give(form: Any = way.form) -> None:
@@ -64,7 +64,7 @@ class Answer(Generic[F]):
 
 
 def trusts(found: PlanAnswer) -> None:
-    """Build the answers for agents that trust nobody and for those that trust keepers, side by side."""
+    """Build the answers without and with keepers, side by side."""
     if found.warning:
         paragraph(found.warning, "wrong")
     if found.trust:
@@ -78,7 +78,7 @@ def trusts(found: PlanAnswer) -> None:
 
 
 def assumptions(keepers: int) -> None:
-    """Build the sentences about what agents must trust keepers for."""
+    """Build the sentences about what is assumed of keepers."""
     assumed = keeper_warnings(keepers)
     if assumed:
         with ui.element("div").classes("assumed").props('role="note"'):
@@ -87,7 +87,7 @@ def assumptions(keepers: int) -> None:
 
 
 class PlanPage:
-    """A form beside its answer, the trade-off, the numbers, and the lines that do the same."""
+    """A form, its answer, the trade-off, the numbers, and code to copy."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -145,7 +145,7 @@ class PlanPage:
 
 
 def asked(query: Query, example: Form) -> tuple[Form, str]:
-    """Return the form that an address asks for; if it cannot be used, the example and a sentence."""
+    """Return the form of an address, or the example and the reason."""
     if not query:
         return example, ""
     try:
@@ -156,6 +156,6 @@ def asked(query: Query, example: Form) -> tuple[Form, str]:
 
 def build(address: Address) -> None:
     """Build the page."""
-    lead = "Say how many agents, how accurate, how private; get the parameters that do it."
+    lead = "Enter how many agents there are, how accurate and how private. Get the best parameters."
     with page("Plan", lead):
         PlanPage(address)

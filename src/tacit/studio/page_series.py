@@ -1,4 +1,4 @@
-"""Plan a series: one promise for all means, and the error of each."""
+"""Plan a series: one loss for all means, and the error of each mean."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SeriesPanel(Fields[SeriesForm, SeriesAnswer]):
 
 
 class SeriesPage:
-    """A form beside its answer, the mechanisms over the length of the series, and the numbers."""
+    """A form, its answer, a chart of all mechanisms, and the numbers."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -129,7 +129,7 @@ class SeriesPage:
 
 
 def _asked(query: Query) -> tuple[SeriesForm, str]:
-    """Return the form that an address asks for; an address that cannot be used is said, with the example."""
+    """Return the form of an address, or the example and the reason."""
     try:
         return from_query(query), ""
     except InputError as error:
@@ -138,8 +138,6 @@ def _asked(query: Query) -> tuple[SeriesForm, str]:
 
 def build(address: Address) -> None:
     """Build the page."""
-    lead = (
-        "A mean again and again: say what must stay hidden; get the error of each mean and the loss of all."
-    )
+    lead = "A mean at regular times. Enter what must stay hidden. Get the error of each mean, and one loss."
     with page("Plan", lead):
         SeriesPage(address)

@@ -1,4 +1,4 @@
-"""Status: what runs, read again and again from the status ports of hubs and members."""
+"""Status: what runs, read every second from status ports."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from nicegui import background_tasks, ui
 from tacit.errors import InputError
 from tacit.report import Grid
 from tacit.studio.address import Address, Query, say_instead
-from tacit.studio.charts import ACCENT, SECOND, THIRD, Options, frame, line
+from tacit.studio.charts import ACCENT, SECOND, THIRD, Options, frame, legend, line
 from tacit.studio.deployment import Deployment, StatusCard, look, places_named, ports_named
 from tacit.studio.latest import Latest
 from tacit.studio.shell import Notice, card, chart, page, paragraph, redraw, table
 
-_EVERY = 1.0  # seconds between two looks
+_EVERY = 1.0  # seconds between two requests
 _USUAL = "9464"
 _START = (
     "tacit hub serve hub --status 9464\n"
@@ -25,22 +25,25 @@ _START = (
 
 
 def feedback_chart(history: dict[str, dict[int, float]]) -> Options:
-    """Draw the feedback that was seen since the page was opened, one line per member, three at most."""
+    """Draw the feedback seen since the page was opened.
+
+    There is one line per member, for at most three members.
+    """
     options = frame("rounds that are over", "feedback")
     for colour, (name, seen) in zip((ACCENT, SECOND, THIRD), history.items(), strict=False):
         points = [[float(t), y] for t, y in sorted(seen.items())]
         options["series"].append(line(name, points, colour) | {"symbol": "circle", "symbolSize": 6})
     options["xAxis"] |= {"minInterval": 1}
     options["yAxis"] |= {"scale": True}
-    options["legend"]["data"] = [series["name"] for series in options["series"]]
+    legend(options, [series["name"] for series in options["series"]])
     return options
 
 
 class StatusPage:
-    """Hubs and members in words, and the feedback that members heard.
+    """Cards of hubs and members, and a chart of the feedback.
 
-    `anywhere` allows addresses of other machines. They are typed, and never taken from the page's own
-    address: a link must not make this machine talk to another one.
+    `anywhere` allows addresses of other machines. They must be typed and are never taken from the page's own
+    address: a link must not make this machine send requests to another one.
     """
 
     def __init__(self, address: Address, anywhere: bool) -> None:
@@ -67,10 +70,8 @@ class StatusPage:
         ui.timer(_EVERY, self._look)
 
     def _absent(self) -> None:
-        ui.label("Nobody shows a status there").classes("figure").mark("nobody")
-        paragraph(
-            "A hub, agent, keeper or coordinator shows itself if it is started with --status PORT:", "plain"
-        )
+        ui.label("No status found at these ports").classes("figure").mark("nobody")
+        paragraph("Start a hub, agent, keeper or coordinator with --status PORT to see it here:", "plain")
         with ui.element("div").classes("code").style("margin: 12px 0"), ui.element("pre"):
             ui.label(_START)
         self._why = ui.label().classes("hint").mark("why")
@@ -100,7 +101,7 @@ class StatusPage:
             places = places_named(self._places.value or "", anywhere=self._anywhere)
         except InputError as error:
             self._places.error = str(error)
-            self._cards.clear()  # what was seen before is of other places
+            self._cards.clear()  # the old cards belong to other places
             return
         await self._latest.ask(places)
 
@@ -152,7 +153,7 @@ def _sessions(grid: Grid) -> None:
 
 
 def _asked(query: Query) -> tuple[str, str]:
-    """Return the ports that an address asks for; if they cannot be used, the usual one and a sentence."""
+    """Return the ports of an address, or the usual port and the reason."""
     try:
         for name in query:
             if name != "ports":
@@ -166,6 +167,6 @@ def _asked(query: Query) -> tuple[str, str]:
 
 def build(address: Address, anywhere: bool = True) -> None:
     """Build the page."""
-    lead = "What runs: hubs and their agents and keepers, sessions, who is late, and what it has cost so far."
+    lead = "Running hubs with their agents and keepers, running sessions, late members, and the loss so far."
     with page("Status", lead):
         StatusPage(address, anywhere)

@@ -1,4 +1,4 @@
-"""Watch: a simulated session, round by round, and what an adversary learns from it."""
+"""Watch: a simulated session, and what an adversary learns from it."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from tacit.studio.words import percent, with_unit
 EXAMPLE = Watching(WATCHED)
 _PAUSE = 0.3  # seconds between two rounds
 _SAID = {
-    "eavesdropper": "It hears every message and all feedback.",
-    "server": "It receives every message, and made the feedback.",
-    "compromised": "They tell an eavesdropper all they know. Their own numbers say nothing about the value "
-    "of another, so they learn no more than it.",
+    "eavesdropper": "It sees every message and all feedback.",
+    "server": "It receives every message and computes the feedback.",
+    "compromised": "They share all they know with an eavesdropper. Their own values say nothing about the "
+    "value of another agent, so together they learn no more than the eavesdropper alone.",
     "insiders": "They see only their own connections: the feedback, and their own messages.",
-    "conspirators": "Everybody but this agent and one honest keeper puts all together. This is the most that "
-    "anyone can learn, and what the loss is about.",
+    "conspirators": "Everybody except this agent and one honest keeper shares all they know. Nobody can "
+    "learn more. The loss is about this adversary.",
 }
 _MASKED = {
-    "eavesdropper": "Messages are under masks, so it learns from the feedback alone.",
-    "server": "Messages are under masks, so it learns from the feedback alone.",
-    "compromised": "Messages are under masks. They know the feedback, and what they have sent themselves.",
+    "eavesdropper": "Messages are masked, so it learns from the feedback alone.",
+    "server": "Messages are masked, so it learns from the feedback alone.",
+    "compromised": "Messages are masked. They know the feedback, and what they have sent themselves.",
     "insiders": "They know the feedback, and what they have sent themselves.",
 }
-"""The same where keepers add the noise."""
+"""The same for sessions in which keepers add the noise."""
 
 
 class WatchPage:
-    """A session that plays, and a belief that follows it."""
+    """A session that can be played, and the adversary's belief."""
 
     def __init__(self, address: Address) -> None:
         self._address, self._entry = address, ""
@@ -68,7 +68,7 @@ class WatchPage:
             with ui.element("div").classes("stack"):
                 with card():
                     self._controls(watching.seed)
-                    self._said = ui.label("Playing the session …").classes("hint").mark("said")
+                    self._said = ui.label("Simulating the session …").classes("hint").mark("said")
                 with ui.element("div").classes("stack") as self._charts:
                     self._pictures()
         self._charts.set_visibility(False)
@@ -130,7 +130,7 @@ class WatchPage:
 
     @property
     def _watching(self) -> Watching:
-        """What is in the fields."""
+        """The contents of the fields."""
         adversary = cast(Adversary, self._who.value)
         texts = (self._about.value or "", adversary, self._told.value or "")
         return Watching(self._panel.form, self._seed.value or "", *texts, str(self._t))
@@ -170,7 +170,7 @@ class WatchPage:
         self._charts.classes(remove="old") if not made.wrong else self._charts.classes("old")
         if made.session is None:
             self._pause()
-            old = "" if self._scene.session is None else " The pictures show the last session that could be."
+            old = "" if self._scene.session is None else " The charts show the last valid session."
             self._said.classes("wrong").set_text((made.wrong.get("") or "A field cannot be used.") + old)
             return
         self._scene = made
@@ -284,7 +284,7 @@ def _key() -> ui.element:
 
 
 def _without_keepers(other: Belief | None, t: int, unit: str) -> str:
-    """Say what an eavesdropper would believe of the same value if agents added their own noise."""
+    """Say what an eavesdropper would believe without keepers."""
     if other is None:
         return ""
     now = min(t, len(other.mean) - 1)
@@ -297,7 +297,7 @@ def _without_keepers(other: Belief | None, t: int, unit: str) -> str:
 
 
 def _asked(query: Query) -> tuple[Watching, str]:
-    """Return what an address asks to watch; if it cannot be used, the example and a sentence."""
+    """Return the session of an address, or the example and the reason."""
     if not query:
         return EXAMPLE, ""
     try:
@@ -308,6 +308,6 @@ def _asked(query: Query) -> tuple[Watching, str]:
 
 def build(address: Address) -> None:
     """Build the page."""
-    lead = "A simulated session, round by round: the agents, what they lose, and what an adversary learns."
+    lead = "A simulated session, round by round: the agents, their loss, and what an adversary learns."
     with page("Watch", lead):
         WatchPage(address)

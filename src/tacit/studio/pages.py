@@ -21,14 +21,14 @@ BUILDERS: dict[str, Build] = {
 
 
 def root(anywhere: bool = True) -> None:
-    """Build what a browser opens: the head, and below it the page that the address asks for.
+    """Build the head, and below it the page of the address.
 
-    `anywhere` is whether the page may be told to read the status of other machines.
+    `anywhere` says whether Status may read other machines.
     """
     shell.head()
     address = Address()
     builders = BUILDERS | {"/status": partial(page_status.build, anywhere=anywhere)}
-    # Builders take no arguments: NiceGUI would build a page again whenever its query changes.
+    # Builders must take no arguments. Otherwise NiceGUI rebuilds a page whenever its query changes.
     ui.sub_pages({path: _page(build, address) for path, build in builders.items()})
 
 

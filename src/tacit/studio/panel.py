@@ -1,4 +1,4 @@
-"""The form of a design question: fields in words, sliders, and every sentence next to its field."""
+"""The form of a design question, with sliders and errors at the fields."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Panel(Fields[Form, PlanAnswer]):
     Parameters
     ----------
     form : Form
-        What is in the fields at first.
+        The first contents of the fields.
     show : callable
-        Is given every answer.
+        Called with every answer.
     draw : callable
-        Is given the curve at once, while the answer is still being worked out.
+        Called with the curve at once, before the answer is ready.
     name : str
         Tells two forms on one page apart.
     """
@@ -126,7 +126,7 @@ class Panel(Fields[Form, PlanAnswer]):
     def _scale(self, name: str) -> Scale:
         if name != "radius":
             return SCALES[name]
-        try:  # a radius is large or small only compared with the range of the values
+        try:  # the slider of the radius is relative to the range of the values
             span = number(self.form.high) - number(self.form.low)
         except InputError:
             span = 1.0

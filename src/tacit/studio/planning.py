@@ -1,4 +1,4 @@
-"""From the fields of a design question to everything the page shows of its answer."""
+"""Answer a design question, with everything that the page shows."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from tacit.theory.question import Question
 from tacit.theory.trial import Trial
 
 _LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
-"""Within these an answer takes less than a second."""
+"""Within these limits an answer takes less than a second."""
 _TINY = 1e-100
 _USUAL_KEEPERS = 2
 _MOST_KEEPERS = len(TRUSTED) - 1
+_SAID = {"radius": "mean within ±", "loss": "privacy loss", "epsilon": "privacy loss per unit"}
+"""What the form calls these quantities."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A change that gives the question an answer, in words, and the form with it."""
+    """A change that makes the question feasible: its words and its form."""
 
     words: str
     form: Form
@@ -39,7 +41,7 @@ class Way:
 
 @dataclass(frozen=True)
 class TrustAnswer:
-    """What the question leads to for agents that trust so many keepers; one of two is the one asked about."""
+    """The answer for one choice of keepers; `asked` if it is the form's own."""
 
     whom: str
     headline: str
@@ -49,10 +51,10 @@ class TrustAnswer:
 
 @dataclass(frozen=True, eq=False)
 class TradeoffCurve:
-    """Radius against loss for the size asked about: a part that is certain, and one proportional to 1/ε.
+    """Radius against loss: `certain` plus a part proportional to 1/loss.
 
-    Each is the second part × loss: of fading noise, of one-shot noise, and by Chebyshev. What is `certain` is
-    how far an agent can be from the average after the rounds asked for; 0 in an endless run.
+    `fading`, `one_shot` and `chebyshev` are that second part times the loss. `certain` is how far an agent
+    can be from the average after the given number of rounds. It is 0 in an endless run.
     """
 
     fading: float
@@ -74,7 +76,7 @@ class TradeoffCurve:
 
 @dataclass(frozen=True, eq=False)
 class PlanAnswer:
-    """What a form leads to: an answer, or what could be had instead, or what is wrong with which field."""
+    """The result of a form: a design, or possible changes, or errors."""
 
     form: Form
     question: Question | None = None
@@ -93,7 +95,7 @@ class PlanAnswer:
 
 
 def plan(form: Form) -> PlanAnswer:
-    """Answer the question of a form. Whatever goes wrong is part of the answer."""
+    """Answer the question of a form; errors are part of the answer."""
     try:
         question = _modest(read(form))
     except FieldErrors as error:
@@ -115,7 +117,7 @@ def plan(form: Form) -> PlanAnswer:
 
 
 def _modest(question: Question) -> Question:
-    """Refuse what a page would wait for too long, at its fields."""
+    """Refuse numbers that would take too long, with an error at each field."""
     wrong = {}
     for name, (low, high) in _LIMITS.items():
         value = getattr(question, name)
@@ -129,9 +131,9 @@ def _modest(question: Question) -> Question:
 
 
 def sketch(form: Form) -> TradeoffCurve | None:
-    """Return the curve alone, which is fast: it is drawn while a slider moves.
+    """Return only the curve, which is fast enough for a moving slider.
 
-    None where there is none, or where a field cannot be used: the answer that follows says why.
+    None if there is no curve or a field cannot be used. The answer that follows says why.
     """
     try:
         return _curve(_modest(read(form)), form.unit.strip())
@@ -146,7 +148,7 @@ def _design(question: Question) -> Design:
 
 
 def _loaded(question: Question) -> Question:
-    """Read the graph, unless a page would wait too long for it."""
+    """Return the question with its graph built, unless it is too large."""
     return replace(question, graph=graph(question.graph)) if isinstance(question.graph, str) else question
 
 
@@ -167,9 +169,9 @@ def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswe
         every = f" In all {question.components:,} components together they are within {together} as surely."
     plain = (
         f"{agents} within {with_unit(shown_up(made.radius, 4), unit)} of their {target}{each}, with "
-        f"probability {odds}.{every} Whoever sees everything that is said, and must tell apart two values "
-        f"{with_unit(near(made.adjacency), unit)} apart, is right at most {right_at_most(made.loss)} of the "
-        f"time; a blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
+        f"probability {odds}.{every} Someone who sees every message and must tell apart two values "
+        f"{with_unit(near(made.adjacency), unit)} apart is right at most {right_at_most(made.loss)} of the "
+        f"time. A blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
     )
     sigma = found.mechanism.law.sigma
     chosen = replace(question, mixing=sigma) if isinstance(sigma, float) else question
@@ -198,7 +200,10 @@ def _headline(form: Form, found: Design) -> str:
 
 
 def _trust(form: Form, question: Question) -> tuple[TrustAnswer, ...]:
-    """Return the answers for nobody and for keepers, side by side; two keepers where none were asked for."""
+    """Return the answers without and with keepers.
+
+    If the form has no keepers, the second answer is for two.
+    """
     if question.graph is not None:
         return ()
     return tuple(_trusting(form, question, m) for m in (0, question.keepers or _USUAL_KEEPERS))
@@ -213,15 +218,15 @@ def _trusting(form: Form, question: Question, keepers: int) -> TrustAnswer:
     else:
         made = found.promise
         words = (
-            f"Whoever must tell apart two values {with_unit(near(made.adjacency), form.unit.strip())} apart "
-            f"is right at most {right_at_most(made.loss)} of the time. "
+            f"Two values {with_unit(near(made.adjacency), form.unit.strip())} apart are told apart correctly "
+            f"at most {right_at_most(made.loss)} of the time. "
             f"Protection: {strength(made.loss).name}."
         )
         return TrustAnswer(whom, _headline(form, found), words, asked)
 
 
 def _needed(error: Infeasible, form: Form) -> str:
-    """Say what is missing, in the quantities of the question."""
+    """Name the changes that would make the question feasible."""
     unit = form.unit.strip()
     parts = []
     if "radius" in error.gives:
@@ -233,7 +238,10 @@ def _needed(error: Infeasible, form: Form) -> str:
 
 @lru_cache(maxsize=256)
 def _unit_radii(size: Question) -> tuple[float, float, float, float]:
-    """Return the certain part of a radius; at ε = 1 those of fading and one-shot noise, and Chebyshev's."""
+    """Return the certain part of the radius, and three radii at ε = 1.
+
+    The three are of fading noise and of one-shot noise, without the certain part, and Chebyshev's bound.
+    """
     trial = Trial.of(replace(_loaded(size), epsilon=1.0))
     fading = trial.mechanism(1.0)
     chebyshev = accuracy.chebyshev_radius(fading, trial.b, trial.rounds)
@@ -243,15 +251,15 @@ def _unit_radii(size: Question) -> tuple[float, float, float, float]:
 
 
 def _curve(question: Question, unit: str) -> TradeoffCurve | None:
-    """Return the curve of a question, or None where it has no size or cannot be drawn."""
+    """Return the curve of a question; None without a size or range to draw."""
     if question.agents is None and question.graph is None:
         return None
-    # A chart has no place for what is not positive, nor for what floating point cannot divide.
+    # A chart cannot show what is not positive, and extreme numbers would overflow in a division.
     adjacency, spread, _ = question.scope
     drawn = [v for v in (question.loss, question.epsilon, question.radius, adjacency) if v is not None]
     if not all(_TINY < value < 1 / _TINY for value in drawn):
         return None
-    # All that the three radii depend on: while other fields change, nothing is computed again.
+    # Keep only what the radii depend on, so that the cache serves changes of all other fields.
     size = replace(
         question, low=None, high=None, components=1, radius=None, epsilon=None, loss=None, adjacency=1.0,
         spread=spread / adjacency if question.rounds else None, tolerance=1.0,
@@ -273,15 +281,24 @@ def _refused_curve(question: Question, unit: str) -> TradeoffCurve | None:
 
 
 def _way(form: Form, changes: dict[str, float]) -> Way:
-    """Return the changes of the form that make the question feasible, as the sentence shows them."""
-    words = []
+    """Return the form with these changes, and their words.
+
+    The words are those of the form's fields.
+    """
+    unit, words = form.unit.strip(), []
     for name, value in changes.items():
         shown = str(value) if isinstance(value, int) else f"{value:.12g}"
         change = {"budget": shown, "privacy": name} if name in ("epsilon", "loss") else {name: shown}
-        if name == "failure_probability":
+        said = f"{_SAID.get(name, name)} {shown}"
+        if name == "radius":
+            said = with_unit(said, unit)
+        elif name == "failure_probability":
             change = {"probability": near(100 * (1 - value) - 5e-5 * (1 - value), 6)}
+            said = f"probability {change['probability']}%"
+        elif isinstance(value, int):
+            said = f"{name} {value:,}"
         form = replace(form, **change)  # type: ignore[arg-type]
-        words.append(f"{name.replace('_', ' ')} {shown}")
+        words.append(said)
     return Way(" with ".join(words), form)
 
 
@@ -292,10 +309,10 @@ def _field(error: TacitError) -> str:
 
 
 def steps(curve: TradeoffCurve, points: int = 60) -> FloatArray:
-    """Return the losses to draw the curve at: from near 0 to well beyond what was asked or found."""
+    """Return the losses to draw at, from near 0 to beyond the answer."""
     losses = [value for value in (curve.point and curve.point[0], curve.asked[0]) if value]
     if curve.asked[1]:
         losses.append(curve.fading / curve.asked[1])
     top = 2.2 * max(losses, default=1.0)
-    along = np.linspace(math.sqrt(0.08), 1, points)
+    along = np.linspace(math.sqrt(0.004), 1, points)
     return np.asarray(top * along**2)

@@ -1,4 +1,4 @@
-"""The command line and the Python lines that do what the page does."""
+"""The command and the Python lines that give the same answer."""
 
 from __future__ import annotations
 

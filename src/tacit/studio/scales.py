@@ -1,4 +1,4 @@
-"""Sliders for numbers of any size: a position from 0 to 1000, and the number it stands for."""
+"""Scales of sliders: positions from 0 to 1000, and their numbers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass
 
 STEPS = 1000
-STEP = 5  # by which an arrow key moves
+STEP = 5  # of an arrow key
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers from `low` to `high`, evenly or in equal ratios, shown with `digits` digits."""
+    """Numbers from `low` to `high`, linear or logarithmic.
+
+    They are shown with `digits` significant digits.
+    """
 
     low: float
     high: float
@@ -32,7 +35,7 @@ class Scale:
         return f"{rounded:.15g}"
 
     def position(self, value: float) -> float:
-        """Return the position of a number; numbers outside the range are at the nearest end."""
+        """Return the position of a number, clamped to the ends."""
         if self.log:
             along = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:

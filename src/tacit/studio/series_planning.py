@@ -1,4 +1,4 @@
-"""The fields of a question about a series, and everything that the page shows of its answer."""
+"""Answer a question about a series, with everything that the page shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tacit.theory.series import Hides, SeriesDesign, design_series
 HIDES = {"step": "a lasting step", "window": "some readings in a row", "reading": "one reading"}
 """What a series can hide."""
 MOST_SLOTS = 1_000_000
-"""Within this an answer takes less than a second."""
+"""Up to this number an answer takes less than a second."""
 _MINUTES = 24 * 60
 _CHOICES = {"hides": HIDES, "keepers": TRUSTED}
 _FIELDS = {"loss": "budget", "range": "high", "step": "size"}
@@ -37,7 +37,7 @@ _FIELDS = {"loss": "budget", "range": "high", "step": "size"}
 
 @dataclass(frozen=True)
 class SeriesForm:
-    """What is in the fields, as text: nothing is wrong with a form until it is read."""
+    """The fields as text; they are checked only when the form is read."""
 
     slots: str = "35,040"
     every: str = "15"
@@ -52,14 +52,17 @@ class SeriesForm:
     delta: str = "1e-6"
 
     def query(self) -> dict[str, str]:
-        """Return the question for the address of a page, complete: it does not depend on any default."""
+        """Return the used fields for the address of a page.
+
+        Defaults are written out, so that a link keeps its meaning when they change.
+        """
         skipped = "size" if self.hides == "reading" else ""
         return {name: text for name, text in asdict(self).items() if text and name != skipped}
 
 
 @dataclass(frozen=True)
 class SeriesQuestion:
-    """A series as it is asked about: a mean every so many minutes."""
+    """A question about a series with one mean every `every` minutes."""
 
     slots: int
     every: float
@@ -83,7 +86,7 @@ class SeriesQuestion:
 
 @dataclass(frozen=True)
 class SeriesWay:
-    """A change that gives the question an answer, in words, and the form with it."""
+    """A change that makes the question feasible: its words and its form."""
 
     words: str
     form: SeriesForm
@@ -91,7 +94,7 @@ class SeriesWay:
 
 @dataclass(frozen=True, eq=False)
 class SeriesAnswer:
-    """What a form leads to: an answer, or what could be had instead, or what is wrong with which field."""
+    """The result of a form: a design, or possible changes, or errors."""
 
     form: SeriesForm
     question: SeriesQuestion | None = None
@@ -108,7 +111,13 @@ class SeriesAnswer:
 
 
 def from_query(query: Mapping[str, str]) -> SeriesForm:
-    """Fill a form from the address of a page; an `InputError` says what cannot be used."""
+    """Fill a form from the address of a page.
+
+    Raises
+    ------
+    InputError
+        If a name is not one of the fields, or its text cannot be used.
+    """
     known = [each.name for each in fields(SeriesForm)]
     for name, text in query.items():
         if name not in known:
@@ -123,7 +132,7 @@ def from_query(query: Mapping[str, str]) -> SeriesForm:
 
 
 def _read(form: SeriesForm) -> SeriesQuestion:
-    """Read every field, or say of each bad one what is wrong."""
+    """Turn the fields into a question, or report every field that is wrong."""
     get = Reader()
     slots, agents = get("slots", whole, form.slots), get("agents", whole, form.agents)
     every = get("every", _positive, form.every)
@@ -161,7 +170,7 @@ def _positive(text: str) -> float:
 
 
 def plan_series(form: SeriesForm) -> SeriesAnswer:
-    """Answer the question of a form. Whatever goes wrong is part of the answer."""
+    """Answer the question of a form; errors are part of the answer."""
     try:
         question = _read(form)
     except FieldErrors as error:
@@ -188,7 +197,10 @@ def _design(question: SeriesQuestion) -> SeriesDesign:
 
 @lru_cache(maxsize=64)
 def _curves(question: SeriesQuestion) -> SeriesCurves | None:
-    """Return the deviation of each mechanism over the number of means; None where it cannot be drawn."""
+    """Return each mechanism's deviation over the number of means.
+
+    None if it cannot be drawn.
+    """
     asked = question.asked()
     slots = sorted({*(n for n in SLOTS if n <= 100_000), asked.pop("slots")})
     try:
@@ -205,7 +217,7 @@ def _answered(asked: SeriesAnswer, question: SeriesQuestion, found: SeriesDesign
         f"{found.slots:,} means, {_lasting(question)}. The noise of each has a standard deviation of at most "
         f"{off}: it is within ±{with_unit(shown_up(2 * found.deviation, 4), unit)} of the true mean about 19 "
         f"times in 20. All means together hide {_hidden(question, unit)}, at a loss of "
-        f"{shown_up(found.loss, 4)}{failing}. Whoever sees them all, and must tell whether it happened, is "
+        f"{shown_up(found.loss, 4)}{failing}. Someone who sees them all and must tell whether it happened is "
         f"right at most {right_at_most(found.loss)} of the time. Protection: {strength(found.loss).name}."
     )
     return replace(
@@ -218,7 +230,7 @@ def _answered(asked: SeriesAnswer, question: SeriesQuestion, found: SeriesDesign
 
 
 def _lasting(question: SeriesQuestion) -> str:
-    """Say how often there is a mean, and for how long."""
+    """Say how often a mean is published, and for how long."""
     minutes = question.slots * question.every
     for size, name in ((365 * _MINUTES, "years"), (_MINUTES, "days"), (60, "hours"), (1, "minutes")):
         if minutes >= 2 * size or name == "minutes":
@@ -227,7 +239,7 @@ def _lasting(question: SeriesQuestion) -> str:
 
 
 def _hidden(question: SeriesQuestion, unit: str) -> str:
-    """Name the change of one agent's readings that is hidden."""
+    """Say which change of one agent's readings is hidden."""
     size = question.hides.size
     return {
         "reading": "any one reading of an agent, whatever it was",
@@ -239,7 +251,8 @@ def _hidden(question: SeriesQuestion, unit: str) -> str:
 def _way(form: SeriesForm, changes: Mapping[str, float]) -> SeriesWay:
     ((name, value),) = changes.items()
     text = f"{value:,}" if isinstance(value, int) else f"{value:.12g}"
-    words = "trust one of two keepers" if name == "keepers" else f"{name} {text}"
+    said = "privacy loss" if name == "loss" else name
+    words = "trust one of two keepers" if name == "keepers" else f"{said} {text}"
     change = {"budget" if name == "loss" else name: text}
     return SeriesWay(words, replace(form, **change))
 

@@ -26,18 +26,18 @@ ICON = (
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address of this machine, or say in one sentence why it cannot be had; port 0 is any.
+    """Bind a socket to an address of this machine; port 0 takes any.
 
     Raises
     ------
     InputError
-        When the port is taken, or the host is none of this machine's.
+        If the port is taken, or the host is not an address of this machine.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise InputError(f"{host} is no address of this machine: {error.strerror}.") from None
+        raise InputError(f"{host} is not an address of this machine: {error.strerror}.") from None
     except UnicodeError:  # a label of the name is empty or too long
         raise InputError(f"{host} is not a host name: give an address of this machine.") from None
     try:
@@ -47,8 +47,8 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         sock.close()
         raise InputError(
-            f"the studio cannot be shown at {host}, port {port}: {error.strerror}. Choose another port, or 0 "
-            "for any that is free."
+            f"the studio cannot use {host}, port {port}: {error.strerror}. Choose another port, or 0 for any "
+            "free one."
         ) from None
     return sock
 
@@ -61,7 +61,7 @@ def url(host: str, sock: socket.socket) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
+    """Return whether only this machine can reach the host."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -69,7 +69,10 @@ def is_loopback(host: str) -> bool:
 
 
 def serve(sock: socket.socket, host: str, ready: Callable[[], None] = lambda: None) -> None:
-    """Serve the studio at a bound socket until Ctrl-C; `ready` is called when it answers."""
+    """Serve the studio at a bound socket until Ctrl-C.
+
+    `ready` is called when the server answers requests.
+    """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     ui.run_with(
         app,
@@ -78,7 +81,7 @@ def serve(sock: socket.socket, host: str, ready: Callable[[], None] = lambda: No
         favicon=ICON,
         dark=None,
         show_welcome_message=False,
-        reconnect_timeout=30,  # a busy machine is no reason to load the page again and forget its fields
+        reconnect_timeout=30,  # on a busy machine, a short limit would reload the page and lose its fields
     )
     names = {host} if is_loopback(host) else {host, socket.gethostname(), socket.getfqdn()}
     config = uvicorn.Config(
@@ -88,12 +91,12 @@ def serve(sock: socket.socket, host: str, ready: Callable[[], None] = lambda: No
         server_header=False,
     )
     server = _Server(config, ready)
-    threading.Thread(target=prepare, daemon=True).start()  # pages then open with a finished example
+    threading.Thread(target=prepare, daemon=True).start()  # so that pages open with a finished example
     server.run(sockets=[sock])
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready."""
+    """Calls `ready` when it answers requests."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)

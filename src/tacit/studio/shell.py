@@ -1,12 +1,13 @@
-"""What all pages share: the head with its links, light and dark, and small building blocks."""
+"""Shared by all pages: the head, light and dark, and building blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from html import escape
 from pathlib import Path
-from typing import Any
 
 from nicegui import ui
 
@@ -25,7 +26,10 @@ _DARK = {
 
 
 class Slider(ui.slider):
-    """A slider that stays where its user put it: no position comes back that was overtaken meanwhile."""
+    """A slider that the server does not move while the user moves it.
+
+    Without this, a late reply would put it back to an older position.
+    """
 
     LOOPBACK = False
 
@@ -95,7 +99,10 @@ def kinds(here: str) -> dict[str, ui.link]:
 
 
 class Notice:
-    """A sentence above a page, such as why its address cannot be used; not shown while it is empty."""
+    """A sentence above a page, hidden while it is empty.
+
+    For example, it says why the address cannot be used.
+    """
 
     def __init__(self, text: str = "") -> None:
         with ui.element("div").classes("notice").props('role="alert"') as self._box:
@@ -109,7 +116,7 @@ class Notice:
 
 
 class Numbers:
-    """The numbers of an answer, grouped and aligned, with the notes below them."""
+    """The numbers of an answer in groups, with notes below them."""
 
     def __init__(self) -> None:
         with ui.element("section").classes("card").props('aria-label="Numbers"') as self._card:
@@ -153,7 +160,7 @@ def card(heading: str = "", classes: str = "") -> Iterator[ui.element]:
 
 
 def chart(options: Options, described: str, classes: str = "") -> ui.echart:
-    """Build a chart; `described` says what it shows to who cannot see it."""
+    """Build a chart; `described` is its text for screen readers."""
     made = ui.echart(options, renderer="svg").classes(f"chart {classes}")
     made.props["role"] = "img"
     made.props["aria-label"] = described
@@ -161,7 +168,7 @@ def chart(options: Options, described: str, classes: str = "") -> ui.echart:
 
 
 def redraw(made: ui.echart, options: Options) -> None:
-    """Draw other options in the same chart."""
+    """Replace the options of a chart."""
     made.options.clear()
     made.options.update(options)
     made.update()
@@ -189,19 +196,30 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
                         ui.label(cell)
 
 
-def code(heading: str) -> Any:
-    """Build a heading and lines to copy; returns a function that sets them."""
+def code(heading: str) -> Callable[[str], None]:
+    """Build a heading and code to copy; return a function that sets the code."""
     with ui.element("div"):
         with ui.element("h2").style("margin-bottom: 6px"):
             ui.label(heading)
         with ui.element("div").classes("code"):
             with ui.element("pre"):
-                shown = ui.label().mark("lines")
+                shown = ui.html(sanitize=False).mark("lines")
+            lines = ""
 
             def copy() -> None:
-                ui.clipboard.write(shown.text)
+                ui.clipboard.write(lines)
                 ui.notify("Copied.", position="bottom", timeout=1200)
 
             ui.button("Copy", on_click=copy).props(f'flat dense size=sm aria-label="Copy: {heading}"')
 
-    return shown.set_text
+    def show(text: str) -> None:
+        nonlocal lines
+        lines = text
+        shown.set_content(_unbroken(text))
+
+    return show
+
+
+def _unbroken(text: str) -> str:
+    """Return HTML that breaks lines between words, never within ``--loss``."""
+    return re.sub(r"\S+", lambda word: f"<span>{escape(word[0])}</span>", text)

@@ -1,4 +1,7 @@
-"""A simulated session to watch: made-up values, seeded noise, and what an adversary learns from it."""
+"""A simulated session, and what an adversary learns from it.
+
+Values and noise follow from a seed, so nothing in it is private.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ from tacit.studio.planning import PlanAnswer, plan
 from tacit.theory import accuracy, privacy
 
 MOST_AGENTS = 2000
-"""The most agents of a session that a page plays."""
+"""The largest session that a page plays."""
 MOST_DRAWN = 400
-"""The most agents that are drawn one by one."""
+"""The largest session whose agents are drawn one by one."""
 ADVERSARIES: dict[Adversary, str] = {
     "eavesdropper": "an eavesdropper",
     "server": "the curious server",
@@ -39,7 +42,7 @@ NAMED: tuple[Adversary, ...] = ("compromised", "insiders")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WatchedRun:
-    """Everything that happened in one simulated session, and what was promised of it."""
+    """One simulated session, and what was promised for it."""
 
     plan: PlanAnswer
     seed: int
@@ -63,7 +66,7 @@ class WatchedRun:
 
 @dataclass(frozen=True)
 class Watching:
-    """What is watched: a setting and its seed, and who thinks about whom. As text, like a form."""
+    """The fields of Watch as text: setting, seed, adversary, agent, round."""
 
     form: Form
     seed: str = "1"
@@ -73,7 +76,7 @@ class Watching:
     round: str = ""  # which is shown; the last one if it is empty
 
     def query(self) -> dict[str, str]:
-        """Name what is watched in the address of a page."""
+        """Return the fields for the address of the page."""
         own = {"seed": self.seed, "agent": self.agent, "adversary": self.adversary, "round": self.round}
         if self.adversary in NAMED:
             own["compromised"] = self.compromised
@@ -81,9 +84,14 @@ class Watching:
 
 
 def watching_from_query(query: Mapping[str, str], otherwise: Form) -> Watching:
-    """Read what an address asks to watch; an `InputError` says what cannot be used.
+    """Read the fields of Watch from an address.
 
-    An address that says nothing of the setting is about `otherwise`.
+    If the address names no field of the setting, the setting is `otherwise`.
+
+    Raises
+    ------
+    InputError
+        If a field cannot be used.
     """
     own = {
         name: query[name] for name in ("seed", "agent", "adversary", "compromised", "round") if name in query
@@ -102,10 +110,10 @@ def watching_from_query(query: Mapping[str, str], otherwise: Form) -> Watching:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scene:
-    """A session and a belief, or sentences about the fields that stand in their way ("" for none).
+    """A session and a belief, or errors by field ("" for no field).
 
-    `without` is where keepers add the noise: what an eavesdropper would believe in the session that the same
-    question leads to without them. None where it leads to none.
+    `without` is what an eavesdropper would believe in a session for the same question without keepers. It is
+    None if the session has no keepers, or the question has no answer without them.
     """
 
     session: WatchedRun | None = None
@@ -115,7 +123,10 @@ class Scene:
 
 
 def scene(asked: Watching) -> Scene:
-    """Play the session that is asked for, and compute what the adversary believes. Errors are sentences."""
+    """Play a session and compute the adversary's belief.
+
+    It does not raise for bad input: errors are part of the scene.
+    """
     found = plan(asked.form)
     if found.design is None:
         return Scene(wrong={"": found.refusal or " ".join(found.wrong.values())})
@@ -138,7 +149,7 @@ def scene(asked: Watching) -> Scene:
 
 
 def _without_keepers(form: Form, session: WatchedRun, agent: int) -> Belief | None:
-    """Return what an eavesdropper would believe of the same value if agents added their own noise."""
+    """Return what an eavesdropper would believe without keepers."""
     alone = replace(form, keepers="0")
     if not session.history.mechanism.keepers or plan(alone).design is None:
         return None
@@ -188,7 +199,10 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
 
 @lru_cache(maxsize=16)
 def places(name: str | None, n: int) -> FloatArray | None:
-    """Return where to draw the agents, worked out once: around a server, or as their graph lies best."""
+    """Return where to draw the agents; None if there are too many.
+
+    They stand in a circle around the server, or are laid out by their graph.
+    """
     if n > MOST_DRAWN:
         return None
     if name is None:
@@ -206,7 +220,7 @@ def places(name: str | None, n: int) -> FloatArray | None:
 
 
 def edges(session: WatchedRun) -> list[tuple[int, int]]:
-    """Return who talks to whom; around a server, number `agents` is the server."""
+    """Return the links between agents; the server has number `agents`."""
     question = session.plan.question
     if question is None or question.graph is None:
         return [(i, session.agents) for i in range(session.agents)]
@@ -214,7 +228,10 @@ def edges(session: WatchedRun) -> list[tuple[int, int]]:
 
 
 def believe(session: WatchedRun, agent: int, adversary: Adversary, compromised: Sequence[int] = ()) -> Belief:
-    """Return what an adversary believes of one agent's value; at first all values are equally likely."""
+    """Return an adversary's belief about one agent's value.
+
+    The prior is uniform over the range.
+    """
     question = session.plan.question
     assert question is not None
     return belief(

@@ -1,4 +1,4 @@
-"""Numbers as the page writes them."""
+"""How the page writes numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def with_unit(number: str, unit: str) -> str:
-    """Put the unit behind the number, with a space that does not break."""
+    """Put the unit after the number, with a no-break space."""
     return f"{number}\u00a0{unit}" if unit else number
 
 
 def typed(value: Any) -> str:
-    """Write a number so that it reads back as the same one; whole numbers whole."""
+    """Write a number so that it reads back the same; 2.0 as 2."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return value if isinstance(value, str) else repr(value)
