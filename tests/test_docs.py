@@ -118,7 +118,7 @@ def recorded(played, tmp_path):
 
     server, ring = played(), played(edges=((0, 1), (1, 2), (2, 3), (0, 3)))
     write_session(server.session, tmp_path / "session.toml")
-    for name in ("transcript", "coordinator", "folder/one", "recorded/one"):
+    for name in ("transcript", "coordinator", "folder/one"):
         write(tmp_path / f"{name}.jsonl", server, COORDINATOR)
     for i in range(4):
         write(tmp_path / f"agent-{i}.jsonl", server, i)
@@ -152,7 +152,7 @@ def slow(page):
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.long] * slow(p)) for p in RUN])
 def test_everything_on_a_page_runs(page, tmp_path, request):
-    if page in ("docs/how-to/verify.md", "docs/explanation/audit.md"):
+    if page == "docs/how-to/verify.md":
         request.getfixturevalue("recorded")
     text = elsewhere(f"{SETTINGS.get(page, '')}\0{(ROOT / page).read_text()}")
     setting, _, text = text.partition("\0")
