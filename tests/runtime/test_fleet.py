@@ -17,12 +17,19 @@ from tacit.protocol.records import Closed
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.fleet import follower, hub_directory
+from tacit.runtime.fleet import gateway as gateway_module
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.enrolment import enroll
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
-from tacit.runtime.fleet.hub import DRAINING, PAUSED, SERVING, Hub
+from tacit.runtime.fleet.hub import DRAINING, SERVING, Hub
 from tacit.runtime.fleet.hub_directory import KEYS, LEDGER, move_hub
-from tacit.runtime.fleet.messages import SessionOffer, offered_session, signed_offer
+from tacit.runtime.fleet.messages import (
+    ChannelClosed,
+    ChannelOpen,
+    SessionOffer,
+    offered_session,
+    signed_offer,
+)
 from tacit.runtime.fleet.orders import radius_for
 from tacit.runtime.fleet.store import STORE
 from tacit.runtime.identity.identity import Identity
@@ -258,11 +265,29 @@ def test_a_source_that_fails_is_said_to_its_owner_and_costs_nothing(tmp_path):
     asyncio.run(main())
 
 
+def test_a_member_cannot_fill_the_memory_of_a_hub_with_channels(tmp_path, monkeypatch):
+    monkeypatch.setattr(gateway_module, "_MOST_HEARD", 10)
+
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice")
+        async with fleet.serving() as hub, following(fleet, "alice") as alice:
+            alice.connection.send(ChannelOpen(bytes(1000)))  # no session has such an id
+            for number in range(50):
+                alice.connection.send(ChannelOpen(number.to_bytes(32)))
+            await fleet.until(lambda: fleet.told.events("trouble"))
+            alice.connection.send(ChannelClosed((0).to_bytes(32)))
+            member = hub.gateway.members["alice"]
+            await fleet.until(lambda: len(member.hears) == 9)
+            assert (0).to_bytes(32) not in member.hears
+
+    asyncio.run(main())
+
+
 def test_pause_drain_and_cancel(tmp_path):
     async def main():
         fleet = await fleet_of(tmp_path, *NAMES)
         async with fleet.serving() as hub, following(fleet, *NAMES):
-            hub.store.set_setting("state", PAUSED)
+            hub.store.set_setting("state", "paused")
             asked = asyncio.ensure_future(fleet.run("waits", least=3))
             await asyncio.sleep(0.3)
             assert not hub.running()

@@ -364,6 +364,17 @@ def test_what_an_owner_accepts_of_series_is_read_whole(tmp_path, limits):
         read_policy(tmp_path / "p.toml")
 
 
+@pytest.mark.parametrize(
+    "key", ['cap = 1.0', 'adjacency = 1.0', 'hides = "step:2"', 'delta = 1e-6', 'pause = "60s"',
+            'windows = [{ time = "1d", cap = 1.0 }]'],
+)  # fmt: skip
+def test_a_keeper_refuses_limits_that_it_does_not_honour(tmp_path, key):
+    about = "\n".join(line for line in AGENT.format(print="ab" * 32, key="").splitlines()[:6])
+    file = written(tmp_path / "p.toml", f'{about}\nrole = "keeper"\n[limits]\nlongest = "2d"\n{key}\n')
+    with pytest.raises(FileError, match=f"limits.{key.split()[0]}"):
+        read_policy(file)
+
+
 def test_a_keeper_says_only_how_long(tmp_path):
     about = f'format = 1\nhub = "wss://h:1"\nauthority = "{"ab" * 32}"\nkeys = "a"\nledger = "l"\n'
     (tmp_path / "p.toml").write_text(f'{about}role = "keeper"\n[limits]\nlongest = "400d"\n')

@@ -3,22 +3,28 @@
 import asyncio
 import json
 import time
+from unittest import mock
 
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.runtime.fleets import Fleet, HandClock
 
-from tacit.protocol.records import Closed, Keyed, Sampled, Spoke
+from tacit.cli import hub as hub_commands
+from tacit.protocol.records import Closed, Ended, Keyed, Sampled, Spoke
 from tacit.protocol.session import Session
+from tacit.runtime import coordinator as coordinator_module
 from tacit.runtime import keeper as keeper_module
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
 from tacit.runtime.fleet.hub_directory import LEDGER
 from tacit.runtime.fleet.orders import SeriesOrder, SessionOrder
+from tacit.runtime.fleet.series_progress import SeriesProgress
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.noise import noise_of_series
 from tacit.runtime.verification.verdict import verify
+from tacit.testing.sessions import known_series
 
 SLOTS, EVERY = 24, 900.0
 AGENTS, KEEPERS = ("alice", "bob", "carol", "dave"), ("north", "south")
@@ -267,6 +273,58 @@ def test_a_series_that_too_many_refuse_ends(tmp_path):
             await run.go(*run.there)
 
     asyncio.run(main())
+
+
+def test_a_cancelled_series_ends_for_agents_and_keepers(tmp_path, monkeypatch):
+    """`tacit hub cancel` reaches everyone who is connected, and a hub that is restarted begins nothing."""
+    monkeypatch.setattr(coordinator_module, "_LOOK", 0.01)
+
+    async def main():
+        fleet = await made(tmp_path)
+        run = Running(fleet)
+        async with fleet.clock.creeping():
+            async with fleet.serving() as hub:
+                await run.come(*KEEPERS, *AGENTS)
+                run.ask()
+                await run.answered(6)
+                await run.slots(1)
+                session = run.session
+                done = await asyncio.to_thread(
+                    CliRunner().invoke, hub_commands.command, ["cancel", str(fleet.home), "load"]
+                )
+                assert done.exit_code == 0, done.output
+                [(state, result)] = await fleet.over("load")
+                assert (state, result["over"]) == ("stopped", 2)
+                await fleet.until(lambda: not any(member.sessions for member in run.there.values()))
+                over = {facts["member"] for _, _, facts in fleet.told.events("stopped") if "member" in facts}
+                assert over == {*KEEPERS, *AGENTS}
+                assert hub.running() == []
+                await run.go(*run.there)
+            async with fleet.serving() as hub:
+                assert hub.running() == []
+        return session
+
+    session = asyncio.run(main())
+    for name in (*KEEPERS, *AGENTS):
+        with Ledger(tmp_path / f"{name}.ledger") as ledger:
+            assert any(isinstance(record, Ended) for record in ledger.records(session.id)), name
+        assert not list(tmp_path.glob(f"{name}.ledger.*.ephemeral")), name
+        assert not list((tmp_path / f"{name}.ledger.sessions").iterdir()), name
+
+
+def test_answers_that_come_while_a_mean_is_written_do_no_harm(tmp_path):
+    """Means are written on another thread than the one that hears answers."""
+
+    class Late(str):
+        """An answer during whose reading another one comes."""
+
+        def __bool__(self):
+            progress._answers[f"late-{len(progress._answers)}"] = ""
+            return True
+
+    progress = SeriesProgress(known_series(), mock.Mock(last_mean=lambda _: None, slots_written=lambda _: 0))
+    progress._answers["a"] = Late("cap")
+    assert progress.facts()["refused"] == {"a": "cap"}
 
 
 def test_a_series_whose_time_has_passed_is_not_begun(tmp_path):

@@ -333,7 +333,7 @@ def test_idle_connections_are_dropped_oldest_first_and_members_come_in(keys, por
                 assert await idle[0][0].read() == b""  # the oldest is dropped
             with pytest.raises(TimeoutError):  # and the newest is not
                 await asyncio.wait_for(idle[-1][0].read(), 0.2)
-            assert server._listener.waiting <= 131
+            assert server._listener._count <= 131
             async with opened(agent):
                 await gathered(server, lambda got: Presence(0, True) in got)
             for _, writer in idle:

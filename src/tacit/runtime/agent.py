@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, final
 
 from tacit.errors import CapExceeded, Disputed, InputError, MissingExtra, SessionOver
 from tacit.protocol import exact_loss
@@ -38,7 +38,7 @@ from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
 from tacit.runtime.noise import noise_ahead
-from tacit.runtime.participant import Participant, loaded, number_of
+from tacit.runtime.participant import Ends, Participant, loaded, number_of
 from tacit.runtime.session.trust import require_trusted_keeper
 from tacit.runtime.transport.base import Transport
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
     from tacit.runtime.ledger.budget import Reservation
 
-Ends: TypeAlias = str | Sequence[str]
 __all__ = ["Agent", "AgentResult", "Peer"]
 
 
@@ -164,7 +163,7 @@ class PrivateMember(Participant):
         self._adjacency = adjacency
         self._new_ledger, self._witness = new_ledger, None if witness is None else Path(witness)
         self._clock, self._pace = clock or SystemClock(), pace
-        self._transport = transport or _websockets(self, listen, connect, trouble)
+        self._transport = transport or self._websockets(listen, connect, trouble)
 
     @abstractmethod
     def _require_kind(self) -> None:
@@ -279,17 +278,8 @@ class _Owned(PrivateMember):
         self._value = None  # only the machine keeps the state from here on
         self._tell_takers(records)
         self._require_undisputed()
-        return Node(
-            session.id,
-            self.machine,
-            self._transport,
-            ledger,
-            takers=self._takers,
-            noise=None if session.keepers else noise_ahead(session, self.number),  # keepers draw
-            clock=self._clock,
-            watch=self._notice,
-            pace=self._pace,
-        )
+        noise = None if session.keepers else noise_ahead(session, self.number)  # keepers draw
+        return self._driven(self.machine, ledger, noise=noise, pace=self._pace)
 
     def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
         """Return the machine for a session with keepers, with the agent's private ephemeral key."""
@@ -395,19 +385,3 @@ class Peer(_Owned):
     """
 
     _machine, _topology = PeerMachine, "graph"
-
-
-def _websockets(
-    member: PrivateMember, listen: Ends, connect: Ends, trouble: Callable[[str], None]
-) -> Transport:
-    from tacit.runtime.transport.websocket import WebsocketTransport
-
-    return WebsocketTransport(
-        member.session,
-        member.number,
-        member.identity.tls,
-        listen=[listen] if isinstance(listen, str) else listen,
-        connect=[connect] if isinstance(connect, str) else connect,
-        trouble=trouble,
-        revoked=member.identity.revoked,
-    )

@@ -23,7 +23,7 @@ from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
-from tacit.runtime.participant import Participant, loaded
+from tacit.runtime.participant import Ends, Participant, loaded
 from tacit.runtime.session.cancellation import is_cancelled
 from tacit.runtime.transport.base import Transport
 
@@ -97,13 +97,15 @@ class Coordinator(Participant):
         Called with one sentence that says who was refused, and why.
     """
 
+    number = COORDINATOR
+
     def __init__(
         self,
         session: Session,
         *,
         ledger: Ledger | Path | str,
         identity: Identity | Path | str,
-        listen: str | Sequence[str] = (),
+        listen: Ends = (),
         takers: Sequence[Taker] = (),
         transport: Transport | None = None,
         clock: Clock | None = None,
@@ -120,7 +122,7 @@ class Coordinator(Participant):
             )
         self._pace, self._clock = pace, clock or SystemClock()
         self._cancelling: asyncio.Future[None] | None = None
-        self._transport = transport or _websockets(self, listen, trouble)
+        self._transport = transport or self._websockets(listen, (), trouble)
 
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
@@ -132,17 +134,7 @@ class Coordinator(Participant):
             kind = SeriesCoordinatorMachine
         self.machine = kind.resume(self.session, records, sign=sign)
         self._tell_takers(records)
-        return Node(
-            self.session.id,
-            self.machine,
-            self._transport,
-            ledger,
-            takers=self._takers,
-            clock=self._clock,
-            watch=self._notice,
-            pace=self._pace,
-            stopped_linger=self.machine.return_time,
-        )
+        return self._driven(self.machine, ledger, pace=self._pace, stopped_linger=self.machine.return_time)
 
     async def __aenter__(self) -> Self:
         made = await super().__aenter__()
@@ -183,19 +175,3 @@ class Coordinator(Participant):
             refused={reason.name.lower(): count for reason, count in self.refused.items()},
             session=self.session,
         )
-
-
-def _websockets(
-    member: Coordinator, listen: str | Sequence[str], trouble: Callable[[str], None]
-) -> Transport:
-    from tacit.runtime.transport.websocket import WebsocketTransport
-
-    ends = [listen] if isinstance(listen, str) else listen
-    return WebsocketTransport(
-        member.session,
-        COORDINATOR,
-        member.identity.tls,
-        listen=ends,
-        trouble=trouble,
-        revoked=member.identity.revoked,
-    )

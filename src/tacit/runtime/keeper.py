@@ -22,7 +22,7 @@ from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Node
 from tacit.runtime.noise import noise_ahead, noise_of_series
-from tacit.runtime.participant import Participant, loaded
+from tacit.runtime.participant import Ends, Participant, loaded
 from tacit.runtime.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Keeper(Participant):
         *,
         ledger: Ledger | Path | str,
         identity: Identity | Path | str,
-        connect: str | Sequence[str] = (),
+        connect: Ends = (),
         takers: Sequence[Taker] = (),
         transport: Transport | None = None,
         clock: Clock | None = None,
@@ -96,7 +96,7 @@ class Keeper(Participant):
         self.number = keeper_number(session, self.identity)
         self.name = session.member_name(self.number)
         self._clock = clock or SystemClock()
-        self._transport = transport or _websockets(self, connect, trouble)
+        self._transport = transport or self._websockets((), connect, trouble)
 
     def _made(self, ledger: Ledger) -> Node:
         session, records = self.session, ledger.records(self.session.id)
@@ -118,17 +118,7 @@ class Keeper(Participant):
         noise = noise_ahead(session, 0) if session.series is None else noise_of_series(session)
         self._takers = (*self._takers, key)
         self._tell_takers(records)
-        return Node(
-            session.id,
-            self.machine,
-            self._transport,
-            ledger,
-            takers=self._takers,
-            noise=noise,
-            clock=self._clock,
-            watch=self._notice,
-            stopped_linger=self.machine.return_time,
-        )
+        return self._driven(self.machine, ledger, noise=noise, stopped_linger=self.machine.return_time)
 
     async def result(self) -> KeeperResult:
         """Wait for the end and return the result; raises the error that stopped it."""
@@ -146,17 +136,4 @@ def keeper_number(session: Session, identity: Identity) -> int:
     raise InputError(
         f"the key of {identity.name} must be a keeper's of session {session.name}, and is not: use the "
         "keeper's keys, or ask for a session with this keeper (`tacit session new --keepers`)."
-    )
-
-
-def _websockets(member: Keeper, connect: str | Sequence[str], trouble: Callable[[str], None]) -> Transport:
-    from tacit.runtime.transport.websocket import WebsocketTransport
-
-    return WebsocketTransport(
-        member.session,
-        member.number,
-        member.identity.tls,
-        connect=[connect] if isinstance(connect, str) else connect,
-        trouble=trouble,
-        revoked=member.identity.revoked,
     )

@@ -8,21 +8,24 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from tacit.errors import InputError
 from tacit.protocol.effects import Notice, Refused
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.node import Node
+from tacit.runtime.node import Driven, Node
 
 if TYPE_CHECKING:
     from tacit.protocol.messages import Refusal
     from tacit.protocol.records import Record
     from tacit.protocol.session import Session
+    from tacit.runtime.clock import Clock
     from tacit.runtime.transport.base import Network, Transport
 
+Ends: TypeAlias = str | Sequence[str]
+"""One endpoint, or several."""
 _NOTICES = 10_000
 """Maximum number of notices queued for an iterator; the oldest are dropped first."""
 
@@ -34,7 +37,10 @@ class Participant(ABC):
     end pauses the member: the same call later resumes it from its ledger.
     """
 
+    identity: Identity
+    number: int
     _transport: Transport
+    _clock: Clock
 
     def __init__(
         self,
@@ -118,6 +124,33 @@ class Participant(ABC):
     @abstractmethod
     def _made(self, ledger: Ledger) -> Node:
         """Return the node that drives this kind of member."""
+
+    def _driven(self, machine: Driven, ledger: Ledger, **more: Any) -> Node:
+        """Return the node of a machine; `more` is what this kind of member needs besides."""
+        return Node(
+            self.session.id,
+            machine,
+            self._transport,
+            ledger,
+            takers=self._takers,
+            clock=self._clock,
+            watch=self._notice,
+            **more,
+        )
+
+    def _websockets(self, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
+        """Return a transport over WebSockets, which is not opened yet."""
+        from tacit.runtime.transport.websocket import WebsocketTransport
+
+        return WebsocketTransport(
+            self.session,
+            self.number,
+            self.identity.tls,
+            listen=[listen] if isinstance(listen, str) else listen,
+            connect=[connect] if isinstance(connect, str) else connect,
+            trouble=trouble,
+            revoked=self.identity.revoked,
+        )
 
     def _tell_takers(self, records: Sequence[Record]) -> None:
         """Give earlier records to the takers; the node gives them the later ones."""

@@ -156,16 +156,7 @@ class SeriesMember(PrivateMember):
             self.machine = kind(session, self.number, sign=sign, budget=budget, private=private)
         self._tell_takers(records)
         self._require_undisputed()
-        return Node(
-            session.id,
-            self.machine,
-            self._transport,
-            ledger,
-            takers=self._takers,
-            readings=self._read,
-            clock=self._clock,
-            watch=self._notice,
-        )
+        return self._driven(self.machine, ledger, readings=self._read)
 
     async def _read(self) -> float | None:
         """Read the source; whatever goes wrong, nothing of what it gave is shown."""

@@ -155,7 +155,6 @@ class FleetAgent:
         self._news = asyncio.Event()
         self._failed: Exception | None = None
         self._tasks: list[asyncio.Future[None]] = []
-        self._renewing = False
 
     # ---- the life of a follower -----------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ connections are limited.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, final
@@ -39,7 +38,7 @@ from tacit.runtime.fleet.messages import (
 )
 from tacit.runtime.limits import SPARE_FILES, raise_files
 from tacit.runtime.transport.base import NetworkError
-from tacit.runtime.transport.connection_diagnosis import why_turned_away
+from tacit.runtime.transport.connection_diagnosis import SparseLog, why_turned_away
 from tacit.runtime.transport.link import ConnectionRefused, Link
 from tacit.runtime.transport.listener import Listener
 from tacit.runtime.transport.tls import Channel, Credentials
@@ -56,7 +55,7 @@ _PING_AFTER, _END_AFTER = 5, 10  # ticks of silence
 _HANDSHAKE = 10.0  # seconds to show a certificate, or to enrol
 _MOST_STRANGERS = 1024
 _QUEUE_BYTES = 1 << 26
-_MOST_KINDS = 1000
+_MOST_HEARD = 4096  # sessions that one member can have a channel for
 _REPLACED = 4001  # a close code of our own
 
 
@@ -119,12 +118,12 @@ class Gateway:
         trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.identity, self._events, self._listen = identity, events, tuple(listen)
-        self._authority, self._trouble = authority, trouble
+        self._authority = authority
         self.members: dict[str, FleetMember] = {}
         self._by_link: dict[Link, FleetMember] = {}
         self._channels: dict[bytes, SessionChannel] = {}
         self._busy: set[asyncio.Future[None]] = set()
-        self._told: Counter[str] = Counter()
+        self._tell = SparseLog(trouble)
         self._credentials: Credentials | None = None
         self._listener: Listener | None = None
         self._watching: asyncio.Future[None] | None = None
@@ -297,6 +296,8 @@ class Gateway:
             case _ if not member.role:
                 raise InputError("the first word must be which role it plays.")
             case ChannelOpen(session=session):
+                if len(session) != ID_BYTES or len(member.hears) >= _MOST_HEARD:
+                    raise InputError("a member opens only some channels, each by the id of a session.")
                 member.hears.add(session)
                 if (channel := self._channels.get(session)) is not None:
                     self._attach(member, channel)
@@ -353,15 +354,6 @@ class Gateway:
     def _turn_out(self, member: FleetMember, why: str) -> None:
         self._tell(why, f"A connection was ended: {why}.")
         member.link.close(CloseCode.POLICY_VIOLATION, why)
-
-    def _tell(self, kind: str, sentence: str) -> None:
-        """Report what strangers can trigger at will only at the 1st, 2nd, 4th, 8th … time."""
-        if kind not in self._told and len(self._told) >= _MOST_KINDS:
-            return
-        self._told[kind] += 1
-        count = self._told[kind]
-        if not count & (count - 1):
-            self._trouble(sentence if count == 1 else f"{sentence} ({count} times so far)")
 
 
 def member_number(session: Session, name: str, key: bytes) -> int | None:

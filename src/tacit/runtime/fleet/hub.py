@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 
-SERVING, PAUSED, DRAINING = "serving", "paused", "draining"
+SERVING, DRAINING = "serving", "draining"
 _LOOK = 0.1  # seconds between checks for new work
 _HOUSEKEEPING = 30.0
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32

@@ -160,15 +160,7 @@ class HubConnection:
             frame_bytes=FRAME_BYTES,
             queue_bytes=_QUEUE_BYTES,
         )
-        try:
-            async with asyncio.timeout(_HANDSHAKE):
-                await asyncio.get_running_loop().create_connection(lambda: link, self._host, self._port)
-                await link.made
-        except BaseException:
-            link.abort()
-            raise
-        if not link.open:
-            raise link.why or ConnectionResetError()
+        await link.connect(self._host, self._port, _HANDSHAKE)
         return link
 
     def _explain(self, error: Exception, seconds: float) -> None:

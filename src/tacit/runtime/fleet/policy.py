@@ -255,8 +255,9 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
     if found.role == KEEPER:
         if found.value is not None or found.trust or function is not None:
             raise InputError("a keeper has no value and trusts nobody: remove [value] and [trust].")
-        longest = "1d" if found.limits is None else found.limits.longest
-        return Policy(**common, longest=seconds(longest, "longest"))
+        limits = found.limits or LimitPolicy()
+        _require_keeper_limits(limits)
+        return Policy(**common, longest=seconds(limits.longest, "limits.longest"))
     value, limits = found.value, found.limits
     if value is None or limits is None or (cap := limits.cap) is None:
         raise InputError("an agent needs [value], and [limits] with a cap.")
@@ -277,6 +278,17 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
         trust={name: key_bytes(key, f"the key of {name}") for name, key in found.trust.items()},
         source=_source(value, beside, function),
     )
+
+
+def _require_keeper_limits(limits: LimitPolicy) -> None:
+    """Refuse limits that a keeper does not honour: all but `longest` are about a value."""
+    unset = LimitPolicy()
+    for name in limits.__struct_fields__:
+        if name != "longest" and getattr(limits, name) != getattr(unset, name):
+            raise InputError(
+                f"limits.{name} is about a value, and a keeper has none: remove it. Of [limits] a keeper "
+                "honours only longest."
+            )
 
 
 def _accepted(limits: LimitPolicy) -> Hidden | None:

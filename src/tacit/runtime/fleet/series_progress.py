@@ -66,6 +66,9 @@ class SeriesProgress:
     def facts(self) -> dict[str, Any]:
         """Return what is promised and what came of it so far, ready for JSON."""
         session, series = self._session, self._series
+        # `take` calls this on the thread that saves, and the event loop may add an answer meanwhile. A copy
+        # is made in one step. Iterating over the original could raise an error, which would end the series.
+        answers = self._answers.copy()
         return {
             "mean": self._last["mean"],
             "slot": self._last["slot"],
@@ -75,8 +78,8 @@ class SeriesProgress:
             "agents": session.n,
             "keepers": len(session.keepers),
             "members": self._members.bit_count(),
-            "joined": sorted(name for name, why in self._answers.items() if not why),
-            "refused": {name: why for name, why in sorted(self._answers.items()) if why},
+            "joined": sorted(name for name, why in answers.items() if not why),
+            "refused": {name: why for name, why in sorted(answers.items()) if why},
             "series": {
                 "slots": series.slots,
                 "interval": series.interval,

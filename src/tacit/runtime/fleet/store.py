@@ -126,11 +126,6 @@ class HubStore:
         with self._lock, _explained(self.path):
             return self._database.execute(command, given).rowcount
 
-    def changes(self) -> int:
-        """Return a number that differs after another process has written."""
-        with self._lock, _explained(self.path):
-            return int(self._database.execute("PRAGMA data_version").fetchone()[0])
-
     # ---- settings ------------------------------------------------------------------------------------
 
     def setting(self, name: str, default: str = "") -> str:

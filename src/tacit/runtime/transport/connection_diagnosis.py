@@ -5,11 +5,38 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections import Counter
+from collections.abc import Callable
+from typing import final
 
 from tacit.errors import InputError
 
 ENDPOINT = re.compile(r"wss://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", re.ASCII)
 _EXPIRED, _NOT_YET, _WRONG_HOST = 10, 9, (62, 64)  # OpenSSL's codes; host name, IP address
+
+_MOST_KINDS = 1000
+
+
+@final
+class SparseLog:
+    """Reports a kind of event the 1st, 2nd, 4th, 8th … time.
+
+    Anyone who can reach the port can cause such events. So neither the log nor the counters may grow with
+    their number: kinds beyond a maximum are not reported at all, because names of strangers are in them.
+    """
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._counts: Counter[str] = Counter()
+
+    def __call__(self, kind: str, sentence: str) -> None:
+        """Count an event, and report it if its turn has come."""
+        if kind not in self._counts and len(self._counts) >= _MOST_KINDS:
+            return
+        self._counts[kind] += 1
+        count = self._counts[kind]
+        if not count & (count - 1):
+            self._report(sentence if count == 1 else f"{sentence} ({count} times so far)")
 
 
 def require_endpoint(endpoint: str) -> tuple[str, int]:

@@ -123,6 +123,21 @@ class Link(asyncio.Protocol):
         """Whether frames can be sent."""
         return self.who is not None and self._websocket.state is OPEN and not self._over
 
+    async def connect(self, host: str, port: int, seconds: float) -> None:
+        """Connect within some seconds, or raise the reason why not.
+
+        When this returns, both sides have accepted the connection.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.get_running_loop().create_connection(lambda: self, host, port)
+                await self.made
+        except BaseException:
+            self.abort()  # a handshake that was cancelled halfway must not leave an open socket
+            raise
+        if not self.open:  # `made` is also done when one side has refused
+            raise self.why or ConnectionResetError()
+
     # ---- what asyncio tells -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -51,11 +51,6 @@ class Listener:
         self._making: set[asyncio.Task[object]] = set()
         self._spare = -1  # a file that is given up to refuse someone when there are no more files
 
-    @property
-    def waiting(self) -> int:
-        """Number of connections that are not admitted yet."""
-        return self._count
-
     async def open(self, endpoint: str) -> None:
         """Listen at all addresses of an endpoint."""
         host, port = require_endpoint(endpoint)

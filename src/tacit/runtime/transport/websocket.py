@@ -10,7 +10,6 @@ import asyncio
 import random
 import ssl
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, final
@@ -24,7 +23,12 @@ from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.limits import LEDGER_FILES, SPARE_FILES, raise_files, require_files
 from tacit.runtime.transport.admission import CONNECTED, FORBIDDEN, OTHER_CONTENTS, Admission
 from tacit.runtime.transport.base import Arrival, Inbox, Network, NetworkError, longest_frame
-from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached, why_turned_away
+from tacit.runtime.transport.connection_diagnosis import (
+    SparseLog,
+    require_endpoint,
+    why_not_reached,
+    why_turned_away,
+)
 from tacit.runtime.transport.link import ConnectionRefused, Link
 from tacit.runtime.transport.listener import Listener
 from tacit.runtime.transport.tls import Channel, Credentials
@@ -41,7 +45,6 @@ _FIRST_WAIT, _SETTLED = 0.1, 5.0  # seconds before the first retry; after a conn
 _WAITING_FRAMES = 64  # frames of one member that wait here, before its connection is read again
 _HANDSHAKE = 5.0  # seconds to show a certificate and to ask
 _MOST_STRANGERS = 128  # connections from one address that have not proved anything, beside the roster's
-_MOST_KINDS = 1000
 _REPLACED = 4001  # a close code of our own
 
 
@@ -93,7 +96,7 @@ class WebsocketTransport:
         self._busy: list[Link] = []  # with frames that nobody has taken
         self._lost = 0
         self._heard: float | None = None
-        self._told: Counter[str] = Counter()
+        self._tell = SparseLog(trouble)
         self._why: dict[str, str] = {}  # by endpoint: why there is no connection
         self._inbox: Inbox | None = None
         self._credentials: Credentials | None = None
@@ -291,15 +294,7 @@ class WebsocketTransport:
         host, port = require_endpoint(endpoint)
         path = self._admission.path(self._credentials.certificate.name)
         link = self._link(Channel(self._credentials.client, host), uri=endpoint + path)
-        try:
-            async with asyncio.timeout(self._handshake):
-                await asyncio.get_running_loop().create_connection(lambda: link, host, port)
-                await link.made
-        except BaseException:
-            link.abort()
-            raise
-        if not link.open:
-            raise link.why or ConnectionResetError()
+        await link.connect(host, port, self._handshake)
         return link
 
     def _explain(self, endpoint: str, error: Exception, seconds: float) -> bool:
@@ -352,15 +347,6 @@ class WebsocketTransport:
     def _turn_out(self, link: Link, why: str) -> None:
         self._tell(why, f"A connection was ended: {why}.")
         link.close(CloseCode.POLICY_VIOLATION, why)
-
-    def _tell(self, kind: str, sentence: str) -> None:
-        """Report what strangers can cause at will only the 1st, 2nd, 4th, 8th … time."""
-        if kind not in self._told and len(self._told) >= _MOST_KINDS:
-            return
-        self._told[kind] += 1
-        count = self._told[kind]
-        if not count & (count - 1):
-            self._trouble(sentence if count == 1 else f"{sentence} ({count} times so far)")
 
 
 def to_dial(session: Session, who: int, addresses: Mapping[str, str]) -> tuple[str, ...]:
