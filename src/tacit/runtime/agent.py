@@ -1,4 +1,4 @@
-"""An agent of a server, or a peer on a graph, to run inside your own program.
+"""An agent of a server, or a peer on a graph, inside your own program.
 
 ::
 
@@ -53,7 +53,9 @@ __all__ = ["Agent", "AgentResult", "Peer"]
 @final
 @dataclass(frozen=True)
 class AgentResult(Shown):
-    """The result of a session for one agent; tables and `as_dict` have only its public part.
+    """The result of a session for one agent.
+
+    Tables and `as_dict` have only its public part.
 
     Attributes
     ----------
@@ -85,14 +87,20 @@ class AgentResult(Shown):
 
     @property
     def radius(self) -> float | None:
-        """The radius that the session promised; None if a package to compute it is not installed."""
+        """The radius that the session promised.
+
+        It is None if a package to compute it is not installed.
+        """
         try:
             return self.session.promise().theory.radius
         except MissingExtra:
             return None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the public part for programs: standard output often ends up in a log."""
+        """Return the public part for programs.
+
+        The private part is left out because standard output often ends up in a log.
+        """
         private = ("value", "clamped", "session")
         public = {name: fact for name, fact in vars(self).items() if name not in private}
         return public | {"radius": self.radius}
@@ -123,7 +131,7 @@ class AgentResult(Shown):
 
 
 class PrivateMember(Participant):
-    """Base of members with private data: an identity, a ledger, a cap, and trusted keepers."""
+    """Base of members with a value: identity, ledger, cap, trusted keepers."""
 
     _topology: str
 
@@ -172,7 +180,7 @@ class PrivateMember(Participant):
     @property
     @abstractmethod
     def _disputed(self) -> int | None:
-        """The round whose feedback names a message that this member did not send, if there is one."""
+        """The round whose feedback names a message that was not sent, or None."""
 
     @property
     def planned(self) -> float:
@@ -184,7 +192,12 @@ class PrivateMember(Participant):
         return path
 
     def _set_aside(self, ledger: Ledger) -> Reservation:
-        """Reserve the session's loss before the network is opened; refuse if it would exceed the cap."""
+        """Reserve the session's loss, or refuse if it would exceed the cap.
+
+        This is before the network is opened. The checks come first: the balance of a ledger that was restored
+        from a backup lacks losses. After a crash the next start finds the reservation: a second call of
+        `reserve` for the same session changes nothing.
+        """
         session, keys = self.session, self.identity.directory
         key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
         key_guard.require_trusted(keys, ledger, self._new_ledger)
@@ -206,7 +219,7 @@ class PrivateMember(Participant):
         return reservation
 
     def _meaning(self) -> dict[str, Any]:
-        """Return what `Ledger.reserve` needs to count the session against the cap: its whole range."""
+        """Return how `Ledger.reserve` counts the session: with its whole range."""
         return {"diameter": self.session.diameter}
 
     def _require_open(self, ledger: Ledger, records: Sequence[Record]) -> None:
@@ -219,7 +232,7 @@ class PrivateMember(Participant):
         if not over and ledger.given_up(session.id):
             raise SessionOver(
                 f"{self.name} has given up session {session.name}, or it had expired: its loss is settled "
-                "and nothing more is said in it. Ask for a new session."
+                "and nothing more is sent in it. Ask for a new session."
             )
         if not records and self._clock.wall() >= session.expires:
             raise InputError(
@@ -228,12 +241,12 @@ class PrivateMember(Participant):
             )
 
     def _require_undisputed(self) -> None:
-        """Raise if the coordinator signed feedback with a message that this agent did not send."""
+        """Raise if signed feedback has a message that this agent did not send."""
         if (t := self._disputed) is not None:
             raise Disputed(
                 f"the coordinator's feedback of round {t} names a message of {self.name} that is not in its "
                 "ledger. The coordinator may lie. Or another process uses the same key, or an old ledger was "
-                "put back: then noise drawn again would give the value away. So nothing more is said in this "
+                "put back: then noise drawn again would reveal the value. So nothing more is sent in this "
                 "session. The signed feedback is kept as evidence in the ledger and the transcript: ask the "
                 "coordinator for the message, which it can show only if this key has signed it."
             )
@@ -282,7 +295,7 @@ class _Owned(PrivateMember):
         return self._driven(self.machine, ledger, noise=noise, pace=self._pace)
 
     def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
-        """Return the machine for a session with keepers, with the agent's private ephemeral key."""
+        """Return the machine for a session with keepers, with its ephemeral key."""
         session, sign = self.session, self.identity.sign
         key = EphemeralKey(ledger.path, session, self.number)
         private = key.private(records)
@@ -293,13 +306,13 @@ class _Owned(PrivateMember):
         return kind(session, self.number, self._value, sign=sign, budget=budget, private=private)
 
     def _shown(self, numbers: tuple[int, ...]) -> Any:
-        """Return public whole numbers as people read them: one number, or one per component."""
+        """Return public whole numbers as one number, or one per component."""
         session = self.session
         found = session.clamp([float(session.lattice.value(v)) for v in numbers])
         return float(found[0]) if session.components == 1 else found
 
     async def result(self) -> AgentResult:
-        """Wait for the end and return the result; raises the error that stopped it.
+        """Wait for the end and return the result, or raise what stopped it.
 
         If the session was over before this member was started, it raises `SessionOver` with the old result.
         That result is not about the value that was given now.
@@ -318,7 +331,7 @@ class _Owned(PrivateMember):
     def _result(self) -> AgentResult:
         phase = self.machine.phase.value
         if phase == "declined":
-            raise CapExceeded("the whole session would pass the owner's cap: nothing was sent.")
+            raise CapExceeded("the whole session would exceed the owner's cap: nothing was sent.")
         assert self._ledger is not None
         private, balance = self.machine.private, self._ledger.balance(self._label)
         return AgentResult(

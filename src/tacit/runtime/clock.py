@@ -1,4 +1,4 @@
-"""Clocks, which are passed as arguments: the system's, or one that a test advances."""
+"""Clocks, which are arguments: the system's, or one that a test advances."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ class Clock(Protocol):
         ...
 
     def wall(self) -> float:
-        """Return seconds since 1970 (UTC), for expiry dates. It can jump forward or backward."""
+        """Return seconds since 1970 (UTC), for expiry dates.
+
+        It jumps forward or backward when the machine's clock is set.
+        """
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for so long."""
+        """Wait for this many seconds."""
         ...
 
 
@@ -36,5 +39,5 @@ class SystemClock:
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for so long."""
+        """Wait for this many seconds."""
         await asyncio.sleep(seconds)

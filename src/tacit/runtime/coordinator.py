@@ -1,4 +1,7 @@
-"""The coordinator of a session, to run inside your own program. It holds nothing private."""
+"""The coordinator of a session, inside your own program.
+
+It holds nothing private.
+"""
 
 from __future__ import annotations
 
@@ -147,13 +150,17 @@ class Coordinator(Participant):
         await super().__aexit__(*error)
 
     async def _watch_cancelled(self) -> None:
-        """End the session once it is cancelled (`tacit session cancel`)."""
+        """End the session once it is cancelled (`tacit session cancel`).
+
+        Another process writes the cancellation as a file, so this looks for it again and again. It looks at
+        the start, too: a coordinator that was stopped when the session was cancelled ends it then.
+        """
         while not is_cancelled(self.session, self.identity):
             await asyncio.sleep(_LOOK)
         self.halt()
 
     async def result(self) -> CoordinatorResult:
-        """Wait for the end and return the result; raises the error that stopped it."""
+        """Wait for the end and return the result, or raise what stopped it."""
         await self.ended()
         assert self._ledger is not None
         records = self._ledger.records(self.session.id)

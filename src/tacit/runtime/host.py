@@ -1,4 +1,4 @@
-"""Drives all machines of one event loop: handle all arrivals, save once, then send.
+"""Drives all machines of one event loop: take arrivals, save, then send.
 
 The order matters. Records that machines return are written to their ledgers first, and one flush brings all
 of them to the disk. Only then are messages sent. If messages were sent first, a crash could lose the record
@@ -57,7 +57,7 @@ class Hosted(Saver, Protocol):
         ...
 
     def handle(self) -> bool:
-        """Let the machine handle what was taken; return whether there are records to save.
+        """Let the machine handle what was taken; return whether to save.
 
         For heavy nodes this is called on another thread.
         """
@@ -74,7 +74,7 @@ class Hosted(Saver, Protocol):
 
 @final
 class Host:
-    """The machines of one event loop; `Host.here()` returns the one of the running loop."""
+    """The machines of one event loop; `here` returns that of the running one."""
 
     def __init__(self) -> None:
         # The loop itself is not kept: `_HOSTS` would then keep both for ever.
@@ -106,9 +106,14 @@ class Host:
         self.stir(node)
 
     async def remove(self, node: Hosted) -> None:
-        """Stop driving a machine. Wait for a save under way, because its ledger may be closed next."""
+        """Stop driving a machine, and wait until no other thread uses it.
+
+        The caller may close the machine's ledger next, so a save under way must be over by then.
+        """
         self._nodes.discard(node)
         self._stirred.pop(node, None)
+        # Steps that are not being saved yet are dropped. Nothing of them was sent. So after a restart the
+        # machine may draw their noise anew: nobody has seen the first draw.
         self._unsaved.pop(node, None)
         if node in self._busy:
             await finished(self._busy[node])
@@ -118,7 +123,7 @@ class Host:
     # ---- hear, save, speak ---------------------------------------------------------------------------
 
     def stir(self, node: Hosted) -> None:
-        """Handle a machine's arrivals soon, together with those of all machines stirred by then."""
+        """Handle a machine's arrivals soon, in one turn with other machines."""
         self._stirred[node] = None
         if not self._turning:
             self._turning = True
@@ -138,6 +143,7 @@ class Host:
                     self._fail(node, error)
                 else:
                     taken.append(node)
+        # All frames are taken before any is handled, so that the signatures of all are checked together.
         if frames >= _CHECK_TOGETHER:
             _check_together([frame for node in taken for frame in node.frames()])
         for node in taken:
@@ -156,7 +162,11 @@ class Host:
             self._queue(node, saves)
 
     def _work(self, node: Hosted) -> None:
-        """Let another thread handle a machine with long computations."""
+        """Let another thread handle a machine with long computations.
+
+        In this thread they would delay all other machines, and answers to pings: others would take this
+        process for dead. While the machine is in `_busy`, nothing else calls its `take` or `handle`.
+        """
         self._busy[node] = asyncio.get_running_loop().create_future()
         _elsewhere(node.handle, lambda saves, error: self._worked(node, saves, error))
 
@@ -172,11 +182,13 @@ class Host:
             self.stir(node)
 
     def _queue(self, node: Hosted, saves: bool) -> None:
-        """Queue a machine's steps for the next save; send them at once if nothing must be saved first."""
+        """Queue a machine's steps for the next save, or send them at once."""
+        # Steps without records also wait behind earlier steps that are not on the disk yet. Otherwise their
+        # messages would overtake, and could show a state that a crash then undoes.
         if saves or node in self._unsaved or node in self._saving:
             self._unsaved[node] = None
         else:
-            node.save(flush=False)  # nothing to write
+            node.save(flush=False)  # writes nothing, but makes the batch that `carry_out` sends
             self._carry_out(node)
 
     def _carry_out(self, node: Hosted) -> None:
@@ -186,7 +198,11 @@ class Host:
             self._fail(node, error)
 
     def _save(self) -> None:
-        """Save the steps of all machines with one flush; only one flush runs at a time."""
+        """Save the steps of all machines with one flush, one flush at a time.
+
+        A flush takes milliseconds on a disk. Machines that step meanwhile share the next one, so a slow disk
+        makes batches larger, and the queue does not grow.
+        """
         if self._saving or not self._unsaved:
             return
         batch = self._saving = self._unsaved
@@ -200,13 +216,15 @@ class Host:
         errors: Sequence[Exception | None] | None,
         failed: Exception | None,
     ) -> None:
+        # `_saving` is emptied first: `carry_out` may stir machines, and their steps go into the next save.
         saved, self._saved, self._saving = self._saved, None, {}
         assert saved is not None
         saved.set_result(None)
+        # If the save as a whole failed, nobody can say what is on the disk, so no machine may send.
         found = [failed] * len(batch) if errors is None else errors
         for node, error in zip(batch, found, strict=True):
             if node not in self._nodes:
-                continue  # it was stopped meanwhile; its messages are saved, and sent when it resumes
+                continue  # it was stopped or failed; its messages are saved, and sent when it resumes
             if error is None:
                 self._carry_out(node)
             else:
@@ -222,7 +240,11 @@ class Host:
     # ---- noise ---------------------------------------------------------------------------------------
 
     def refill(self, draws: DrawnAhead) -> asyncio.Future[None]:
-        """Fill a pool of draws soon, together with the pools of all machines that need draws by then."""
+        """Fill a pool of draws soon, together with other pools that need draws.
+
+        Pools are filled on another thread, one batch at a time: a draw takes longer than a turn of the loop,
+        and many draws of one call are cheaper than many calls.
+        """
         self._to_draw[draws] = None
         if self._drawn is None:
             self._drawn = asyncio.get_running_loop().create_future()
@@ -251,7 +273,7 @@ _HOSTS: WeakKeyDictionary[asyncio.AbstractEventLoop, Host] = WeakKeyDictionary()
 
 
 def _elsewhere(work: Callable[[], T], then: Callable[[T | None, Exception | None], None]) -> None:
-    """Do work on another thread, then call `then` in this event loop with its result or its error.
+    """Do work on another thread, then call `then` here with the outcome.
 
     A task or an executor's future is not used: when a program ends, all tasks are cancelled, but a save under
     way must finish. This way also takes one turn of the loop instead of three.
@@ -278,11 +300,13 @@ def _checker() -> ThreadPoolExecutor | None:
 
 
 def _check_together(frames: Sequence[tuple[Codec, bytes]]) -> None:
-    """Check the signatures of frames by two threads; `Codec.open` then uses the results.
+    """Check signatures on two threads; `Codec.open` remembers the results.
 
     A check releases the interpreter lock for most of its time, so two threads help.
     """
     checker = _checker()
+    # A frame that several machines received is checked once. Frames beyond what a codec remembers would be
+    # checked a second time when they are handled.
     each = list({frame: codec for codec, frame in frames}.items())[:MOST_REMEMBERED]
     if checker is None or len(each) < _CHECK_TOGETHER:
         return

@@ -1,4 +1,4 @@
-"""A keeper of a session, to run inside your own program: it holds masks and adds noise."""
+"""A keeper, inside your own program: it holds masks and adds noise."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Keeper(Participant):
         return self._driven(self.machine, ledger, noise=noise, stopped_linger=self.machine.return_time)
 
     async def result(self) -> KeeperResult:
-        """Wait for the end and return the result; raises the error that stopped it."""
+        """Wait for the end and return the result, or raise what stopped it."""
         await self.ended()
         refused = {reason.name.lower(): count for reason, count in self.refused.items()}
         done = self.machine.phase is KeeperPhase.FINISHED

@@ -1,4 +1,4 @@
-"""Limits of a process: number of open files, core files, and memory of libraries."""
+"""Limits of a process: open files, core files, and memory of libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MADV_DONTNEED = 4
 
 
 def leave_no_core() -> None:
-    """Forbid core files: this process's memory holds the value, the noise and the keys.
+    """Forbid core files: this process holds the value, the noise and the keys.
 
     On Linux the process is also marked as not dumpable (PR_SET_DUMPABLE). Then a handler of core files gets
     nothing either, and other processes of the same user cannot read its memory. This holds until the process
@@ -54,7 +54,7 @@ def release_libraries() -> int:
 
 
 def _unchanged_pages(maps: str) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and resident bytes of read-only file mappings without a changed page."""
+    """Yield start, end and resident bytes of unchanged read-only mappings."""
     head: list[str] = []
     sizes: dict[str, int] = {}
     for line in [*maps.splitlines(), "0-0 ---p 0 0 0"]:
@@ -72,7 +72,7 @@ def _unchanged_pages(maps: str) -> Iterator[tuple[int, int, int]]:
 
 
 def require_files(count: int, what: str) -> None:
-    """Raise this process's limit of open files to `count` plus some spare ones, or fail."""
+    """Allow this process `count` open files and some spare ones, or fail."""
     needed = count + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -86,7 +86,7 @@ def require_files(count: int, what: str) -> None:
 
 
 def raise_files() -> int:
-    """Raise this process's limit of open files to the system's maximum; return the limit."""
+    """Raise the limit of open files to the system's maximum, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < most:

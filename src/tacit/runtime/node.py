@@ -1,4 +1,9 @@
-"""One machine and what it needs to run: a transport, a ledger, noise, a clock. A `Host` drives it."""
+"""One machine with its transport, ledger, noise and clock, for a `Host`.
+
+A crash at any point is safe, because records reach the disk before messages are sent. Before the save,
+nothing was sent and nothing counts. After it, the machine resumes from its records, and repeats the same
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +61,10 @@ Readings: TypeAlias = Callable[[], Awaitable[float | None]]
 
 
 class Driven(Protocol):
-    """The interface of a machine of `tacit.protocol`. One that needs noise also has `wants_noise`."""
+    """The interface of a machine of `tacit.protocol`.
+
+    Machines that need noise also have `wants_noise` and `update`, agents of a series `wants_reading`.
+    """
 
     phase: Phase
     session: Session
@@ -73,7 +81,7 @@ class Driven(Protocol):
         ...
 
     def handle(self, event: Event) -> Step:
-        """Handle an event; return records to save, then messages to send, then notices."""
+        """Handle an event; return records, messages and notices, in this order."""
         ...
 
 
@@ -144,7 +152,10 @@ class Node:
         self._done: asyncio.Future[None] | None = None
 
     def halt(self) -> None:
-        """Leave the session for good (coordinator: end it). To stop for now, cancel `run`."""
+        """Leave the session for good; a coordinator ends it for all.
+
+        To stop for now, cancel `run`.
+        """
         self._halting = True
         self._stir()
 
@@ -153,8 +164,12 @@ class Node:
         self._host, self._done = Host.here(), asyncio.get_running_loop().create_future()
         try:
             if self._expired() and not self.machine.ended:
+                # The network stays closed. The machine records that it has ended. Nobody has to be told: all
+                # members have the same expiry date.
                 self._linger = self._stopped_linger = 0.0
             else:
+                # The pool is full before the first frame can arrive. Otherwise the delay of the first message
+                # would show how long its noise took to draw.
                 if self._noise is not None:
                     self._noise.begin(self._update)
                     await finished(self._host.refill(self._noise))
@@ -170,6 +185,8 @@ class Node:
 
     def take(self) -> int:
         """Take all that arrived, and return how many arrivals there are to handle."""
+        # While the machine rests (`pace`), frames stay in the transport. It then stops reading from senders
+        # with many frames, so nobody can fill the memory of a slow member.
         if self._open and self._clock.now() >= self._resting:
             for arrival in self._transport.take():
                 if isinstance(arrival, Frame):
@@ -183,16 +200,18 @@ class Node:
         return [(self.machine.codec, event.frame) for event in self._arrived if isinstance(event, Heard)]
 
     def handle(self) -> bool:
-        """Let the machine handle what was taken, and draws it wants; return whether to save.
+        """Give the machine what was taken and draws; return whether to save.
 
         Expiry is checked first: a machine whose session has expired must not answer frames that arrived
         meanwhile. Only draws that were already complete are given to the machine; `carry_out` starts to wait
-        for others.
+        for others. While it waits (`_drawing`), no draw is given, even if it is complete by now: it must
+        leave on the time grid of `_catch_up`.
         """
         now, machine, arrived, noise = self._clock.now(), self.machine, self._arrived, self._noise
         if now < self._resting:
             return False
         events: list[Event] = [Expired()] if self._expired() and not self._is_over else []
+        # The rest waits for the next turn, so that a flood cannot put off saving and sending for ever.
         events += [arrived.popleft() for _ in range(min(len(arrived), _BURST))]
         if self._halting:
             self._halting = False
@@ -208,11 +227,16 @@ class Node:
                 if u is None or not noise.ready(u):
                     break
                 steps.append(machine.handle(NoiseReady(u, noise.take(u))))
+        # One call adds all: the thread that saves may read this list now.
         self._steps.extend(steps)
         return any(step.records for step in steps)
 
     def save(self, *, flush: bool) -> None:
-        """Make a batch of all steps so far, and write its records; `flush` waits for the disk."""
+        """Make a batch of all steps so far, and write its records.
+
+        With `flush` this waits for the disk, on another thread: `handle` may add steps meanwhile,
+        which are in the next batch.
+        """
         self._leaving = len(self._steps)
         records = [record for step in self._steps[: self._leaving] for record in step.records]
         if records:
@@ -229,6 +253,8 @@ class Node:
         """Send the saved batch, then report its notices and plan the next step."""
         steps = self._steps[: self._leaving]
         del self._steps[: self._leaving]
+        # All messages leave before the first notice: `watch` is the owner's code, which may be slow or fail.
+        # A crash here loses messages, not records: others ask again, and get the same bytes from the ledger.
         send, watch, ended = self._transport.send, self._watch, False
         for step in steps:
             for message in step.messages:
@@ -238,14 +264,14 @@ class Node:
                 watch(notice)
                 ended = ended or isinstance(notice, _ROUND_ENDS)
         if self._noise is not None and self._noise.low():
-            self._refill()
+            self._refill()  # after sending: drawing is never between receiving and sending
         if self._pace and ended:
             now = self._clock.now()
             self._resting = self._last_round = max(now, self._last_round + self._pace)
         self._go_on()
 
     def _go_on(self) -> None:
-        """Plan the next step: end, continue at once, set a wake-up time, draw noise."""
+        """Plan the next step: end, continue at once, wake up later, or draw noise."""
         now = self._clock.now()
         if self._is_over and self._over_since is None:
             self._over_since = now
@@ -295,7 +321,7 @@ class Node:
             self.fail(error)
 
     async def _catch_up(self) -> None:
-        """Wait for a draw that is not complete: updates were skipped, or came too fast.
+        """Wait for a draw: updates were skipped, or came too fast.
 
         The draw is used at the next point of a coarse time grid, so that the time of the message does not
         reveal how long sampling took.
@@ -306,6 +332,7 @@ class Node:
             await finished(self._refilling)
         u = self._wanted()
         if u is not None and not self._noise.ready(u):
+            # Draws of skipped updates are discarded. They were never used, so no update has a second draw.
             self._noise.begin(u)
             await finished(self._host.refill(self._noise))
         await self._clock.sleep(GRID - self._clock.now() % GRID)
@@ -325,7 +352,7 @@ class Node:
         return wanted
 
     async def _read(self, slot: int, readings: Readings) -> None:
-        """Read the value of a slot; a reading that comes after the slot is over is not used."""
+        """Read the value of a slot; a reading that comes after the slot is unused."""
         reading = await readings()
         self._arrived.append(ReadingReady(slot, reading, secrets.token_bytes(DIGEST_BYTES)))
 
@@ -345,7 +372,10 @@ class Node:
 
     @property
     def _last_words(self) -> float:
-        """Seconds to keep answering after the end, for members that did not receive the last message."""
+        """Seconds to keep answering after the end.
+
+        Members that did not receive the last message ask for it.
+        """
         return self._stopped_linger if self.machine.phase.value == "stopped" else self._linger
 
     @property
@@ -353,7 +383,11 @@ class Node:
         return self.machine.phase.value in _OVER
 
     def _next_wake(self) -> float:
-        """Return when the machine wants a tick, or when the session expires, whichever is sooner."""
+        """Return when the machine wants a tick or the session expires.
+
+        The expiry is a date, and the clock of the machine may be set meanwhile. So it is looked at again each
+        day at the latest.
+        """
         wake, left = self.machine.wake, self.machine.session.expires - self._clock.wall()
         end = self._clock.now() + min(max(left, 0.0), _DAY)
         return end if wake is None else min(wake, end)
@@ -385,11 +419,12 @@ class Node:
         for waiting in (self._alarm, self._drawing, self._reading):
             if waiting is not None:
                 waiting.cancel()
+        # First the host, which waits for a save under way; only then may the caller close the ledger.
         await self._host.remove(self)
         with suppress(Exception):
             await self._transport.close()
         if self._noise is not None:
-            if self._refilling is not None:
+            if self._refilling is not None:  # it would put more draws into the pool after it was emptied
                 with suppress(Exception):
                     await finished(self._refilling)
             self._noise.close()

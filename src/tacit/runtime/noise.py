@@ -1,9 +1,9 @@
-"""Noise for a machine, drawn before it is needed and never between receiving and sending.
+"""Noise for a machine, drawn before it is needed.
 
-A machine that was disconnected skips updates. Then the pool starts over (`DrawnAhead.begin`), and draws are
-released at coarse time steps, so that the time of a message does not reveal how long sampling took. Skipped
-draws were never used, so nothing is drawn twice. The host decides when draws are made
-(`tacit.runtime.host`).
+No draw is made between receiving and sending. A machine that was disconnected skips updates. Then the pool
+starts over (`DrawnAhead.begin`), and draws are released at coarse time steps, so that the time of a message
+does not reveal how long sampling took. Skipped draws were never used, so nothing is drawn twice. The host
+decides when draws are made (`tacit.runtime.host`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _DEPTH, _SHALLOW, _LONG = 16, 4, 8192
 
 @cache
 def _source() -> SafeNoise:
-    """Return the source that all machines of this process share, so that they can draw together."""
+    """Return the source that all machines of this process share.
+
+    Because it is the same one, their draws can be made in one call.
+    """
     return SafeNoise(threads=1)
 
 
@@ -37,7 +40,7 @@ def _gaussian() -> SafeGaussian:
 
 
 def noise_of_series(session: Session, source: WholeNoise | None = None) -> DrawnAhead:
-    """Return one keeper's draws in a series: discrete Gaussian, one for each slot that it opens."""
+    """Return one keeper's draws in a series: discrete Gaussian, one per slot."""
     series = session.series
     assert series is not None
     deviation = series.steps
@@ -45,7 +48,7 @@ def noise_of_series(session: Session, source: WholeNoise | None = None) -> Drawn
 
 
 def noise_ahead(session: Session, who: int, source: WholeNoise | None = None) -> DrawnAhead:
-    """Return the pool of one agent's draws in one session; fill it before taking the first.
+    """Return the pool of one agent's draws in one session, still empty.
 
     The source is `SafeNoise`, except in tests. Users of `Agent` and `Peer` cannot choose another source.
     """

@@ -1,4 +1,4 @@
-"""Base class of agents, peers, keepers and coordinators that run inside your own program."""
+"""Base class of agents, peers, keepers and coordinators."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class Participant(ABC):
         self._news = asyncio.Event()
         at = self._ledger_at
         self._ledger = at if isinstance(at, Ledger) else await _opened(self._ledger_path(Path(at)))
+        # What a ledger refuses is refused here, before the network is opened: nothing was sent then.
         try:
             if self.session.keepers:
                 self._ledger.require_keepers()
@@ -82,7 +83,7 @@ class Participant(ABC):
     ) -> None:
         assert self._task is not None
         self._task.cancel()
-        await asyncio.wait([self._task])
+        await asyncio.wait([self._task])  # the node waits for a save under way, which needs the ledger
         self._close_ledger()
         if kind is None and not self._task.cancelled() and not self._raised:
             self._task.result()  # raises an error that nobody has seen yet
@@ -118,7 +119,7 @@ class Participant(ABC):
             raise
 
     def _ledger_path(self, path: Path) -> Path:
-        """Return the path of the ledger, or refuse it before it is opened or created."""
+        """Return the ledger's path, or refuse it before it is opened or created."""
         return path
 
     @abstractmethod
@@ -126,7 +127,7 @@ class Participant(ABC):
         """Return the node that drives this kind of member."""
 
     def _driven(self, machine: Driven, ledger: Ledger, **more: Any) -> Node:
-        """Return the node of a machine; `more` is what this kind of member needs besides."""
+        """Return the node of a machine; `more` depends on the kind of member."""
         return Node(
             self.session.id,
             machine,

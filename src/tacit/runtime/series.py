@@ -1,4 +1,4 @@
-"""An agent of a series, inside someone's own program: it reads a source in every slot.
+"""An agent of a series: it reads a source of values in every slot.
 
 ::
 
@@ -36,14 +36,16 @@ class Readable(Protocol):
     """Where readings come from: `tacit.runtime.fleet.sources` has several."""
 
     async def read(self, components: int) -> Any:
-        """Return the value as it is now, or raise `InputError` without anything of it."""
+        """Return the current value, or raise `InputError` that does not show it."""
         ...
 
 
 @final
 @dataclass(frozen=True)
 class SeriesResult(Shown):
-    """What a series led to, for one agent. All of it is public but for what the owner spent.
+    """The result of a series for one agent.
+
+    All of it is public except `spent` and `cap`, which are the owner's.
 
     Attributes
     ----------
@@ -90,7 +92,7 @@ class SeriesResult(Shown):
 
 
 def series_meaning(session: Session, accepts: Hidden | None) -> dict[str, Any]:
-    """Return how a ledger counts a series: once, if its owner accepts what it hides."""
+    """Return how a ledger counts a series: once, if the owner accepts it."""
     series = session.series
     assert series is not None
     hidden = Hidden(series.hides, series.delta)
@@ -99,17 +101,17 @@ def series_meaning(session: Session, accepts: Hidden | None) -> dict[str, Any]:
 
 @final
 class SeriesMember(PrivateMember):
-    """One agent of a series. Parameters as for `Agent`, but for these.
+    """One agent of a series. Parameters as for `Agent`, except these.
 
     Parameters
     ----------
     value : Readable
-        Where readings come from; read anew in every slot, never kept but in the ledger.
+        Where readings come from. It is read in every slot, and only the ledger stores what it gave.
     accepts : Hidden, optional
         Which change the owner wants hidden, and the failure probability that the owner accepts, for all
         series on this value. None if the ledger knows.
     unread : callable, optional
-        Told how often the source gave no reading, and why this time, without anything of what it gave.
+        Called with how often the source gave no reading, and why this time; never with what it gave.
     """
 
     machine: SeriesAgentMachine
@@ -127,7 +129,7 @@ class SeriesMember(PrivateMember):
         super().__init__(session, value, **rest)
         self._accepts, self._unread = accepts, unread
         self.failures = 0
-        """How often the source gave no reading; the last one was held then."""
+        """How often the source gave no reading; the last one was used again."""
 
     def _require_kind(self) -> None:
         if self.session.series is None:
@@ -159,7 +161,7 @@ class SeriesMember(PrivateMember):
         return self._driven(self.machine, ledger, readings=self._read)
 
     async def _read(self) -> float | None:
-        """Read the source; whatever goes wrong, nothing of what it gave is shown."""
+        """Read the source; no error shows what it gave."""
         assert self.session.series is not None
         patience = min(_LONGEST, self.session.series.interval / 2)
         try:
@@ -174,7 +176,7 @@ class SeriesMember(PrivateMember):
         return None
 
     async def result(self) -> SeriesResult:
-        """Wait for the end and return the result; raises the error that stopped it."""
+        """Wait for the end and return the result, or raise what stopped it."""
         await self.ended()
         self._require_undisputed()
         if self._over_before:

@@ -1,4 +1,4 @@
-"""Threads for blocking work: the disk and long draws. Shared by all nodes of a process."""
+"""Threads for blocking work (disk, long draws), shared by all nodes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def pool() -> ThreadPoolExecutor:
 
 
 async def in_worker(work: Callable[[], T]) -> T:
-    """Run on another thread, and wait for the end even if the caller is cancelled."""
+    """Run on another thread, and wait for its end even when cancelled."""
     return await finished(asyncio.get_running_loop().run_in_executor(pool(), work))
 
 
 async def finished(future: asyncio.Future[T]) -> T:
-    """Wait until something is finished, even if the caller is cancelled meanwhile."""
+    """Wait until a future is done, even if the caller is cancelled meanwhile."""
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""A permanent hub and agents that follow it: enrolment, sessions on demand and by schedule.
+"""A permanent hub, and members that follow it and join its sessions.
 
 - `invitation`, `enrolment`: from one line of text to a certificate; private keys are never sent.
 - `messages`, `channel`: the messages on a member's single connection, which carries many sessions.

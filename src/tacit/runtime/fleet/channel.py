@@ -19,7 +19,7 @@ _WAITING_FRAMES = 256  # frames of one connection that wait here, before it is r
 
 
 class Trunk(Protocol):
-    """The owner of the connections: a hub's gateway, or a member's connection to its hub."""
+    """The owner of the connections: a `Gateway` or a `HubConnection`."""
 
     def channel_opened(self, channel: SessionChannel) -> None:
         """Carry frames of this session from now on."""
@@ -69,14 +69,17 @@ class SessionChannel:
         self._trunk.channel_opened(self)
 
     def send(self, to: int | None, frame: bytes) -> None:
-        """Send once; a frame without a connection is counted as dropped, and the machine sends it again."""
+        """Send once; a frame without a connection is counted as dropped.
+
+        The machine sends it again later.
+        """
         data = session_frame(self.session.id, frame)
         for link in tuple(self.links.values()) if to is None else (self.links.get(to),):
             if link is None or not link.send(data):
                 self._lost += 1
 
     def take(self) -> list[Arrival]:
-        """Return what has arrived, and continue reading from connections that were held."""
+        """Return what has arrived, and continue reading from all members."""
         arrivals = self._inbox.take()
         self._release()
         return arrivals
@@ -88,6 +91,8 @@ class SessionChannel:
         self._release()
 
     def _release(self) -> None:
+        # A connection carries many sessions, and `link.waiting` counts the frames of all. Each session takes
+        # back only its own share. So a session that is slow keeps the connection held, whatever others do.
         for link, count in self._waiting.items():
             link.waiting -= count
             if link.waiting < _WAITING_FRAMES:
@@ -108,7 +113,9 @@ class SessionChannel:
             self._inbox.seen(number, False)
 
     def put(self, link: Link, data: bytes) -> None:
-        """Queue a frame of this session; stop reading from a connection with too many queued frames."""
+        """Queue a frame; stop reading from a connection with too many queued."""
+        # Only connections that were attached by name and key count. A member of the hub that is not in this
+        # session could otherwise fill its inbox.
         number = next((number for number, used in self.links.items() if used is link), None)
         if number is None:
             return

@@ -1,4 +1,4 @@
-"""From an invitation to a certificate: what the hub grants, and how an agent asks.
+"""Enrolment: how an agent gets a certificate for an invitation.
 
 The agent makes its keys itself. It fetches the authority's certificate from the hub without trusting it, and
 continues only if the authority's key has the fingerprint in the invitation. From then on it accepts only TLS
@@ -52,17 +52,19 @@ _MOST_ANSWER = 1 << 16
 @final
 @dataclass(frozen=True)
 class Enrolment:
-    """The hub's side: judges invitations and signs, with the authority in the hub's own directory."""
+    """The hub's side: judges invitations and signs with the hub's authority."""
 
     authority: Path
     store: HubStore
 
     def grant(self, asked: EnrolmentRequest, now: float) -> tuple[Certificate, bytes]:
-        """Return the certificate that an invitation entitles to, or refuse in one sentence.
+        """Return the certificate that an invitation is for, or refuse.
 
         When this returns, it is on the disk that the invitation is used. An agent that lost the answer may
         ask again with the same keys; other keys are refused.
         """
+        # One error for an unknown number and a wrong secret, compared in constant time: a stranger must not
+        # learn which numbers exist, or how much of a secret was right.
         known = self.store.invitation(asked.number)
         if known is None or not hmac.compare_digest(known["digest"], secret_digest(asked.secret)):
             raise InputError("this hub does not know the invitation: ask for another one.")
@@ -75,6 +77,9 @@ class Enrolment:
             raise InputError("the invitation has expired: ask for another one.")
         require_invited(name, known["pattern"])
         signer = load_authority(self.authority)
+        # Both are on the disk before the certificate leaves. Otherwise a crash could leave an invitation that
+        # works a second time, or a certificate in use that the register lacks and cannot revoke. If the
+        # answer is lost, the agent asks again with the same keys.
         with opened(self.authority, signer) as register:
             made = register.sign(request, known["days"])
             if known["used"] is None and not self.store.use_invitation(asked.number, name, key, now):
@@ -83,7 +88,7 @@ class Enrolment:
         return made, bundle(made, signer)
 
     def renew(self, certificate: Certificate, request: bytes) -> bytes:
-        """Sign the next certificate of the member with this one, only for its own name."""
+        """Sign the next certificate of a member, only for its own name."""
         asked = Request.parse(request, "the request")
         if asked.subject.name != certificate.name:
             raise InputError(f"{certificate.name} may not ask for a certificate of {asked.subject.name}.")
@@ -159,7 +164,7 @@ def enroll(invitation: Invitation, directory: Path, name: str | None = None) -> 
         raise InputError(f"the hub refuses: {answer.why}")
     if not read_certificates(answer.bundle, "the hub's answer")[-1].same_key(authority):
         raise InputError(
-            "the hub's answer is of another authority than the invitation says: tell its operator."
+            "the hub's answer is from another authority than the invitation says: tell its operator."
         )
     return install(answer.bundle, directory)
 
@@ -173,7 +178,11 @@ def _chosen(invitation: Invitation, name: str | None) -> str:
 
 
 def fetch_authority(address: str, fingerprint: bytes) -> Certificate:
-    """Return the hub's authority, checked only by its fingerprint."""
+    """Return the hub's authority, checked only by its fingerprint.
+
+    TLS checks nothing here, because the authority is not known yet. So nothing secret is sent: the
+    certificate is public, and the fingerprint came with the invitation.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

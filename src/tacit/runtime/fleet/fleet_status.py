@@ -1,4 +1,4 @@
-"""Status pages of hubs and followers: counts and public means, no private value."""
+"""Status pages of hubs and followers: counts and public means only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ class HubPages:
         return json.dumps(self.facts(), indent=2).encode() + b"\n"
 
     def not_ready(self) -> str | None:
-        """Return why members cannot use the hub now. A paused or draining hub still serves them."""
+        """Return why members cannot use the hub now, or None if they can.
+
+        A hub that is paused or draining still serves its members.
+        """
         return _expired(self._hub.gateway.expires)
 
     def metrics(self) -> bytes:
@@ -131,7 +134,7 @@ class AgentPages:
         return json.dumps(self.facts(), indent=2).encode() + b"\n"
 
     def not_ready(self) -> str | None:
-        """Return why the member cannot take part in sessions now, or None if it can."""
+        """Return why the member cannot take part in sessions, or None if it can."""
         connection = self._agent.connection
         if connection.connected:
             return _expired(connection.expires)

@@ -1,4 +1,4 @@
-"""An agent or keeper that follows a hub, for the command line and for your own program.
+"""An agent or keeper that follows a hub.
 
 ::
 
@@ -6,10 +6,10 @@
         async for mean in agent:
             ...
 
-Each session that the hub offers is judged by the owner's policy. What it may cost is set aside in the ledger
-first. Then the value is read, and the same `Agent` (or `Keeper`) takes part as everywhere; in a series a
-`SeriesMember`, which reads the value in every slot. Sessions that are not over are kept beside the ledger, so
-a member that was stopped goes on with them.
+The command line uses it, and your own program can. Each session that the hub offers is judged by the owner's
+policy. Its loss is reserved in the ledger first. Then the value is read, and the same `Agent` (or `Keeper`)
+takes part as everywhere; in a series a `SeriesMember`, which reads the value in every slot. Sessions that are
+not over are stored beside the ledger, so a member that was stopped resumes them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _ENDING = ".session"
 @final
 @dataclass(frozen=True)
 class FleetMean:
-    """The result of a session, or of one slot of a series: the public mean, and the loss of this agent.
+    """The public mean of a session or of a slot, and this agent's loss.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class FleetAgent:
         Returns the value when a session or a slot of a series begins, in place of a source in the policy's
         file. It may be a coroutine function; one that is not runs on a thread of its own.
     tell : callable, optional
-        Told what happens: an event, a sentence, and facts. Nothing private is among them.
+        Called with each event: a word, a sentence, and facts. Nothing private is among them.
     """
 
     def __init__(
@@ -163,6 +163,8 @@ class FleetAgent:
         if policy.role == AGENT:
             key_guard.require_known(policy.keys, policy.ledger, None)
         self._ledger = await in_worker(lambda: Ledger(policy.ledger))
+        # All that can be refused is refused before the connection: a hub must not offer sessions to a member
+        # whose ledger is an old copy, or whose cap the ledger would refuse each time.
         try:
             if policy.role == AGENT:
                 key_guard.require_trusted(policy.keys, self._ledger, None)
@@ -186,6 +188,7 @@ class FleetAgent:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        # The ledger is closed last: sessions that are being stopped may still wait for a save.
         work = [*self._sessions.values(), *self._tasks]
         for task in work:
             task.cancel()
@@ -204,7 +207,10 @@ class FleetAgent:
             await self._news.wait()
 
     async def run(self) -> None:
-        """Follow until cancelled; raises what makes it impossible, such as a ledger on a full disk."""
+        """Follow until cancelled, or raise what makes it impossible.
+
+        For example a ledger on a full disk.
+        """
         async for _ in self:
             pass
 
@@ -233,7 +239,7 @@ class FleetAgent:
         if policy.cap > known.cap:
             raise InputError(
                 f"the cap of {policy.label!r} in {policy.ledger} is {known.cap:g}, and cannot become "
-                f"{policy.cap:g} in passing: raise it on purpose first (`tacit ledger cap`)."
+                f"{policy.cap:g} through the policy: raise it first with `tacit ledger cap`."
             )
         if (accepts := policy.accepts) is None or not known.hides:
             return
@@ -241,7 +247,7 @@ class FleetAgent:
             raise InputError(
                 f"series on {policy.label!r} must hide {known.hides} with a failure probability of at most "
                 f"{known.delta_cap:g} in all, by {policy.ledger}, and that cannot become {hides} and "
-                f"{accepts.delta:g} in passing: change it on purpose first (`tacit ledger cap`)."
+                f"{accepts.delta:g} through the policy: change it first with `tacit ledger cap`."
             )
 
     def _ended(self, task: asyncio.Future[None]) -> None:
@@ -273,7 +279,12 @@ class FleetAgent:
                 pass
 
     def _consider(self, offer: SessionOffer) -> None:
-        """Judge a session by the policy, set aside what it may cost, and take part; or say why not."""
+        """Judge a session, reserve its loss, and take part; or say why not.
+
+        The order is for crashes. After `_set_aside` the loss counts, though nothing was sent: when the hub
+        offers the session again, the same reservation is found, and if it never does, the expiry releases it.
+        After `write_whole` the next start resumes the session by itself (`_resume`).
+        """
         try:
             session = offered_session(offer, self.connection.hub_key)
         except InputError as error:
@@ -284,7 +295,8 @@ class FleetAgent:
             return
         ledger, now = self.ledger, self._clock.wall()
         if ledger.is_over(session.id) or ledger.size(session.id):
-            # It was here before, and is over. But a hub that was killed may lack a keeper's last answer.
+            # It was here before, and is over: a second run would spend again. But a hub that was killed may
+            # lack a keeper's last answer, which the keeper then repeats from its ledger.
             if self.policy.role == KEEPER and ledger.size(session.id) and now < session.expires:
                 self._begin(session, fresh=False)
             return
@@ -299,7 +311,7 @@ class FleetAgent:
         except CapExceeded as error:
             self._refuse(session, "cap", str(error))
         except LedgerError as error:
-            self._fail(error)
+            self._fail(error)  # without its ledger a member cannot know what it has sent
         except TacitError as error:
             self._refuse(session, "unable", str(error))
         else:
@@ -337,7 +349,10 @@ class FleetAgent:
         self.connection.send(OfferReply(session.id, not why, why))
 
     def _refuse(self, session: Session, why: str, sentence: str) -> None:
-        """Refuse a session: tell the hub one word, and the owner a sentence."""
+        """Refuse a session: the hub gets one word, and the owner a sentence.
+
+        The sentence may contain the cap and what was spent, which are the owner's.
+        """
         self.tally.refused[why] += 1
         self._reply(session, why)
         facts = {"member": self.name, "session": session.name, "why": why}
@@ -370,28 +385,37 @@ class FleetAgent:
         except SessionOver:
             over = True
         except SourceFailed as error:
-            self.ledger.settle(session.id)  # nothing was said, so nothing is lost
+            self.ledger.settle(session.id)  # nothing was sent, so the reserved loss is released
             over = True
             self._refuse(session, "source", str(error))
         except LedgerError:
-            raise  # nothing may be said any more
+            raise  # nothing may be sent any more
         except TacitError as error:
             over = self.ledger.is_over(session.id) or self._clock.wall() >= session.expires
             facts = {"member": self.name, "session": session.name}
             self._tell("failed", f"{session.name} failed: {error}", **facts)
         finally:
             self._sessions.pop(session.id, None)
+            # The ledger has recorded the end by now. After a crash before this line the next start finds the
+            # file, sees by the ledger that the session is over, and removes it then. A member that is being
+            # stopped (cancelled) leaves the file, to resume from it.
             if over:
                 self._file(session).unlink(missing_ok=True)
 
     def _kind(self, session: Session) -> Callable[[Session, bool], Awaitable[bool]]:
-        """Return how this member takes part; called with the session and whether it is new to this member."""
+        """Return how this member takes part.
+
+        It is called with the session, and with whether the session is new to this member.
+        """
         if self.policy.role == KEEPER:
             return self._keep
         return self._join if session.series is None else self._read_along
 
     def _never_begun(self, session: Session) -> bool:
-        """Whether a session has expired before this agent said a word in it; nothing is lost then."""
+        """Whether a session expired before this agent sent anything in it.
+
+        Nothing is lost then, and its reservation is released.
+        """
         now = self._clock.wall()
         if self.ledger.size(session.id) or now < session.expires:
             return False
@@ -421,10 +445,12 @@ class FleetAgent:
         if not self.ledger.size(session.id):
             assert self.policy.source is not None
             value = await self.policy.source.read(session.components)
+        # Accepted only now: the source may fail, and the others would wait for an agent that never speaks.
+        # The answer must not depend on the value itself, so one outside the range is accepted and clamped.
         if fresh:
             self._accept(session)
         async with Agent(session, value, **self._mine(session)) as member:
-            del value
+            del value  # the machine has the only copy
             self._tell("joined", f"{session.name} is joined", member=self.name, session=session.name)
             result = await member.result()
         self._note(session, result)
@@ -478,7 +504,7 @@ class FleetAgent:
         self._over(session, result.finished, result.rounds, **costs)
 
     def _note_slot(self, member: SeriesMember, notice: Notice) -> None:
-        """Count the slots of a series, keep their means for whoever iterates, and tell of trouble."""
+        """Count slots, queue their means for an iterator, and report trouble."""
         session, slots = member.session, self.tally.slots
         match notice:
             case Spoken():
@@ -501,7 +527,7 @@ class FleetAgent:
         self._tell_sometimes(count, session, f"no reading, so the last one is held: {why}")
 
     def _tell_sometimes(self, count: int, session: Session, why: str) -> None:
-        """Tell of what may happen in every slot the first time, and then only at powers of two."""
+        """Report what may happen in every slot only at powers of two."""
         if count & (count - 1) == 0:
             facts = {"member": self.name, "session": session.name, "times": count}
             self._tell("trouble", f"{session.name}: {why} (times: {count})", **facts)
@@ -517,13 +543,14 @@ class FleetAgent:
         while True:
             if self.ledger.worth_compacting:
                 busy, now = frozenset(self._sessions), self._clock.wall()
+                # On another thread: it rewrites the whole file. Sessions under way are left as they are.
                 await in_worker(lambda: key_guard.compact(self.policy.keys, self.ledger, now, busy))  # noqa: B023
             await self._clock.sleep(_LOOK)
 
     # ---- the own certificate --------------------------------------------------------------------------
 
     async def _look_after_certificate(self) -> None:
-        """Ask the hub for the next certificate when a third of the life of this one is left."""
+        """Ask for the next certificate when a third of this one's life is left."""
         while True:
             if self.connection.connected and self.identity.certificate.renewal_due():
                 self._ask_for_certificate()
@@ -545,6 +572,6 @@ class FleetAgent:
             self._tell("trouble", str(error), member=self.name)
             return
         self._tell(
-            "renewed", f"the certificate counts until {self.identity.expires:%Y-%m-%d}", member=self.name
+            "renewed", f"the certificate is valid until {self.identity.expires:%Y-%m-%d}", member=self.name
         )
         self.connection.reconnect()

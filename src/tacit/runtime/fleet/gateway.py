@@ -1,4 +1,4 @@
-"""A hub's port: admission, and frames of many sessions over one connection per member.
+"""A hub's port: one connection per member, which carries all sessions.
 
 Members show a certificate. A client without a certificate can do two things: request the authority's
 certificate, which is public, and send an invitation. The number, frame length and duration of such
@@ -81,7 +81,7 @@ class GatewayEvents(Protocol):
 
 @final
 class FleetMember:
-    """A member that is connected: its name, its signing key, its role once it has said it."""
+    """A connected member: its name, its key, and its role once it is known."""
 
     def __init__(self, link: Link, certificate: Certificate) -> None:
         assert certificate.subject is not None
@@ -178,16 +178,20 @@ class Gateway:
     # ---- what connections tell (see `tacit.runtime.transport.link.Owner`) -----------------------------
 
     def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:  # noqa: ARG002
-        """Admit members and clients with an invitation; anyone may get the authority's certificate."""
+        """Admit members, and clients that want to enrol."""
+        # A refusal with status 200: anyone may have the authority's certificate, and the connection ends with
+        # it. It is public, and a client needs it before it can check anything.
         if path == AUTHORITY_PATH:
             raise ConnectionRefused(_FOUND, self._authority().decode("ascii"))
         if path == ENROL_PATH:
-            return _STRANGER
+            return _STRANGER  # with or without a certificate; `_hear_stranger` answers one question
         if certificate is None:
             raise ConnectionRefused(_FORBIDDEN, "a hub of tacit is here: show a certificate (tacit enroll).")
         name = certificate.name
         if path != f"{HUB_PATH}{name}":
             raise ConnectionRefused(_NOTHING, f"a hub of tacit is here, and {name} asks for something else.")
+        # The hub itself is no member. A connection with its key is a mistake, or comes from a copy of its
+        # directory.
         if certificate.subject is None or certificate.subject.public_key == self.identity.public_key:
             raise ConnectionRefused(_FORBIDDEN, f"{name} is no member: use an agent's or a keeper's keys.")
         if self._is_revoked(certificate):
@@ -197,13 +201,15 @@ class Gateway:
     def opened(self, link: Link) -> None:
         """Use this connection of a member, and close an older one."""
         if link.who != _MEMBER:
-            return  # the listener ends it soon, whatever it says
+            return  # not let in: the listener's timer ends it soon, whatever it sends
         assert link.certificate is not None
         assert self._listener is not None
         self._listener.let_in(link)
-        link.allow(FRAME_BYTES)
+        link.allow(FRAME_BYTES)  # until now a short limit held, so that strangers cannot take up memory
         member = FleetMember(link, link.certificate)
         if (older := self.members.pop(member.name, None)) is not None:
+            # Parted first: its channels must not send to a connection that is closing, and `ended` then finds
+            # nothing to forget. As in `WebsocketTransport.opened` the newer connection wins.
             self._part(older)
             older.link.close(_REPLACED, f"another connection with the key of {member.name} replaces this one")
         self.members[member.name] = self._by_link[link] = member
@@ -216,6 +222,8 @@ class Gateway:
             return
         kind, rest = data[:1], data[1:]
         if kind == SESSION and len(rest) >= ID_BYTES:
+            # Frames of unknown sessions are dropped: the session may be over here, or not resumed yet. The
+            # channel itself checks that this connection belongs to one of its members.
             if (channel := self._channels.get(rest[:ID_BYTES])) is not None:
                 channel.put(link, rest[ID_BYTES:])
         elif kind == CONTROL:
@@ -223,7 +231,7 @@ class Gateway:
                 self._take(member, decode_control(data))
             except TacitError as error:
                 self._tell(
-                    f"said {member.name}", f"{member.name} said something that cannot be used: {error}"
+                    f"said {member.name}", f"{member.name} sent a message that cannot be used: {error}"
                 )
         else:
             link.close(CloseCode.UNSUPPORTED_DATA, "frames of a session or of a hub are expected")
@@ -255,6 +263,8 @@ class Gateway:
     # ---- those who have no certificate ----------------------------------------------------------------
 
     def _hear_stranger(self, link: Link, data: bytes) -> None:
+        # One question for each connection. Signing is slow, and one connection with many questions could keep
+        # all worker threads busy. The listener limits the number of connections.
         if link.waiting:
             link.close(CloseCode.POLICY_VIOLATION, "one question is answered")
             return
@@ -275,7 +285,7 @@ class Gateway:
     def go_on(self, work: Awaitable[None]) -> None:
         """Run work in the background; errors are reported."""
         task = asyncio.ensure_future(work)
-        self._busy.add(task)
+        self._busy.add(task)  # asyncio keeps only weak references to tasks
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Future[None]) -> None:
@@ -293,9 +303,13 @@ class Gateway:
                 first, member.role = not member.role, role
                 if first:
                     self._events.came(member)
+            # Nothing else is taken before the role: the hub records a member with its role, and offers it
+            # sessions by it.
             case _ if not member.role:
-                raise InputError("the first word must be which role it plays.")
+                raise InputError("the first message must be a greeting with the role.")
             case ChannelOpen(session=session):
+                # Kept also for sessions that are not known yet: a member may open its channel before the hub
+                # has opened its own (`channel_opened`). Hence a limit.
                 if len(session) != ID_BYTES or len(member.hears) >= _MOST_HEARD:
                     raise InputError("a member opens only some channels, each by the id of a session.")
                 member.hears.add(session)
@@ -310,7 +324,10 @@ class Gateway:
         self._events.said(member, message)
 
     def _attach(self, member: FleetMember, channel: SessionChannel) -> None:
-        """Let a member hear frames of a session that it is in, by name and key."""
+        """Let a member hear frames of a session that it is in, by name and key.
+
+        The member is told first. Frames follow on the same connection, so its own end is attached by then.
+        """
         number = member_number(channel.session, member.name, member.public_key)
         if number is not None:
             member.send(ChannelOpen(channel.session.id))
@@ -333,7 +350,10 @@ class Gateway:
     # ---- looking after connections --------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Close connections that are silent, or whose certificate has expired or is revoked."""
+        """Close connections that are silent or no longer allowed.
+
+        TLS checks a certificate only in the handshake, and these connections last for months.
+        """
         while True:
             await asyncio.sleep(_TICK)
             now = datetime.now(UTC)
@@ -345,6 +365,7 @@ class Gateway:
                     self._turn_out(member, f"the certificate of {member.name} is revoked")
 
     def _is_revoked(self, certificate: Certificate) -> bool:
+        """Whether a certificate is revoked; also if the list cannot be read."""
         try:
             return self.identity.revoked(certificate)
         except TacitError as error:

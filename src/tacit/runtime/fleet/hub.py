@@ -1,4 +1,4 @@
-"""The hub: a permanent coordinator that enrols members and runs their sessions.
+"""The hub: a permanent coordinator that enrols members and runs sessions.
 
 Each session is run by the same `Coordinator` as everywhere. The hub only designs and signs sessions, records
 them, offers them to connected members, and starts a coordinator for each. It can be stopped and started at
@@ -99,7 +99,7 @@ class Hub:
     home : Path
         What `new_hub` made.
     tell : callable
-        Told what happens.
+        Called with each event.
     transcripts : Path, optional
         A directory where the coordinator's transcript of each session is kept, for `tacit verify`.
     listen : str, optional
@@ -158,20 +158,22 @@ class Hub:
 
     async def run(self) -> None:
         """Serve until drained."""
-        if self.state == DRAINING:
+        if self.state == DRAINING:  # it was drained, and is started again on purpose
             self.store.set_setting("state", SERVING)
         self._ledger = await in_worker(lambda: Ledger(self.home / LEDGER))
         serving = os.open(self.home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         fcntl.flock(serving, fcntl.LOCK_EX)  # commands see by it that a hub serves; the ledger allows one
         try:
             self._keep_house()
+            # Members may connect before their sessions are resumed below. `came` offers them what runs by
+            # then, and `_coordinate` offers the rest to all who are connected.
             await self.gateway.open()
             self._tell("listening", f"the hub listens at {self.store.setting('address')}")
             for row in self.store.running_sessions():
                 self._start(Session.decode(row["data"]), row["task"])
             await self._serve()
         finally:
-            os.close(serving)
+            os.close(serving)  # releases the lock
             await self._stop()
 
     async def _serve(self) -> None:
@@ -190,6 +192,8 @@ class Hub:
         self._tell("drained", "no session is under way, and none will begin: the hub stops")
 
     async def _stop(self) -> None:
+        # Cancelled sessions stay "running" in the store, so the next start resumes them. Order: coordinators
+        # need the gateway and the ledger until they are over.
         work = [one.work for one in self._running.values() if one.work is not None]
         for task in work:
             task.cancel()
@@ -222,6 +226,8 @@ class Hub:
         size = len(agents) if depends_on_size(order) else None
         design = self._designs.get((name, size))
         if design is None:
+            # A design takes seconds. It is made on another thread, and the task is looked at again then: who
+            # is connected may have changed.
             self._designing.add(name)
             self.gateway.go_on(self._design(name, size, order, agents, keepers))
             return
@@ -230,9 +236,11 @@ class Hub:
         title = name if row["every"] is None else f"{name}-{number}"
         session = instance(order, design, title, agents, keepers, now=now)
         last = row["every"] is None or (row["times"] is not None and number >= row["times"])
+        # Times that were missed, while the hub was stopped or paused, are skipped and not made up for.
         later = row["next"] + (row["every"] or 0.0)
         next_run = later if later > now else now + (row["every"] or 0.0)
-        # It is on the disk before anyone is told of it, so that a hub that is killed now continues it.
+        # It is on the disk before anyone is told of it. A hub that is killed after this line resumes the
+        # session; killed before it, the hub begins another one, and nobody has seen the first.
         self.store.start_session(
             name, session.id, title, session.encode(), session.expires, next_run=next_run, last=last
         )
@@ -240,7 +248,7 @@ class Hub:
         self._start(session, name)
 
     def _who(self, task: str, order: SessionOrder) -> tuple[list[Member], list[Member], str | None]:
-        """Return the agents and keepers of a session that begins now, or what is missing."""
+        """Return the members of a session that begins now, or what is missing."""
         members = self.gateway.members
         keepers = [
             members[name] for name in order.keepers if name in members and members[name].role == KEEPER
@@ -258,7 +266,7 @@ class Hub:
         return [_listed(one) for one in agents], [_listed(one) for one in keepers], missing
 
     def _put_off(self, row: sqlite3.Row, order: SessionOrder, why: str, now: float) -> None:
-        """Retry a schedule at its next time; retry a task that runs once until its `wait` is over."""
+        """Try again later: a schedule at its next time, others within `wait`."""
         self._count_skips(row["name"])
         if row["every"] is not None:
             self.store.set_task(row["name"], next=now + row["every"], note=why)
@@ -293,7 +301,12 @@ class Hub:
                 skip[0] -= 1
 
     def _refused(self, running: _Running, name: str, why: str) -> None:
-        """Leave an agent that refused out of the task's next sessions: the others would wait for it."""
+        """Leave an agent that refused out of the task's next sessions.
+
+        In each of them the others would wait for it until a deadline. Every further refusal doubles the number
+        of sessions that it is left out of. So an agent that cannot take part costs little, and one that can
+        again is asked again.
+        """
         skip = self._skips.setdefault((running.task, name), [0, 1])
         skip[0] = skip[1]
         skip[1] = min(2 * skip[1], _MOST_SKIPPED)
@@ -305,7 +318,7 @@ class Hub:
         left = sum(member.name not in running.unwilling for member in session.roster)
         kept = all(keeper.name not in running.unwilling for keeper in session.keepers)
         if running.coordinator is not None and (left < session.least_start or not kept):
-            running.coordinator.halt()  # it could never begin
+            running.coordinator.halt()  # it could never begin, and its members would wait for the deadline
         self.store.refused(name, why)
         title = running.session.name
         self._tell(
@@ -328,6 +341,7 @@ class Hub:
             self._tell("failed", f"{session.name} failed: {error}", session=session.name)
             if not running.revived:
                 self.store.end_session(session.id, "failed", {"why": str(error)})
+        # No other error is caught: a hub that is stopped (cancelled) must leave the session "running".
         finally:
             self._running.pop(session.id, None)
 
@@ -350,6 +364,8 @@ class Hub:
                 clock=self._clock,
                 watch=lambda notice: self._watch(session, notice),
             ) as made:
+                # The coordinator is there before the offers leave. A member that answers at once finds its
+                # session in `_running`; its channel is joined when the coordinator has opened its own.
                 running.coordinator = made
                 if not running.revived:
                     running.offer = signed_offer(session, self._identity)
@@ -378,7 +394,11 @@ class Hub:
         return TranscriptWriter(path, session, COORDINATOR, durable=False, sign=self._identity.sign)
 
     async def _record(self, running: _Running, result: CoordinatorResult) -> None:
-        """Store the result of a session; all of it is public."""
+        """Store the result of a session; all of it is public.
+
+        A hub that is killed before this is over finds the session "running" in its store and over in its
+        ledger. It resumes it, and stores the result then.
+        """
         session = running.session
         self.rounds += result.rounds
         if running.progress is not None:
@@ -418,8 +438,8 @@ class Hub:
     # ---- what the gateway tells -----------------------------------------------------------------------
 
     async def enrol(self, asked: EnrolmentRequest) -> EnrolmentAnswer:
-        """Answer one who shows an invitation."""
-        try:
+        """Answer a client that sends an invitation."""
+        try:  # on another thread: it signs, and waits for the disk and for the register's lock
             made, data = await in_worker(lambda: self._enrolment.grant(asked, self._clock.wall()))
         except InputError as error:
             self._tell(
@@ -467,13 +487,20 @@ class Hub:
             if self._skips.pop((running.task, member.name), None) is not None:
                 self.store.refused(member.name, None)
         else:
+            # The word is the member's. It becomes a label of a metric and is shown to the operator, so only
+            # short plain words are taken.
             self._refused(running, member.name, reply.why if _WORD.fullmatch(reply.why) else "other")
 
     def _revive(self, member: FleetMember, session: bytes) -> None:
-        """Let a member that was away learn how a session ended: its coordinator resumes from the ledger."""
+        """Let a member that was away learn how a session ended.
+
+        A coordinator resumes the session from the ledger, and repeats its last messages. The number of such
+        sessions is limited: any member can ask for old ones.
+        """
         row = self.store.session(session)
         revived = sum(one.revived for one in self._running.values())
-        # Once it has expired its records may be dropped, and it would begin anew; members have ended it too.
+        # Once it has expired, compaction may have dropped its records, and it would begin again from round 0.
+        # Its members have ended it by themselves then.
         if row is not None and row["expires"] > self._clock.wall() and revived < _MOST_REVIVED:
             found = Session.decode(row["data"])
             if member_number(found, member.name, member.public_key) is not None:
@@ -496,7 +523,7 @@ class Hub:
     # ---- keeping house --------------------------------------------------------------------------------
 
     def _keep_house(self) -> None:
-        """Renew the authority's and the hub's own certificate in time, and forget old sessions."""
+        """Renew the hub's certificates in time, and forget old sessions."""
         authority = load_authority(self.home / AUTHORITY)
         mine = self._identity.certificate
         if authority.certificate.renewal_due():
@@ -515,7 +542,7 @@ class Hub:
             self.gateway.go_on(self._compact(self._ledger))
 
     def _forget_task(self, name: str) -> None:
-        """Forget what was worked out for a task that begins no more sessions."""
+        """Forget designs, radii and refusals of a task that is over."""
         if all(one.task != name for one in self._running.values()):
             for known in cast(list[dict[tuple[str, Any], Any]], [self._designs, self._radii, self._skips]):
                 for key in [key for key in known if key[0] == name]:
@@ -530,12 +557,13 @@ class Hub:
             self._compacting = False
 
     def _spread_revocations(self) -> None:
-        """Take over the authority's newest list of revoked certificates, and give it to everyone."""
+        """Take over the newest list of revoked certificates, and send it to all."""
         path = self.home / AUTHORITY / REVOKED
         try:
             status = path.stat()
         except OSError:
             return
+        # Taken before the file is read. If it changes during the reading, the next look sees another stamp.
         stamp = (status.st_mtime_ns, status.st_size)
         if stamp == self._seen_list:
             return

@@ -1,4 +1,4 @@
-"""A member's connection to its hub: reconnects by itself, and carries all sessions."""
+"""A member's one connection to its hub, which carries all its sessions."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class HubConnection:
     endpoint : str
         Where the hub is, ``wss://host:port``.
     role : str
-        What this member tells the hub that it is.
+        Whether this member is an agent or a keeper, as it tells the hub.
     said : callable
-        Told what the hub says beside frames of sessions.
+        Called with messages of the hub that are not frames of sessions.
     here : callable
         Called with True when there is a connection, with False when it is lost.
     """
@@ -137,6 +137,7 @@ class HubConnection:
             except (OSError, TacitError, ConnectionRefused, ValueError, WebSocketException) as error:
                 refused = isinstance(error, ConnectionRefused)
                 self._explain(error, time.monotonic() - since)
+                # A hub that forbids us does not change its mind within a second, so it is asked seldom.
                 wait = _LONGEST_WAIT if refused and getattr(error, "status", 0) == _FORBIDDEN else wait
             else:
                 self.why, start = None, time.monotonic()
@@ -146,6 +147,7 @@ class HubConnection:
                 self._again = False
                 if link.goodbye:
                     self._tell(f"{self._endpoint} has ended the connection: {link.goodbye}.")
+            # At random: otherwise a whole fleet would come back at the same moment after a restart.
             await asyncio.sleep(wait * random.uniform(0.5, 1.5))
             wait = min(2 * wait, _LONGEST_WAIT)
 
@@ -183,15 +185,23 @@ class HubConnection:
     # ---- what the connection tells (see `tacit.runtime.transport.link.Owner`) --------------------------
 
     def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:  # noqa: ARG002
-        """Accept the hub alone: our authority calls it the coordinator."""
+        """Accept only the hub: our authority gave it the coordinator's name.
+
+        Every member has a certificate of the same authority. Without the check of the name, any of them could
+        answer at the hub's address, and offer sessions of its own.
+        """
         if certificate is None or certificate.subject is None or certificate.name != COORDINATOR_NAME:
-            raise ConnectionRefused(_FORBIDDEN, "who answers is not the hub of our authority.")
+            raise ConnectionRefused(_FORBIDDEN, "the other side is not the hub of our authority.")
         if self.identity.revoked(certificate):
             raise ConnectionRefused(_FORBIDDEN, "the certificate of the hub is revoked.")
         return COORDINATOR
 
     def opened(self, link: Link) -> None:
-        """Send the role, and the sessions that this member listens to."""
+        """Send the role, and the sessions that this member listens to.
+
+        The hub forgets a member's channels when the connection is lost. So all of them are opened again, and
+        the machines then ask for what they missed.
+        """
         assert link.certificate is not None
         assert link.certificate.subject is not None
         self._link, self.hub_key = link, link.certificate.subject.public_key
@@ -210,7 +220,7 @@ class HubConnection:
             try:
                 self._take(link, decode_control(data))
             except TacitError as error:
-                self._trouble(f"{self._endpoint} said something that cannot be used: {error}")
+                self._trouble(f"{self._endpoint} sent a message that cannot be used: {error}")
 
     def _take(self, link: Link, message: AnyMessage) -> None:
         match message:

@@ -1,4 +1,7 @@
-"""A hub's directory: its authority, its keys, its ledger and its store; made once, and moved as a whole."""
+"""A hub's directory: its authority, keys, ledger and store.
+
+It is made once. To move a hub to another machine, move the whole directory.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ LEDGER, KEYS, AUTHORITY, LOCK = "hub.ledger", "coordinator", "authority", "servi
 def new_hub(
     home: Path, address: str, *, listen: str | None = None, hosts: tuple[str, ...] = (), days: float = 365
 ) -> str:
-    """Make a hub's directory with an authority and keys of its own; return the authority's fingerprint."""
+    """Make a hub's directory; return the fingerprint of its new authority."""
     host, port = require_endpoint(address)
     at = f"wss://0.0.0.0:{port}" if listen is None else listen
     require_endpoint(at)
@@ -63,10 +66,10 @@ def move_hub(
     hosts: tuple[str, ...] = (),
     new_store: bool = False,
 ) -> str:
-    """Give a hub that is stopped another address, and a certificate for it; return the fingerprint.
+    """Give a stopped hub another address; return the authority's fingerprint.
 
-    With `new_store` the store is made anew, empty, where it was lost: authority, keys and ledger are what
-    members know the hub by.
+    The hub gets a certificate for the new address. With `new_store` an empty store replaces one that was
+    lost: members know the hub by its authority, keys and ledger.
     """
     host, port = require_endpoint(address)
     at = f"wss://0.0.0.0:{port}" if listen is None else listen
@@ -93,7 +96,7 @@ def _names(host: str, further: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def certify(home: Path, authority: Authority, request: Path) -> None:
-    """Sign the hub's own certificate, for as long as the one before, and put it in its place."""
+    """Sign and install the hub's next certificate, valid as long as the last."""
     before = Identity.load(home / KEYS).certificate
     life = (before.expires - before.begins).total_seconds() / 86_400
     with opened(home / AUTHORITY, authority) as register:
@@ -103,7 +106,11 @@ def certify(home: Path, authority: Authority, request: Path) -> None:
 
 
 def is_served(home: Path) -> bool:
-    """Whether a hub runs with this directory now."""
+    """Whether a hub runs with this directory now.
+
+    The lock is released by the system when a hub is killed, so no stale file is left behind. A shared lock is
+    tried: two commands that ask at the same time do not take each other for a hub.
+    """
     try:
         descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

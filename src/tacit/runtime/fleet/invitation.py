@@ -1,4 +1,4 @@
-"""Invitations: one line of text that lets one agent ask a hub for a certificate, once.
+"""Invitations: a line of text with which one agent can enrol, once.
 
 The line holds the hub's address, the fingerprint of its authority's key, a name or a pattern of names, when
 it expires, and a secret. Anyone with the line can enrol under such a name, so send it over a private channel.
@@ -73,7 +73,7 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
-        """Read the line; an incomplete one is refused, and never shown in the error."""
+        """Read the line; refuse an incomplete one without showing it."""
         line = text.strip()
         try:
             if not line.startswith(MARK):

@@ -1,4 +1,4 @@
-"""Log events of hubs and followers: an event, a sentence, and facts; nothing private."""
+"""Log events of hubs and followers; nothing private is in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 
 class FleetLog(Protocol):
-    """Told what happens, with nothing private in it."""
+    """Takes events of a hub or a follower."""
 
     def __call__(self, event: str, text: str, **facts: Any) -> None:
         """Take one event: a word, a sentence, and facts."""

@@ -1,7 +1,7 @@
-"""Messages between a hub and a member besides frames of sessions, in MessagePack with tags.
+"""Messages between a hub and a member, besides frames of sessions.
 
-A frame over their connection begins with one byte: CONTROL for these messages, SESSION for a frame of a
-session, whose id follows in 32 bytes.
+They are MessagePack with tags. A frame over their connection begins with one byte: CONTROL for these
+messages, SESSION for a frame of a session, whose id follows in 32 bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ID_BYTES = 32
 FRAME_BYTES = MOST_NUMBER_BYTES + (1 << 20)
 """The longest frame of a member: the longest message of a session, or a session with a long roster."""
 STRANGER_BYTES = 1 << 15
-"""The longest frame of one who has no certificate yet."""
+"""The longest frame of a client without a certificate."""
 HUB_PATH, ENROL_PATH, AUTHORITY_PATH = "/tacit/1/hub/", "/tacit/1/enroll", "/tacit/1/authority"
 AGENT, KEEPER = "agent", "keeper"
 _OFFERS = b"tacit session offer 1\0"
@@ -46,7 +46,10 @@ class SessionOffer(FleetMessage, frozen=True, tag="offer"):
 
 
 class OfferReply(FleetMessage, frozen=True, tag="reply"):
-    """Whether a member takes part, and if not why, as one word. It never depends on its value."""
+    """Whether a member takes part, or one word that says why not.
+
+    The answer never depends on the member's value.
+    """
 
     session: bytes
     joins: bool
@@ -143,7 +146,10 @@ def signed_offer(session: Session, identity: Identity) -> SessionOffer:
 
 
 def offered_session(offer: SessionOffer, hub_key: bytes) -> Session:
-    """Return the session of an offer, or refuse one that this hub has not signed or does not coordinate."""
+    """Return the session of an offer, or refuse it.
+
+    The hub must have signed it, and must be its coordinator.
+    """
     session = Session.decode(offer.session)
     if session.coordinator != hub_key or not is_signed(hub_key, _OFFERS + session.id, offer.signature):
         raise InputError(f"session {session.name} is not signed by the hub: it is not joined.")

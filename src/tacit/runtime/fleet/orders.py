@@ -1,4 +1,4 @@
-"""Orders of an operator to a hub: what to promise, and which connected members take part."""
+"""Orders of an operator: what to promise, and which members take part."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def designed(
     order: SessionOrder, members: Sequence[Member], keepers: Sequence[Member], hub: bytes
 ) -> Session:
-    """Return the best session for an order. It is slow: call it on a worker thread."""
+    """Return the best session for an order; slow, so call it on a worker."""
     from tacit.runtime.identity.roster import Roster
     from tacit.runtime.session.design import draft
     from tacit.runtime.session.series import draft_series
@@ -158,7 +158,7 @@ def instance(
 
 
 def radius_for(session: Session, count: int, failure_probability: float = 0.05) -> float:
-    """Return the promised radius if `count` agents take part in every round. It may be slow."""
+    """Return the radius if `count` agents take part in every round; slow."""
     smaller = session
     if count < session.n:
         smaller = replace(session, roster=session.roster[:count], quorum=None, start=None, mask_bytes=None)

@@ -1,4 +1,4 @@
-"""An owner's policy: one TOML file that decides which sessions an agent joins.
+"""An owner's policy: a TOML file that decides which sessions to join.
 
 The decision never depends on the value. The loss of a session is not checked here: the ledger reserves it, or
 refuses, before anything is sent.
@@ -57,7 +57,7 @@ def seconds(text: str | float, what: str) -> float:
 
 
 class ValuePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The value: where it comes from, and the range that sessions on it must have."""
+    """The value: where it comes from, and the range of its sessions."""
 
     low: float
     high: float
@@ -78,7 +78,7 @@ class WindowPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LimitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits on the loss, the frequency and the duration of sessions, and what series must hide."""
+    """Limits on loss, frequency and duration, and what series must hide."""
 
     cap: float | None = None
     adjacency: float | None = None
@@ -104,7 +104,7 @@ class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @final
 @dataclass(frozen=True)
 class PolicyRefusal:
-    """Why a session is not joined: a word for the hub, and a sentence for the owner."""
+    """Why a session is refused: a word for the hub, and one sentence."""
 
     why: str
     sentence: str
@@ -192,7 +192,10 @@ class Policy:
         return None
 
     def _judge_series(self, where: str, series: Series) -> PolicyRefusal | None:
-        """Return why a series is refused whatever it costs; the ledger adds up all series."""
+        """Return why a series is refused, whatever it costs.
+
+        The ledger adds up all series.
+        """
         hides, delta = written(series.hides), f"{series.delta:g}"
         if self.accepts is None:
             return PolicyRefusal(
@@ -218,7 +221,10 @@ def _numbers(count: int, low: float, high: float) -> str:
 
 
 def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Policy:
-    """Read a policy; paths in it count from where the file is. `value` takes the place of its source."""
+    """Read a policy; `value` takes the place of its source.
+
+    Relative paths in it are relative to its directory.
+    """
     place = Path(path)
     try:
         raw = tomllib.loads(read_public(place).decode("utf-8-sig"))
@@ -281,7 +287,7 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
 
 
 def _require_keeper_limits(limits: LimitPolicy) -> None:
-    """Refuse limits that a keeper does not honour: all but `longest` are about a value."""
+    """Refuse limits that a keeper does not honour: all but `longest`."""
     unset = LimitPolicy()
     for name in limits.__struct_fields__:
         if name != "longest" and getattr(limits, name) != getattr(unset, name):
@@ -320,7 +326,7 @@ def _source(value: ValuePolicy, beside: Path, function: Callable[[], Any] | None
 
 
 def policy_text(*, hub: str, authority: str, keys: Path, ledger: Path, role: str = AGENT, **more: Any) -> str:
-    """Return a policy as the text of its file, for one who has just enrolled."""
+    """Return a policy as the text of its file."""
     written = json.dumps
     lines = [
         "# What this agent may do: read by `tacit agent`. See docs/reference/files.md.",

@@ -1,4 +1,4 @@
-"""What a hub keeps of a series under way: who takes part, its means so far, and the slots that are lost."""
+"""What a hub keeps of a series under way: members, means, lost slots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 class SeriesProgress:
-    """Takes the coordinator's records once they are saved, and writes each mean into the hub's store.
+    """Writes the mean of each slot into the hub's store, from saved records.
 
     Records that were saved before a restart come first. So a mean that a killed hub had not written is
     written then. All of it is public.

@@ -1,4 +1,4 @@
-"""Sources of an agent's private value: read when a session begins, never logged.
+"""Sources of an agent's private value; what they give is never logged.
 
 If a source fails, the owner gets an error that does not contain what was read. A value outside the session's
 range is not an error: it is clamped, because whether an agent takes part must not depend on its value.
@@ -38,7 +38,7 @@ class ValueSource(Protocol):
 
 
 def parse_value(given: str | bytes | list[float], components: int) -> Value:
-    """Read one finite number, or one per component; what was given is not repeated in the error."""
+    """Read one finite number, or one per component; no error shows them."""
     text = given.decode("utf-8-sig", errors="replace") if isinstance(given, bytes) else given
     words = re.split(r"[\s,;\[\]]+", text) if isinstance(text, str) else text
     try:
@@ -91,7 +91,7 @@ class FileSource:
 
 @final
 class CommandSource:
-    """A command whose standard output is the value; what it says on standard error is not kept."""
+    """A command whose standard output is the value; its errors are dropped."""
 
     def __init__(self, words: Sequence[str], seconds: float = 10.0) -> None:
         self._words, self._seconds = tuple(words), seconds
@@ -169,13 +169,13 @@ class LinesSource:
 
 @final
 class CallableSource:
-    """A function of the program that an agent is part of; it may be a coroutine function."""
+    """A function or coroutine function of the program that runs the agent."""
 
     def __init__(self, function: Callable[[], Any | Awaitable[Any]]) -> None:
         self._function = function
 
     async def read(self, components: int) -> Value:
-        """Call the function; one that is no coroutine function runs on a thread of its own."""
+        """Call the function; a plain one runs on another thread."""
         try:
             if inspect.iscoroutinefunction(self._function):
                 found = await self._function()

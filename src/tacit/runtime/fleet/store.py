@@ -1,4 +1,4 @@
-"""The hub's durable data: invitations, members, tasks, and sessions with their results.
+"""The hub's durable data: invitations, members, tasks and sessions.
 
 It is one SQLite file in the hub's directory. The running hub and the operator's commands both open it: a
 command writes a row, and the hub sees it at once. So access is controlled only by the directory's mode, and
@@ -93,11 +93,13 @@ class HubStore:
     """
 
     def __init__(self, home: Path, *, create: bool = False) -> None:
+        # The event loop and worker threads share one connection. The lock may be taken twice by the same
+        # thread: a transaction calls methods that take it, too.
         self.path, self._lock = home / STORE, RLock()
         if create:
             _make(self.path)
         if not self.path.exists():
-            raise FileError(f"{home} is no hub's directory: make one with `tacit hub new`.")
+            raise FileError(f"{home} is not a hub's directory: make one with `tacit hub new`.")
         require_private(self.path, self.path.stat())
         self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
         self._database.row_factory = sqlite3.Row
@@ -122,7 +124,11 @@ class HubStore:
         return next(iter(self._all(question, *given)), None)
 
     def _do(self, command: str, *given: Any) -> int:
-        """Carry out one statement; it is on the disk when this returns. Returns how many rows it changed."""
+        """Carry out one statement durably; return how many rows it changed.
+
+        Alone, a statement is a transaction of its own, and is on the disk when this returns. Within a
+        transaction (`publish_mean`) it becomes durable with it.
+        """
         with self._lock, _explained(self.path):
             return self._database.execute(command, given).rowcount
 
@@ -153,14 +159,18 @@ class HubStore:
         return self._one("SELECT * FROM invitation WHERE number = ?", number)
 
     def use_invitation(self, number: str, name: str, key: str, now: float) -> bool:
-        """Record that an invitation was used, durably; False if someone else was first."""
+        """Record durably that an invitation was used; False if it was before.
+
+        The condition is part of the statement. A check before it would let two clients pass that come at the
+        same moment.
+        """
         return 1 == self._do(
             "UPDATE invitation SET used = ?, name = ?, key = ? WHERE number = ? AND used IS NULL",
             now, name, key, number,
         )  # fmt: skip
 
     def withdraw(self, pattern: str | None = None) -> int:
-        """Remove invitations that were not used, all or those for one name; return how many."""
+        """Remove unused invitations, all or those for one name; return how many."""
         if pattern is None:
             return self._do("DELETE FROM invitation WHERE used IS NULL")
         return self._do("DELETE FROM invitation WHERE used IS NULL AND pattern = ?", pattern)
@@ -215,7 +225,11 @@ class HubStore:
         return self._all("SELECT * FROM task ORDER BY rowid")
 
     def set_task(self, name: str, **fields: Any) -> None:
-        """Change columns of a task that is still due."""
+        """Change columns of a task that is still due.
+
+        The state is part of the condition: what the hub writes must not undo a command that has just stopped
+        the task.
+        """
         columns = ", ".join(f"{column} = ?" for column in fields)
         self._do(f"UPDATE task SET {columns} WHERE name = ? AND state = 'due'", *fields.values(), name)
 
@@ -224,7 +238,12 @@ class HubStore:
     def start_session(
         self, task: str, identity: bytes, name: str, data: bytes, expires: int, *, next_run: float, last: bool
     ) -> None:
-        """Record a session and its start by a task, both or neither, before anyone is told of it."""
+        """Record a session and its start by a task, both or neither.
+
+        If a crash left only the session, its task would begin the same number again. If it left only the
+        task's count, the session would be missing. A task that was stopped meanwhile, by a command in another
+        process, stays stopped.
+        """
         with self._lock, _explained(self.path), self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.execute(
@@ -246,7 +265,10 @@ class HubStore:
     def publish_mean(
         self, identity: bytes, row: tuple[int, float | None, int, int], facts: dict[str, Any]
     ) -> None:
-        """Record the slot, mean, messages and members of a slot, and how its series stands: both or none."""
+        """Record a slot, and how its series stands, both or neither.
+
+        `row` is the slot, its mean, and how many messages and members it is of.
+        """
         with self._lock, _explained(self.path), self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.execute("INSERT INTO mean VALUES (?, ?, ?, ?, ?)", (identity, *row))
@@ -258,7 +280,7 @@ class HubStore:
         return 0 if found is None else int(found["n"])
 
     def last_mean(self, identity: bytes) -> sqlite3.Row | None:
-        """Return the slot, mean and messages of the last slot of a series that is not lost."""
+        """Return slot, mean and messages of a series' last slot with a mean."""
         asked = "SELECT slot, mean, used FROM mean WHERE session = ? AND mean IS NOT NULL"
         return self._one(f"{asked} ORDER BY slot DESC LIMIT 1", identity)
 
@@ -283,13 +305,13 @@ class HubStore:
         return self._all("SELECT * FROM session WHERE state = 'running' ORDER BY made")
 
     def sessions(self, task: str | None = None, most: int = 1_000_000) -> list[sqlite3.Row]:
-        """Return sessions, the oldest first: those of one task, or the last of all."""
+        """Return sessions of one task, or the last of all, the oldest first."""
         if task is not None:
             return self._all("SELECT * FROM session WHERE task = ? ORDER BY made", task)
         return self._all("SELECT * FROM session ORDER BY made DESC LIMIT ?", most)[::-1]
 
     def find_sessions(self, word: str) -> list[sqlite3.Row]:
-        """Return running sessions by name, by the beginning of an id, or by their task."""
+        """Return running sessions by name, task, or the beginning of their id."""
         rows = self.running_sessions()
         return [row for row in rows if word in (row["name"], row["task"]) or row["id"].hex().startswith(word)]
 
@@ -301,7 +323,11 @@ class HubStore:
         }
 
     def forget(self, now: float, seconds: float, most: int) -> None:
-        """Keep of expired sessions that are over only their results, for `seconds` and at most `most`."""
+        """Drop what is no longer needed of sessions that are over and expired.
+
+        Results are kept for some seconds, and of at most `most` sessions. The session itself (`data`) is
+        dropped at its expiry: until then a member that was away may ask how it ended.
+        """
         over = "state != 'running' AND expires <"
         self._do(f"UPDATE session SET data = x'' WHERE {over} ? AND data != x''", now)
         self._do(f"DELETE FROM session WHERE {over} ?", now - seconds)
@@ -324,14 +350,17 @@ def _make(path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what is wrong with the disk into one sentence; a broken rule is the caller's to explain."""
+    """Turn errors of the disk into one sentence.
+
+    An `IntegrityError` passes: only the caller knows which rule it broke.
+    """
     try:
         yield
     except sqlite3.IntegrityError:
         raise
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
-        raise FileError(f"{path} cannot be used ({name}): see to the disk and start again.") from None
+        raise FileError(f"{path} cannot be used ({name}): check the disk and start again.") from None
 
 
 def as_facts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:

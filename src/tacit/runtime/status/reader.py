@@ -1,4 +1,4 @@
-"""Read the status that a running member, hub or follower shows (`tacit.runtime.status.server`)."""
+"""Read the status that a running member, hub or follower shows."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def status_url(where: str) -> str:
 
 
 def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = ("member",)) -> dict[str, Any]:
-    """Fetch a status; refuse anything else, and kinds that the caller cannot show."""
+    """Fetch a status of one of these kinds; refuse anything else."""
     try:
         with urllib.request.urlopen(url, timeout=seconds) as answer:
             found = json.loads(answer.read(_MOST_BYTES), object_pairs_hook=_plain)
     except urllib.error.HTTPError as error:
         error.close()
         raise InputError(
-            f"{url} answered {error.code}, which is no status of tacit: check the address (--status)."
+            f"{url} answered {error.code}, which is not a status of tacit: check the address (--status)."
         ) from None
     except OSError as error:
         reason = getattr(error, "reason", error)
@@ -71,7 +71,7 @@ def kind_of(found: dict[str, Any]) -> Kind | None:
 
 
 def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse text with control characters, which could control the terminal that shows it."""
+    """Refuse text with control characters: a terminal may obey them."""
     for key, value in pairs:
         for word in (key, *(value if isinstance(value, list) else [value])):
             if isinstance(word, str) and not word.isprintable():

@@ -1,4 +1,4 @@
-"""A tiny HTTP server for a member's status: read only, on this machine, or over TLS.
+"""A small read-only HTTP server for a member's status.
 
 ``/status`` (JSON) and ``/metrics`` (Prometheus) show what is public about a member. ``/healthz`` answers 200
 while the process handles events. If it does not answer, restart the process. ``/readyz`` answers 503 and one
@@ -34,12 +34,15 @@ class StatusPages(Protocol):
         ...
 
     def not_ready(self) -> str | None:
-        """Return one sentence that says why the work cannot be done now, or None if it can."""
+        """Return why the work cannot be done now, or None if it can."""
         ...
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the TLS context for HTTPS from two PEM files; only the owner may be able to read the key."""
+    """Return the TLS context for HTTPS from two PEM files.
+
+    A key that others than its owner can read is refused.
+    """
     from tacit.files import read_private
 
     read_private(key)
@@ -57,7 +60,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 @final
 class StatusServer:
-    """Answers requests for the pages of a member inside an ``async with`` block.
+    """Serves the pages of a member inside an ``async with`` block.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The status of a running member: a snapshot and metrics, over HTTP on this machine.
+"""The status of a running member: a snapshot and metrics.
 
 Pass `Status.notice` to a node as its `watch`, and the status itself as one of its `takers`. It keeps only
 public data and counts: the feedback, never a state, a value or a draw. `tacit.runtime.status.server` answers
@@ -59,7 +59,7 @@ _MOST_EQUIVOCATIONS = 100
 @final
 @dataclass
 class Snapshot:
-    """The progress of a member in its session; anyone on this machine may see it.
+    """A member's progress in a session; anyone on this machine may see it.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Status:
         )
 
     def watch_network(self, network: Callable[[], Network]) -> None:
-        """Show the member's connections from now on; `network` is called for every request."""
+        """Show the member's connections; each request calls `network`."""
         self._network = network
 
     @property
@@ -175,7 +175,7 @@ class Status:
         return shown
 
     def not_ready(self) -> str | None:
-        """Return one sentence that says why the member cannot do its work now, or None if it can."""
+        """Return why the member cannot do its work now, or None if it can."""
         now = self.current
         if now.certificate_expires is not None and self._clock() >= now.certificate_expires:
             return now.trouble
@@ -256,7 +256,7 @@ class Status:
         return [self._session.member_name(i) for i in agents]
 
     def take(self, records: Iterable[Record]) -> None:
-        """Take the feedback from saved records; everything else in them is ignored."""
+        """Take the feedback from saved records, and nothing else of them."""
         if self._session.series is not None:
             return  # records have sums; the means of a series come with notices
         for record in records:

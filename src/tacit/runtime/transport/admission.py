@@ -1,4 +1,4 @@
-"""Who may connect: the session must be the same, and the certificate must be a member's.
+"""Who may connect: members with the same session file.
 
 TLS has already checked that our authority signed the certificate and that its owner has the key. Refusals are
 sentences for the other side, so they contain only public information.
@@ -41,14 +41,19 @@ class Admission:
         self._keys = {session.key(j): j for j in session.neighbours(who)}
 
     def path(self, name: str) -> str:
-        """Return the HTTP path that a member of this name requests when it connects."""
+        """Return the HTTP path that a member requests when it connects."""
         return f"/tacit/1/{self._session.name}/{self._session.id.hex()}/{name}"
 
     def member(self, certificate: Certificate, path: str | None) -> int:
-        """Return the member of a certificate, or raise `Refusal`; `path` is what it requested."""
+        """Return the member of a certificate, or raise `ConnectionRefused`.
+
+        `path` is what the other side requested; None if we connected to it.
+        """
         if path is not None:
             self._require_session(certificate, path)
         who = self._listed(certificate)
+        # If the list cannot be read, nobody is let in: the certificate may be one that was stolen. The status
+        # says that the fault is here, so the other side tries again later.
         try:
             revoked = self.revoked(certificate)
         except TacitError:
@@ -59,10 +64,12 @@ class Admission:
         return who
 
     def _require_session(self, certificate: Certificate, path: str) -> None:
+        # The path is the other side's text. The pattern allows only plain characters and short names, so that
+        # what is repeated in a refusal or a log cannot control a terminal.
         found, ours, me = _PATH.fullmatch(path), self._session, self._session.member_name(self._who)
         if found is None:
             raise ConnectionRefused(
-                MALFORMED, "a member of a tacit session is here: ask for /tacit/1/SESSION/ID/MEMBER."
+                MALFORMED, "this is a member of a tacit session: request /tacit/1/SESSION/ID/MEMBER."
             )
         name, identity, member = found.groups()
         if name != ours.name:
@@ -71,6 +78,8 @@ class Admission:
                 f"{me} takes part in {self._which} here, and {certificate.name} asks for session {name} "
                 f"({short(identity)}).",
             )
+        # The id is a hash of the whole session. Members that differ in one parameter would compute with
+        # different noise or ranges, so they are told apart here, before the first frame.
         if identity != ours.id.hex():
             raise ConnectionRefused(
                 OTHER_CONTENTS,
@@ -83,7 +92,11 @@ class Admission:
             )
 
     def _listed(self, certificate: Certificate) -> int:
-        """Return the member; name and signing key must both be as in the roster."""
+        """Return the member; name and signing key must both be as in the roster.
+
+        The authority alone does not decide: it may sign certificates for others, or a second one with another
+        key for a member's name. The roster's key is the one that signs frames.
+        """
         session, name, subject = self._session, certificate.name, certificate.subject
         key = b"" if subject is None else subject.public_key
         who = self._keys.get(key)

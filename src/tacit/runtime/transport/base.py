@@ -1,4 +1,4 @@
-"""The interface of transports, which carry frames between members, and a bounded inbox.
+"""The interface of transports, which carry frames, and a bounded inbox.
 
 A transport promises little: a frame may be lost, duplicated or late, and its list of connected members may be
 wrong. Machines of `tacit.protocol` need no more. Only the signature of a frame says who sent it. Members are
@@ -96,15 +96,21 @@ class Transport(Protocol):
         ...
 
     def send(self, to: int | None, frame: bytes) -> None:
-        """Send to one member, or to all neighbours (None). Never fails, but frames may be lost."""
+        """Send to one member, or to all neighbours (None).
+
+        This never fails. A frame that cannot be sent is lost, and the machine sends it again later.
+        """
         ...
 
     def take(self) -> list[Arrival]:
-        """Return everything that arrived. Raises `NetworkError` if a connection is impossible."""
+        """Return everything that arrived.
+
+        Raises `NetworkError` if a connection is impossible.
+        """
         ...
 
     async def close(self) -> None:
-        """Close. Frames that were queued before are still sent if possible."""
+        """Close. Frames that were handed to the network before are still sent."""
         ...
 
 
@@ -141,6 +147,8 @@ class Inbox:
 
     def put(self, data: bytes, hint: int | None = None) -> None:
         """Queue a frame; drop it if it is too long, or if too many are queued."""
+        # The newest is dropped and not the oldest: honest senders repeat it, and a flood cannot push out
+        # frames that arrived before it.
         full = len(self._frames) >= self._most or self._bytes + len(data) > self._most_bytes
         if full or len(data) > self._frame_bytes:
             self.dropped += 1
@@ -151,6 +159,7 @@ class Inbox:
 
     def seen(self, who: int, here: bool) -> None:
         """Note that a member was connected or disconnected."""
+        # Only the last state counts, so a member that connects again and again takes no memory.
         if self._member(who):
             self._presence[who] = here
             self._arrived()

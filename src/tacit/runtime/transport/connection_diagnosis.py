@@ -40,7 +40,7 @@ class SparseLog:
 
 
 def require_endpoint(endpoint: str) -> tuple[str, int]:
-    """Return host and port of an endpoint such as ``wss://192.0.2.1:7447``; no other kind is used."""
+    """Return host and port of an endpoint such as ``wss://192.0.2.1:7447``."""
     found = ENDPOINT.fullmatch(endpoint)
     if found is None or int(found[2]) > 65535:
         raise InputError(
@@ -65,7 +65,7 @@ def why_not_reached(endpoint: str, error: BaseException) -> str:
 
 
 def why_turned_away(address: str, error: BaseException) -> tuple[str, str]:
-    """Say why an incoming connection was refused: a short kind for counting, and a sentence."""
+    """Say why an incoming connection was refused: a kind and a sentence."""
     kind, because = _turned_away(error)
     return kind, f"A connection from {address} was refused: {because}."
 
@@ -75,7 +75,7 @@ def _turned_away(error: BaseException) -> tuple[str, str]:  # noqa: PLR0911 - on
         if error.verify_code == _EXPIRED:
             return "expired", "its certificate has expired, and its owner must renew it (tacit keys renew)"
         if error.verify_code == _NOT_YET:
-            return "not-yet", "its certificate does not count yet: compare the clocks"
+            return "not-yet", "its certificate is not valid yet: compare the clocks"
         return "authority", f"another authority signed its certificate ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or "").upper()
@@ -87,8 +87,8 @@ def _turned_away(error: BaseException) -> tuple[str, str]:  # noqa: PLR0911 - on
             return "distrust", f"it does not accept our certificate ({_words(reason)})"
         return "not-tls", f"it does not speak TLS 1.3 ({_words(reason)})"
     if isinstance(error, TimeoutError):
-        return "slow", "it said nothing in time"
-    return "gone", "it went away before it had shown a certificate"
+        return "slow", "it sent nothing in time"
+    return "gone", "it closed before it had shown a certificate"
 
 
 def _words(reason: str) -> str:
@@ -97,7 +97,7 @@ def _words(reason: str) -> str:
 
 def _unreachable(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
-        return "there is no host of this name"
+        return "no host has this name"
     if isinstance(error, ConnectionRefusedError):
         return "nobody listens there (yet)"
     if isinstance(error, ConnectionError):
@@ -111,7 +111,7 @@ def _distrusted(endpoint: str, error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in _WRONG_HOST:
         return (
             f"{endpoint} shows a certificate that is not for this host: connect to the name or address it is "
-            "for, or have it made anew with --host."
+            "for, or have a new one made with --host."
         )
     return (
         f"{endpoint} shows a certificate that our authority did not sign ({error.verify_message}): "

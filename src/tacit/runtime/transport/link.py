@@ -1,4 +1,4 @@
-"""One connection: a WebSocket over mutual TLS, from its handshake to its end.
+"""One connection: a WebSocket over mutual TLS, from start to end.
 
 The library `websockets` reads and writes the protocol (its layer without I/O); sockets are asyncio's. Frames
 go directly from the socket to the owner of the connection, without a task or a queue in between.
@@ -35,7 +35,7 @@ _MOST_SAID = 500  # characters of a refusal that are shown
 
 
 class ConnectionRefused(Exception):
-    """A connection was refused: an HTTP status, and one sentence for the other side."""
+    """A connection was refused: an HTTP status, and one public sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -151,10 +151,12 @@ class Link(asyncio.Protocol):
             self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes from the network; those that come after the end are read and dropped."""
-        if self._over:
+        """Take bytes from the network; drop those that come after the end."""
+        if self._over:  # still read until the socket is closed: see `_leave`
             return
         self._silent = 0
+        # The order matters: the certificate is checked (`_greet`) before one byte of HTTP is parsed. A client
+        # checks it before it sends its request, so an impostor learns not even the session's name.
         try:
             plain = self._channel.receive(data)
             if self._channel.ready and not self._greeted:
@@ -172,7 +174,7 @@ class Link(asyncio.Protocol):
             self._leave()
 
     def eof_received(self) -> None:
-        """The other side sends nothing more."""
+        """The other side sends nothing more; asyncio then closes the socket."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is over."""
@@ -183,13 +185,13 @@ class Link(asyncio.Protocol):
             self.lost.set_result(None)
 
     def pause_writing(self) -> None:
-        """The other side reads more slowly than we send."""
+        """The other side reads more slowly than we send: queue frames from now on."""
         self._stuck = True
 
     def resume_writing(self) -> None:
         """Send the queued frames."""
         self._stuck = False
-        while self._queue and not self._stuck and self.open:
+        while self._queue and not self._stuck and self.open:  # `_flush` may pause writing again
             frame = self._queue.popleft()
             self._queued -= len(frame)
             self._websocket.send_binary(frame)
@@ -200,7 +202,7 @@ class Link(asyncio.Protocol):
     def _greet(self) -> None:
         """TLS is established: check the certificate before anything else is read."""
         if self._bare and not self._channel.certified:
-            return
+            return  # `admit` gets no certificate then, and decides by the path
         try:
             self.certificate = self._channel.peer()
         except (FileError, ValueError) as error:
@@ -215,6 +217,8 @@ class Link(asyncio.Protocol):
                 self._answer(event)
             case Response():
                 self._answered(event)
+            # Events after a close are dropped: one read from the socket may hold frames behind the one that
+            # made the owner close.
             case WebsocketFrame(opcode=Opcode.BINARY, fin=True) if not self._over:
                 self._owner.heard(self, bytes(event.data))
             case WebsocketFrame(opcode=Opcode.TEXT | Opcode.CONT | Opcode.BINARY):
@@ -230,7 +234,7 @@ class Link(asyncio.Protocol):
             self._give_up(refusal)
             return
         websocket.send_response(websocket.accept(request))
-        if websocket.state is OPEN:
+        if websocket.state is OPEN:  # not if the library found the request malformed, and refused it
             self.who = who
             self._opened()
 
@@ -240,6 +244,7 @@ class Link(asyncio.Protocol):
             self._opened()
         elif isinstance(error, InvalidStatus):
             said = (response.body or b"").decode(errors="replace")
+            # Text of the other side, which ends up in a log and on a terminal: short, and printable.
             shown = "".join(c if c.isprintable() else " " for c in said[:_MOST_SAID]).strip()
             self._give_up(ConnectionRefused(response.status_code, shown))
         else:
@@ -248,7 +253,7 @@ class Link(asyncio.Protocol):
     # ---- use ----------------------------------------------------------------------------------------
 
     def send(self, frame: bytes) -> bool:
-        """Send a frame, or queue it while the network is slow; False if it is lost.
+        """Send a frame, or queue it while the network is slow; False if lost.
 
         The queue is bounded. A member that reads too slowly is disconnected, so that it does not slow down
         the others. It connects again and requests what it missed.
@@ -283,12 +288,12 @@ class Link(asyncio.Protocol):
             self._transport.resume_reading()
 
     def tick(self, ping_after: int, end_after: int) -> None:
-        """Called regularly: ping a silent member, and close the connection if it does not answer.
+        """Ping a silent member, and close the connection if it does not answer.
 
-        Ticks are counted instead of seconds: time in which this process was suspended must not count as
-        silence of the other side.
+        The owner calls this regularly. Ticks are counted instead of seconds: time in which this process was
+        suspended must not count as silence of the other side.
         """
-        if self._held or not self.open:
+        if self._held or not self.open:  # while nothing is read here, silence is not the other side's
             return
         self._silent += 1
         if self._silent >= end_after:
@@ -298,7 +303,10 @@ class Link(asyncio.Protocol):
             self._flush()
 
     def close(self, code: int = CloseCode.GOING_AWAY, reason: str = "") -> None:
-        """Close in order: frames that were queued before are still sent."""
+        """Close in order, after the frames that are already with the socket.
+
+        Frames that still wait here because the network is slow are dropped.
+        """
         if self.open:
             self._websocket.send_close(code, reason)
             self._flush()
@@ -309,11 +317,13 @@ class Link(asyncio.Protocol):
         self.why = self.why or why
         if self._transport is not None:
             self._transport.abort()
+        # asyncio calls `connection_lost` only in the next turn. The owner is told now, so that it does not
+        # send to a dead connection in between.
         self._end(self.why)
 
     @property
     def goodbye(self) -> str:
-        """The reason that the other side gave when it closed the connection; may be empty."""
+        """The reason that the other side gave when it closed; may be empty."""
         received = self._websocket.close_rcvd
         return "" if received is None else "".join(c for c in received.reason if c.isprintable())
 
@@ -325,7 +335,7 @@ class Link(asyncio.Protocol):
             if data:
                 self._channel.send(data)
             else:
-                last = True
+                last = True  # the library marks the end with empty bytes
         if last:
             self._channel.finish()
         if self._transport is not None and not self._transport.is_closing():
@@ -342,13 +352,13 @@ class Link(asyncio.Protocol):
         self._leave()
 
     def _leave(self) -> None:
-        """Send queued frames, and close the socket when the other side does, or after a short time.
+        """Stop sending; close when the other side does, or after a short time.
 
-        If it were closed at once, more incoming data would reset it, and the other side would not read the
-        reason.
+        If the socket were closed at once, more incoming data would reset it, and the other side would not
+        read the reason. A side that never closes is cut off after `_CLOSING` seconds.
         """
         if self._transport is not None and not self._over:
-            self._transport.resume_reading()
+            self._transport.resume_reading()  # or the other side's close would never be read
             with suppress(OSError, RuntimeError):
                 self._transport.write_eof()
             asyncio.get_running_loop().call_later(_CLOSING, self._transport.abort)
@@ -362,6 +372,8 @@ class Link(asyncio.Protocol):
         if not self._over:
             self._over, self.why = True, why
             self._queue.clear()
+            # A result and not an exception: perhaps nobody waits for it, and asyncio would then complain.
+            # `connect` looks at `open` and `why`.
             if not self.made.done():
                 self.made.set_result(None)
             self._owner.ended(self, why)

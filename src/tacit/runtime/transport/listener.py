@@ -1,4 +1,4 @@
-"""Accepts incoming connections, and limits those that are not authenticated yet.
+"""Accepts connections, and limits those that are not authenticated yet.
 
 A stranger's connection costs a little memory for a few seconds and nothing else. If there are too many, the
 oldest is dropped. A member shows its certificate within milliseconds, so a flood of strangers drops only
@@ -58,7 +58,7 @@ class Listener:
         try:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except OSError:
-            raise NetworkError(f"{endpoint} cannot be listened at: there is no host of this name.") from None
+            raise NetworkError(f"{endpoint} cannot be listened at: no host has this name.") from None
         made, error = [], None
         for family, _, _, _, where in dict.fromkeys(found):
             try:
@@ -83,7 +83,10 @@ class Listener:
             loop.add_reader(one.fileno(), self._accept, one)
 
     def let_in(self, link: Link) -> None:
-        """Stop counting a connection: it is authenticated, or its socket is closed."""
+        """Stop counting a connection: it is authenticated, or closed.
+
+        It may be called twice for the same connection.
+        """
         group = _group(link.address)
         waiting = self._waiting.get(group, {})
         if (timer := waiting.pop(link, None)) is not None:
@@ -107,6 +110,7 @@ class Listener:
             self._spare = -1
 
     def _accept(self, listening: socket.socket) -> None:
+        # A bound for one turn: with a flood of connections, members that are connected must be heard, too.
         for _ in range(_AT_ONCE):
             try:
                 made, where = listening.accept()
@@ -120,6 +124,8 @@ class Listener:
             self._begin(made, str(where[0]))
 
     def _begin(self, made: socket.socket, address: str) -> None:
+        # The limit for one address comes first. A stranger that reaches it drops only its own connections.
+        # If there are too many altogether, the address with most of them loses its oldest.
         group = _group(address)
         if len(self._waiting[group]) >= self._most_per_address:
             self._drop_oldest(group)
@@ -127,12 +133,13 @@ class Listener:
             self._drop_oldest(self._largest)
         loop = asyncio.get_running_loop()
         link = self._make(address)
+        # Cancelled only by `let_in`. A stranger that sends one byte at a time does not prolong it.
         late = loop.call_later(self._seconds, link.abort, TimeoutError())
         self._waiting[group][link] = late
         self._count += 1
         link.lost.add_done_callback(lambda _: self.let_in(link))
         task = loop.create_task(self._connect(link, made))
-        self._making.add(task)
+        self._making.add(task)  # asyncio keeps only weak references to tasks
         task.add_done_callback(self._making.discard)
 
     async def _connect(self, link: Link, made: socket.socket) -> None:
@@ -153,9 +160,11 @@ class Listener:
         self.let_in(oldest)
 
     def _make_room(self, listening: socket.socket) -> None:
-        """No file descriptor is left: drop the oldest waiting connection, or refuse the new one.
+        """No file descriptor is left: drop the oldest stranger, or the new one.
 
-        This must not sleep, because members may connect meanwhile.
+        This must not sleep, because members may connect meanwhile. Doing nothing is no choice either: the
+        connection would stay in the backlog, and the loop would call `_accept` again and again. To accept it
+        takes a descriptor, so one is kept in reserve (`_spare`) and given up for that moment.
         """
         if self._count:
             self._drop_oldest(self._largest)
@@ -170,7 +179,7 @@ class Listener:
 
 
 def _group(address: str) -> str:
-    """Return the network that one owner usually has: an IPv4 address, or a /64 of IPv6."""
+    """Return the network of one owner: an IPv4 address, or a /64 of IPv6."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Mutual TLS 1.3 without I/O: contexts from an agent's files, and a channel that takes and gives bytes.
+"""Mutual TLS 1.3 without I/O: contexts from files, and a channel of bytes.
 
 asyncio's own TLS is not used. It drops the alert that tells the other side why its certificate was refused,
 and it allocates 256 KiB for every connection, even before the other side is authenticated.
@@ -39,7 +39,12 @@ class Credentials:
         self.reload()
 
     def reload(self) -> None:
-        """Read the files again if they have changed; if that fails, keep the old content."""
+        """Read changed files again; if that fails, keep the old content.
+
+        A renewal replaces two files one after the other. In between they may not fit together, and
+        connections must still be possible. The next call tries again.
+        """
+        # Taken before the files are read. If they change during the reading, the next call sees that.
         seen = tuple(map(_signature, (self._files.certificate, self._files.authority)))
         if seen == self._seen:
             return
@@ -150,7 +155,10 @@ class Channel:
         return bool(self._tls.getpeercert(binary_form=True))
 
     def peer(self) -> Certificate:
-        """Return the other side's certificate, which our authority has signed; raises `FileError`."""
+        """Return the other side's certificate, which our authority has signed.
+
+        Raises `FileError` if there is none, or if it cannot be read.
+        """
         shown = self._tls.getpeercert(binary_form=True)
         if not shown:
             raise FileError("there is no certificate.")

@@ -1,7 +1,8 @@
-"""Frames over WebSockets and mutual TLS (docs/decisions/0012-websockets.md).
+"""Frames over WebSockets and mutual TLS.
 
 Before a frame is read, TLS checks the other side's certificate, and `Admission` checks that it is a member's.
-Everything runs in one event loop. On a graph only neighbours may connect, and nobody relays frames.
+Everything runs in one event loop. On a graph only neighbours may connect, and nobody relays frames. Why
+WebSockets are used: docs/decisions/0012-websockets.md.
 """
 
 from __future__ import annotations
@@ -147,19 +148,25 @@ class WebsocketTransport:
             task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Report a bug in this task to the owner; otherwise it would wait for a connection for ever."""
+        """Report a bug in this task to the owner.
+
+        Without this the owner would wait for a connection for ever.
+        """
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception) and self._inbox is not None:
             self._inbox.fail(error)
 
     def send(self, to: int | None, frame: bytes) -> None:
-        """Send once; a frame without a connection is counted as dropped, and the machine sends it again."""
+        """Send once; a frame without a connection is counted as dropped.
+
+        The machine sends it again later.
+        """
         for link in tuple(self._links.values()) if to is None else (self._links.get(to),):
             if link is None or not link.send(frame):
                 self._lost += 1
 
     def take(self) -> list[Arrival]:
-        """Return what has arrived, and continue reading from connections that were held."""
+        """Return what has arrived, and continue reading from all members."""
         assert self._inbox is not None
         arrivals = self._inbox.take()
         busy, self._busy = self._busy, []
@@ -170,6 +177,7 @@ class WebsocketTransport:
 
     async def close(self) -> None:
         """Close all connections; the neighbours notice at once."""
+        # In this order: while a link is closing, no task may make a new one, and nobody may connect.
         self._closing = True
         for task in self._tasks:
             task.cancel()
@@ -195,11 +203,17 @@ class WebsocketTransport:
         return who
 
     def opened(self, link: Link) -> None:
-        """Use this connection from now on instead of an older one of the same member."""
+        """Use this connection from now on instead of the member's older one.
+
+        The older one is often dead without a sign of it, for example after the member got another address. If
+        the newer one were refused, the member would be locked out until the silence is noticed. Nobody else
+        can replace it: that takes the member's key.
+        """
         assert link.who is not None
         assert self._inbox is not None
         if self._listener is not None:
             self._listener.let_in(link)
+        # Removed before it is closed: `ended` must not report the member as gone.
         if (older := self._links.get(link.who)) is not None:
             del self._links[link.who]
             name = self._session.member_name(link.who)
@@ -211,7 +225,10 @@ class WebsocketTransport:
         self._inbox.seen(link.who, True)
 
     def heard(self, link: Link, data: bytes) -> None:
-        """Queue a frame; stop reading from a member that has too many frames in the queue."""
+        """Queue a frame; stop reading from a member with too many in the queue.
+
+        The member's frames then wait in its own buffers. A flood slows down its sender and nobody else.
+        """
         assert self._inbox is not None
         if not link.waiting:
             self._busy.append(link)
@@ -283,12 +300,15 @@ class WebsocketTransport:
                     wait = _FIRST_WAIT
                 if link.goodbye:
                     self._tell(f"goodbye {endpoint}", f"{endpoint} has ended the connection: {link.goodbye}.")
+            # At random: otherwise all agents would come back at the same moment after a coordinator was
+            # restarted, and again together after each refusal.
             await asyncio.sleep(wait * random.uniform(0.5, 1.5))
             wait = min(2 * wait, self._longest_wait)
 
     async def _connected(self, endpoint: str) -> Link:
         """Connect once."""
         assert self._credentials is not None
+        # Read again each time: a certificate that was renewed meanwhile is used without a restart.
         self._credentials.reload()
         self._credentials.certificate.require_current(f"the certificate of {self._name}")
         host, port = require_endpoint(endpoint)
@@ -298,13 +318,15 @@ class WebsocketTransport:
         return link
 
     def _explain(self, endpoint: str, error: Exception, seconds: float) -> bool:
-        """Report once why there is no connection; return whether one is impossible."""
+        """Report once why there is no connection; return whether to give up."""
         never = False
         match error:
             case ConnectionRefused(status=status):
                 if status == CONNECTED:
                     return False
                 sentence = f"{endpoint} refuses us: {error.sentence}"
+                # An agent whose only coordinator refuses it for good stops with this error. A peer continues
+                # with its other neighbours. Other statuses may change, so the member tries again.
                 never = self._near == {COORDINATOR} and status in (FORBIDDEN, OTHER_CONTENTS)
             case TacitError():
                 sentence = str(error)
@@ -323,7 +345,11 @@ class WebsocketTransport:
     # ---- looking after connections ------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Close connections that are silent, or whose certificate is no longer valid."""
+        """Close connections that are silent or no longer allowed.
+
+        TLS checks a certificate only in the handshake, and a connection may last for weeks. So its expiry and
+        the list of revoked ones are looked at again here.
+        """
         assert self._credentials is not None
         while True:
             await asyncio.sleep(_TICK)
@@ -337,7 +363,11 @@ class WebsocketTransport:
                     self._turn_out(link, f"the certificate of {link.certificate.name} is revoked")
 
     def _is_revoked(self, certificate: Certificate) -> bool:
-        """Whether a certificate is revoked; existing connections stay if the list cannot be read."""
+        """Whether a certificate is revoked.
+
+        Existing connections stay if the list cannot be read: a fault of the disk must not end a session in
+        which all were admitted. New connections are refused then (`Admission.member`).
+        """
         try:
             return self._admission.revoked(certificate)
         except TacitError as error:
@@ -350,7 +380,7 @@ class WebsocketTransport:
 
 
 def to_dial(session: Session, who: int, addresses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the endpoints that a member connects to, among the known addresses.
+    """Return the endpoints that a member connects to, of those known.
 
     Agents of a server connect to the coordinator. Of two neighbours, the one that is earlier in the roster
     connects to the later one, unless only the earlier one has an address.
