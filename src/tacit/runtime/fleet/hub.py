@@ -303,7 +303,7 @@ class Hub:
     def _refused(self, running: _Running, name: str, why: str) -> None:
         """Leave an agent that refused out of the task's next sessions.
 
-        In each of them the others would wait for it until a deadline. Every further refusal doubles the number
+        In each of them the others would wait for it until a deadline. Each further refusal doubles the number
         of sessions that it is left out of. So an agent that cannot take part costs little, and one that can
         again is asked again.
         """

@@ -261,9 +261,9 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
     if found.role == KEEPER:
         if found.value is not None or found.trust or function is not None:
             raise InputError("a keeper has no value and trusts nobody: remove [value] and [trust].")
-        limits = found.limits or LimitPolicy()
-        _require_keeper_limits(limits)
-        return Policy(**common, longest=seconds(limits.longest, "limits.longest"))
+        given = found.limits or LimitPolicy()
+        _require_keeper_limits(given)
+        return Policy(**common, longest=seconds(given.longest, "limits.longest"))
     value, limits = found.value, found.limits
     if value is None or limits is None or (cap := limits.cap) is None:
         raise InputError("an agent needs [value], and [limits] with a cap.")
