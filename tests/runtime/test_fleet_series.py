@@ -287,14 +287,18 @@ def test_a_cancelled_series_ends_for_agents_and_keepers(tmp_path, monkeypatch):
                 await run.come(*KEEPERS, *AGENTS)
                 run.ask()
                 await run.answered(6)
-                await run.slots(1)
                 session = run.session
+                for run.slot in range(2):  # all are there, so a slot is over as soon as all have spoken
+                    fleet.clock.move_to(session.series.begin_of(run.slot))
+                    await fleet.until(lambda: run.spoken() == len(AGENTS))
+                    await run.end_slot()
                 done = await asyncio.to_thread(
                     CliRunner().invoke, hub_commands.command, ["cancel", str(fleet.home), "load"]
                 )
                 assert done.exit_code == 0, done.output
                 [(state, result)] = await fleet.over("load")
-                assert (state, result["over"]) == ("stopped", 2)
+                assert state == "stopped"
+                assert 2 <= result["over"] < SLOTS
                 await fleet.until(lambda: not any(member.sessions for member in run.there.values()))
                 over = {facts["member"] for _, _, facts in fleet.told.events("stopped") if "member" in facts}
                 assert over == {*KEEPERS, *AGENTS}
