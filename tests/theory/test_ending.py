@@ -10,6 +10,7 @@ from scipy import stats
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
 from tacit.theory import accuracy
+from tacit.theory.agreement import apart
 from tacit.theory.endings import ending, failure, shares
 from tacit.theory.promise import analyze
 
@@ -47,6 +48,17 @@ def test_agents_leave_the_radius_or_each_other_at_most_as_often_as_promised(name
     assert outside.sum() <= stats.binom.isf(1e-6, RUNS, b)
     if name in ("server", "server, one-shot"):  # exact: not only at most
         assert outside.sum() >= stats.binom.isf(1 - 1e-6, RUNS, b)
+
+
+@pytest.mark.parametrize("name", ["server, each its own", "ring", "star", "star, one-shot"])
+def test_the_failure_probability_is_spent_once(name):
+    """Radius and disagreement share it, because both are promised together."""
+    mechanism, b = CASES[name], 0.1
+    part = shares(mechanism, b)
+    assert part.average + part.agreement <= b * (1 + 1e-12)
+    bound, far = ending(mechanism, b, 3, 5.0), apart(mechanism, 3, 5.0, part.agreement)
+    assert bound.disagreement == far.pair
+    assert bound.radius == pytest.approx(accuracy.radius(mechanism, part.average, 3) + far.own, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", CASES)
