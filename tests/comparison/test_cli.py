@@ -53,6 +53,8 @@ def test_the_table_has_every_method_and_says_what_is_not_private(run):
     assert "ε" not in line
     assert "times as accurate as the paper's fading noise" in " ".join(text.split())
     assert "…" not in text
+    row = text.rpartition(" fading, server ")[2].partition("\n")[0]
+    assert row.count(" ±") == 2  # the error of the average and that of an agent, with their standard errors
 
 
 def test_json_is_what_the_library_answers(run):

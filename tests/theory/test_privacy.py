@@ -94,6 +94,11 @@ def test_rounds_within_a_cap_is_the_last_that_fits(sigma, q, cap):
         assert epsilon(parameters, rounds) <= cap < epsilon(parameters, rounds + 1)
 
 
+@pytest.mark.parametrize("c", [0.1, 1.0, 2.0, 10.0])
+def test_one_round_fits_under_exactly_what_it_costs(c):
+    assert rounds_within(Fading(0.5, c, 0.9), 1 / c) == 1
+
+
 def test_rounds_within_for_one_shot_noise_is_all_or_nothing():
     assert rounds_within(OneShot(0.5, 1.0), 1.0) is None
     assert rounds_within(OneShot(0.5, 1.0), 0.99) == 0
