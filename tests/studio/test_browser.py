@@ -157,7 +157,7 @@ def test_lines_are_copied(visit, studio):
     see(page, "Privacy loss 4.66")
     page.get_by_role("button", name="Copy: On the command line").click()
     see(page, "Copied.")
-    page.wait_for_function("navigator.clipboard.readText().then(text => text !== '')")  # written a moment later
+    page.wait_for_function("navigator.clipboard.readText().then(text => text !== '')")  # a moment later
     assert (
         page.evaluate("navigator.clipboard.readText()")
         == "tacit design --agents 1000 --radius 0.2 --low 0 --high 10"
