@@ -19,7 +19,7 @@ Options = dict[str, Any]
 
 INK, MUTED, LINE, CARD = "var(--ink)", "var(--muted)", "var(--line)", "var(--card)"
 ACCENT, SECOND, THIRD, WASH = "var(--accent)", "var(--second)", "var(--third)", "var(--wash)"
-_NARROW = 320  # pixels that a chart on a phone has
+_NARROW = 325  # pixels that a chart on a phone has
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 
@@ -69,7 +69,7 @@ def legend(options: Options, entries: list[str | Options]) -> None:
     rows, used = 1, 0.0
     for entry in entries:
         name = entry if isinstance(entry, str) else str(entry["name"])
-        width = 6.8 * len(name) + 40  # of the letters, the symbol and the gaps
+        width = 6.4 * len(name) + 37  # of the letters, the symbol and the gaps
         if used and used + width > _NARROW:
             rows, used = rows + 1, 0.0
         used += width
@@ -80,8 +80,8 @@ def legend(options: Options, entries: list[str | Options]) -> None:
         narrow = {"legend": one_line | {"type": "plain", "itemGap": 8}, "grid": {"top": below}}
         wide = {"legend": one_line, "grid": {"top": options["grid"]["top"]}}
         options["media"] = [
-            {"query": {"maxWidth": _NARROW + 120}, "option": narrow},
-            {"query": {"minWidth": _NARROW + 121}, "option": wide},
+            {"query": {"maxWidth": _NARROW + 25}, "option": narrow},
+            {"query": {"minWidth": _NARROW + 26}, "option": wide},
         ]
 
 
