@@ -146,7 +146,7 @@ def test_an_attack_of_ones_own():
         examine(broken, attacks=[whole_noise], **asked)
     with pytest.raises(ParameterError, match=r"mapping from names to functions, got .* for 'x'"):
         examine(broken, attacks={"x": 1}, **asked)
-    with pytest.raises(ParameterError, match="with keepers leave them out"):
+    with pytest.raises(ParameterError, match="with keepers"):
         examine(ClientServer(Fading(0.5, 5.0, 0.8), agents=3, keepers=2), attacks=own, **asked)
 
 

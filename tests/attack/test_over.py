@@ -74,7 +74,7 @@ def test_a_session_that_is_over_is_not_run_again_with_another_value(crew, world)
     done = again(crew)
     assert done.returncode == 6
     assert done.stdout == ""
-    assert "forgotten" in done.stderr
+    assert "removed" in done.stderr
     with Ledger(crew.path("a0", "ledger"), create=False) as ledger:
         assert ledger.spent("value") == spent
 

@@ -135,7 +135,7 @@ def test_a_session_that_its_coordinator_ended_verifies_as_ended_if_that_is_signe
 
 def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path, monkeypatch):
     given = running.Options(
-        tmp_path / "c.ledger", tmp_path / "t.jsonl", tmp_path / "log", StatusPlace(), 0.0, None
+        tmp_path / "c.ledger", tmp_path / "t.jsonl", tmp_path / "log", StatusPlace(), timeout=None
     )
 
     with running.prepared(session, COORDINATOR, given, keys["coordinator"].sign) as run:
@@ -154,7 +154,7 @@ def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path, monkeyp
 
 
 def test_out_of_time_is_one_sentence_and_the_same_command_goes_on(session, keys, tmp_path, capsys):
-    given = running.Options(tmp_path / "c.ledger", None, tmp_path / "log", StatusPlace(), 0.0, 0.2)
+    given = running.Options(tmp_path / "c.ledger", None, tmp_path / "log", StatusPlace(), timeout=0.2)
 
     server = coordinator(session, keys, tmp_path, MemoryNetwork(session))
     with pytest.raises(click.exceptions.Exit) as left, running.prepared(session, COORDINATOR, given) as run:
