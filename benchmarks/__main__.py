@@ -1,7 +1,7 @@
 """Run every benchmark: ``python -m benchmarks [--quick] [SCRIPT …]`` (``make bench``).
 
 Prints one table of ratios, and keeps what was measured in docs/benchmarks.json, from which the page and
-the pictures are written. With --quick, or for some scripts only, nothing is kept.
+the pictures are written. With --quick nothing is kept; for some scripts only, with --keep, theirs is replaced.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=", ".join(SCRIPTS))
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer repetitions")
+    parser.add_argument("--keep", action="store_true", help="for some scripts only: keep what they measured")
     options = parser.parse_args()
     unknown = [script for script in options.scripts if script not in SCRIPTS]
     if unknown:
@@ -67,7 +68,7 @@ def main() -> int:
             print(f"benchmarks.{script} ended with {error.returncode}: nothing is kept", file=sys.stderr)
             return 1
     report.print_table(measured, Console())
-    if not options.quick and not options.scripts:
+    if not options.quick and (options.keep or not options.scripts):
         report.keep(measured)
     return 0
 

@@ -138,9 +138,10 @@ def _growth_table(measured: dict[str, Any]) -> str:
 
 
 def keep(measured: dict[str, Any]) -> None:
-    """Write what was measured, and everything that shows it."""
-    KEPT.write_text(json.dumps(measured, indent=1) + "\n")
-    write(measured)
+    """Write what was measured, and everything that shows it; other scripts' results stay."""
+    kept = {**json.loads(KEPT.read_text()), **measured} if KEPT.exists() else measured
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    write(kept)
 
 
 def write(measured: dict[str, Any]) -> None:

@@ -93,3 +93,13 @@ def test_the_verbs_and_nouns_of_the_root():
     assert verbs | nouns <= set(tacit.__all__) == set(dir(tacit)) | {"__version__"}
     made = tacit.design(agents=50, epsilon=1.0, mixing=0.5)
     assert tacit.analyze(made.mechanism).radius == made.promise.radius
+
+
+def test_a_docstring_begins_with_one_short_line():
+    """Lists of names and pop-ups of editors show only this line."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            first, *rest = (isinstance(node, kinds) and ast.get_docstring(node) or "").split("\n")
+            assert len(first) <= 72, f"{path}: {first}"
+            assert not rest or not rest[0], f"{path}: {first} (no blank line below)"

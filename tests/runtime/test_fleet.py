@@ -23,6 +23,7 @@ from tacit.runtime.fleet.enrolment import enroll
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
 from tacit.runtime.fleet.hub import DRAINING, SERVING, Hub
 from tacit.runtime.fleet.hub_directory import KEYS, LEDGER, move_hub
+from tacit.runtime.fleet.hub_report import SessionReport
 from tacit.runtime.fleet.messages import (
     ChannelClosed,
     ChannelOpen,
@@ -76,6 +77,9 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
             [(state, result)] = await fleet.run(least=3)
             assert state == "finished"
             assert (result["agents"], result["used"], result["missing"]) == (3, [3, 3], [])
+            (warning,) = SessionReport("run", state, result | {"radius": 6.0}).summary().notes
+            assert "useless" in warning
+            assert not SessionReport("run", state, result | {"radius": 0.1}).summary().notes
             async with asyncio.timeout(WAIT):
                 mean = await anext(aiter(agents[0]))
             assert mean.value == result["mean"]

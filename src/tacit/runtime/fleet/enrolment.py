@@ -106,7 +106,7 @@ class Enrolment:
 @final
 @dataclass(frozen=True)
 class Enrolled(Shown):
-    """A member that has its certificate, and where its keys and its policy are."""
+    """A member with its certificate, and where its keys and policy are."""
 
     identity: Identity
     invitation: Invitation

@@ -417,6 +417,7 @@ class Hub:
             facts["refused"] = dict(running.unwilling)
         if used:
             facts["radius"] = await self._radius(running, min(used))
+            facts["low"], facts["high"] = float(session.lattice.low), float(session.lattice.high)
         self._end(session, result.finished, facts)
 
     def _end(self, session: Session, finished: bool, facts: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from tacit.report import Grid, Row, Shown, Summary, near, up
 from tacit.runtime.fleet.hub_directory import AUTHORITY, is_served
 from tacit.runtime.fleet.store import HubStore, as_facts
 from tacit.runtime.identity.identity import load_authority
+from tacit.theory.advice import wide_radius
 
 if TYPE_CHECKING:
     from tacit.runtime.session.series import SeriesExplanation
@@ -76,8 +77,11 @@ class SessionReport(Shown):
         return str(self.result.get("why", early))
 
     def summary(self) -> Summary:
-        """Return the mean, clamped to the range, and who took part."""
-        rows = []
+        """Return the mean, clamped to the range, and who took part.
+
+        A radius that is a large part of the range is warned about.
+        """
+        rows, notes = list[Row](), tuple[str, ...]()
         if self.ran:
             used = f"{min(self.result['used'], default=0)} of {self.result['agents']}"
             rows = [
@@ -87,7 +91,10 @@ class SessionReport(Shown):
         if "radius" in self.result:
             meaning = "promised with 95% probability for this many agents"
             rows.append(Row("radius", up(self.result["radius"]), meaning))
-        return Summary(f"{self.name} is over: {self.state}", {"Session": rows})
+            if "low" in self.result:  # stores of earlier versions lack the range
+                wide = wide_radius(self.result["radius"], self.result["high"] - self.result["low"])
+                notes = () if wide is None else (wide,)
+        return Summary(f"{self.name} is over: {self.state}", {"Session": rows}, notes)
 
 
 @final
