@@ -1,7 +1,8 @@
 """Run every benchmark: ``python -m benchmarks [--quick] [SCRIPT …]`` (``make bench``).
 
 Prints one table of ratios, and keeps what was measured in docs/benchmarks.json, from which the page and
-the pictures are written. With --quick nothing is kept; for some scripts only, with --keep, theirs is replaced.
+the pictures are written. With --quick nothing is kept. For some scripts only,
+--keep replaces theirs.
 """
 
 from __future__ import annotations

@@ -100,6 +100,6 @@ def test_a_docstring_begins_with_one_short_line():
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     for path, tree in TREES.items():
         for node in ast.walk(tree):
-            first, *rest = (isinstance(node, kinds) and ast.get_docstring(node) or "").split("\n")
+            first, *rest = ((isinstance(node, kinds) and ast.get_docstring(node)) or "").split("\n")
             assert len(first) <= 72, f"{path}: {first}"
             assert not rest or not rest[0], f"{path}: {first} (no blank line below)"

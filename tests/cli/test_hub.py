@@ -99,7 +99,7 @@ def test_pause_resume_drain_are_settings(run, hub, tmp_path):
 
 def test_no_hub_and_no_policy(run, tmp_path):
     (tmp_path / "empty").mkdir()
-    assert "no hub" in run("hub", "show", "empty", code=2).output
+    assert "not a hub's" in run("hub", "show", "empty", code=2).output
     (tmp_path / "me.toml").write_text("format = 1\n")
     assert "hub" in run("agent", "me.toml", code=2).output
 
