@@ -58,6 +58,9 @@ async def _main(plan: dict[str, Any]) -> None:
 
     async def turn(rounds: int) -> None:
         nonlocal done
+        if not done:  # a report before the first round is open would be refused, and is not sent again here
+            for agent in agents:
+                await agent.recv()
         for t in range(done, done + rounds):
             for agent, frame in zip(agents, reports[t], strict=True):
                 await agent.send(frame)
