@@ -28,10 +28,12 @@ HEAD = """# Benchmarks
 
 For people who ask how fast tacit is: after this page you can compare its speed with other programs.
 
-`make bench` measures everything in one run and writes this page. Contestants take turns. Ratios are taken
-within a turn, and the spread is the middle half of the turns. A ratio above 1 means that tacit is faster,
-and a ratio below 1 that it is slower. A limit does only the work that cannot be avoided: against it, 1 is
-the best possible ratio. `benchmarks/` describes inputs and peers, one script per question.
+`make bench` measures everything and writes this page; `python -m benchmarks SCRIPT --keep` measures one
+script again and replaces its rows. Compare ratios, not milliseconds of different scripts, which may come from
+different machines. Contestants take turns. Ratios are taken within a turn, and the spread is the middle half
+of the turns. A ratio above 1 means that tacit is faster, and a ratio below 1 that it is slower. A limit does
+only the work that cannot be avoided: against it, 1 is the best possible ratio. `benchmarks/` describes inputs
+and peers, one script per question.
 """
 
 
