@@ -116,9 +116,9 @@ def play(text: str, folder: Path, setting: str = "") -> list[Piece]:
             start_new_session=True,
         )
         try:
-            done.wait(timeout=300)
+            done.wait(timeout=600)
         except subprocess.TimeoutExpired:
-            print("a page does not come to its end within five minutes", file=sys.stderr)
+            print("a page does not come to its end within ten minutes", file=sys.stderr)
         finally:
             _end(done.pid)
         for i, piece in enumerate(found):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,8 @@ HUB = {
     "outcomes": {"finished": 6}, "rounds": 12, "open_invitations": 2,
     "sessions": [
         {"name": f"load-{i:02}", "state": "finished",
-         "result": {"mean": 4 + 0.1 * i, "rounds": 2, "agents": 3, "used": [3, 3], "radius": 1.2}}
+         "result": {"mean": 4 + 0.1 * i, "rounds": 2, "agents": 3, "used": [3, 3], "radius": 1.2},
+         "ended": time.time() - 60 * (7 - i)}
         for i in range(1, 7)
     ] + [{"name": "load-07", "state": "running", "result": None}],
 }  # fmt: skip
