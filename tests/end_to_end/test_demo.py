@@ -34,10 +34,18 @@ def test_agents_agree_although_one_and_the_coordinator_are_killed(tmp_path):
     assert ElementTree.parse(tmp_path / "out" / "demo.svg").getroot().tag.endswith("svg")
 
 
+WITHOUT_PLOTS = "import sys; sys.modules['matplotlib'] = None"
+
+
+def test_without_the_extra_that_draws_all_but_the_picture_is_kept(tmp_path):
+    words = ("--agents", "2", "--rounds", "1", "--pace", "0", "--no-faults")
+    assert "pip install 'tacit[plots]'" in demo(tmp_path, *words, first=WITHOUT_PLOTS)
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"demo.jsonl", "demo.toml"}
+
+
 @pytest.mark.long
 def test_on_a_ring_in_words_without_the_extra_that_draws(tmp_path):
-    without = "import sys; sys.modules['matplotlib'] = None"
-    shown = demo(tmp_path, "--topology", "ring", "--agents", "3", "--rounds", "12", first=without)
+    shown = demo(tmp_path, "--topology", "ring", "--agents", "3", "--rounds", "12", first=WITHOUT_PLOTS)
     text = " ".join(shown.split())
     for words in (
         "3 edges, no server", "agent-1 is killed (kill -9)", "is started again, by the same command",
