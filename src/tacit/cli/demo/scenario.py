@@ -178,7 +178,7 @@ class Scenario:
             if time.monotonic() >= when:
                 self._due.remove((when, unit))
                 self.processes.start(unit)
-                yield Happening(event=f"{unit} is started again, by the same command")
+                yield Happening(event=f"{unit} is restarted by the same command")
 
     def _server_rounds(self) -> Any:
         log, transcript = (

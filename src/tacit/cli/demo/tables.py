@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tacit.cli.demo.scenario import Happening
 
 LOW, HIGH, UNIT = 15.0, 25.0, "°C"
-_STRIP = 41  # width of the line, in characters
-_MOST_AGENTS, _SIDE_BY_SIDE = 40, 4
+_STRIP = 39  # width of the line, in characters: the table fits 80 columns
+_MOST_AGENTS, _SIDE_BY_SIDE = 40, 3
 
 
 def rounds_table(lines: Sequence[Happening], target: float) -> Grid:
@@ -28,7 +28,7 @@ def rounds_table(lines: Sequence[Happening], target: float) -> Grid:
         place = "" if line.feedback is None else strip([line.feedback])
         rows.append((str(line.round), heard, line.used, up(line.epsilon), place))
     columns = ("round", "feedback", "used", "ε so far", scale(target))
-    return Grid("", columns, rows, right=(0, 1, 2, 3))
+    return Grid("Rounds (▼ is the true average)", columns, rows, right=(0, 1, 2, 3))
 
 
 def scale(target: float) -> str:
@@ -36,7 +36,7 @@ def scale(target: float) -> str:
     low, high = f"{LOW:g}", f"{HIGH:g} {UNIT}"
     marks = list(low + " " * (_STRIP - len(low)) + high)
     marks[_place(target)] = "▼"
-    return "".join(marks) + "  (▼ true average)"
+    return "".join(marks)
 
 
 def strip(states: list[float]) -> str:
@@ -126,7 +126,7 @@ class DemoResult(Shown):
         ]
 
     def endings(self) -> Grid:
-        """Return first and last states of at most 40 agents, 4 to a row."""
+        """Return first and last states of at most 40 agents, 3 to a row."""
         pairs = list(zip(self.started, self.ended, strict=True))[:_MOST_AGENTS]
         cells = [(f"{i}", f"{start:.3f}", f"{end:.3f}") for i, (start, end) in enumerate(pairs)]
         rows = -(-len(cells) // _SIDE_BY_SIDE)

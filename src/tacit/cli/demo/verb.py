@@ -134,7 +134,7 @@ def _introduce(scenario: Scenario) -> None:
         f"{near(session.adjacency)} {UNIT}; its cap is {near(scenario.processes.cap)}\n"
     )
     if scenario.needed > session.rounds:
-        told += f"Note      this graph needs {scenario.needed:,} rounds to agree; the demo stops before\n"
+        told += f"Note      agreement takes {scenario.needed:,} rounds; the demo stops before\n"
     who = f"{session.n:,} agents agree on the average of their private temperatures."
     output.emit(Text(who, style="bold"), Text(_NOISE_IS_REAL, style="yellow"), Text(told))
 
