@@ -3,6 +3,7 @@
 Their numbers are never below JSON's exact ones.
 """
 
+import io
 import json
 import subprocess
 import sys
@@ -12,10 +13,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from tacit import ClientServer, Fading, Graph, analyze, design, simulate
 from tacit.cli import output
-from tacit.report import Grid, Row, Summary, down, each, html, json_text, latex, near, result_row, typed, up
+from tacit.report import (
+    Grid,
+    Row,
+    Summary,
+    down,
+    each,
+    html,
+    json_text,
+    latex,
+    near,
+    result_row,
+    text,
+    typed,
+    up,
+)
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.ledger.overview import overview_of
 from tacit.simulation import measure
@@ -176,3 +192,18 @@ def test_a_result_says_when_it_was_clamped():
     )  # fmt: skip
     assert result_row("result", [1.0] * 5, np.ones(5), "mean").value == "1, 1, 1, 1, …"
     assert result_row("result", [1.0], [1.0], "mean").meaning == "mean"
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 100])
+def test_a_table_that_is_too_wide_is_shown_in_parts(width):
+    numbers = [f"{k}.{'123456789'}" for k in range(6)]
+    table = Grid("", ("method", *"abcdef", "needs"), [("fading", *numbers, "a server of an operator")],
+                 right=tuple(range(1, 7)))  # fmt: skip
+    console = Console(width=width, file=io.StringIO())
+    console.print(text(table))
+    shown = console.file.getvalue()
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= width
+    for word in (*numbers, *"abcdef", "needs", "a", "server", "of", "an", "operator"):
+        assert word in shown.split()
+    assert (shown.count("fading") == 1) == (width == 100)

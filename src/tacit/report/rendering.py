@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from tacit.extras import missing_extra
 from tacit.report.rows import Grid, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Group, RenderableType
+    from rich.console import Console, ConsoleOptions, Group, RenderableType
     from rich.table import Table
 
 _LEFT = 'style="text-align:left"'
@@ -89,8 +89,8 @@ def text(
 ) -> Group:
     """Return a summary for a terminal.
 
-    It has title, rows and notes, with space between. Of a table, long cells are cut instead of wrapped unless
-    `wrap`, and the rows `marked` are yellow.
+    It has title, rows and notes, with space between. A table that is too wide is shown in parts, or with long
+    cells cut off unless `wrap`. The rows `marked` are yellow.
     """
     from rich.console import Group
     from rich.padding import Padding
@@ -101,7 +101,9 @@ def text(
             yield Text(summary.title, style="bold")
         if isinstance(summary, Grid):
             room = (1, 0, 1 if summary.notes else 0, 0) if spaced else (0, 0, 0, 0)
-            yield Padding(_table_of(summary, wrap, marked), room, expand=False)
+            everything = range(len(summary.columns))
+            shown = _FittingTable(summary, marked) if wrap else _table_of(summary, everything, marked, wrap)
+            yield Padding(shown, room, expand=False)
         else:
             yield Padding(_sections(summary), (1, 0, 1, 1), expand=False)
         for note in summary.notes:
@@ -127,18 +129,55 @@ def _sections(summary: Summary) -> Table:
     return grid
 
 
-def _table_of(table: Grid, wrap: bool, marked: Collection[int]) -> Table:
+@final
+class _FittingTable:
+    """A table that is shown in parts where it is too wide.
+
+    Rich would cut numbers off. Every part begins with the first column.
+    """
+
+    def __init__(self, table: Grid, marked: Collection[int]) -> None:
+        self._table, self._marked = table, marked
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        part, room = [0], options.max_width - _least_width(self._table, 0)
+        for place in range(1, len(self._table.columns)):
+            width = _least_width(self._table, place)
+            if width > room and len(part) > 1:
+                yield _table_of(self._table, part, self._marked)
+                yield ""
+                part, room = [0], options.max_width - _least_width(self._table, 0)
+            part.append(place)
+            room -= width
+        yield _table_of(self._table, part, self._marked)
+
+
+def _is_whole(table: Grid, place: int) -> bool:
+    """Whether the cells of a column stay in one line: names and numbers."""
+    return place == 0 or place in table.right
+
+
+def _least_width(table: Grid, place: int) -> int:
+    """Return the least width of a column, with a blank on each side."""
+    cells = "\n".join([table.columns[place], *(row[place] for row in table.rows)])
+    return 2 + max(map(len, cells.splitlines() if _is_whole(table, place) else cells.split()), default=0)
+
+
+def _table_of(table: Grid, part: Sequence[int], marked: Collection[int], wrap: bool = True) -> Table:
+    """Return some columns of a table; unless `wrap`, long cells are cut."""
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(box=None, padding=(0, 1), header_style="bold")
-    for place, column in enumerate(table.columns):
-        right = place in table.right
+    for place in part:
         grid.add_column(
-            Text(column), justify="right" if right else "left", no_wrap=place <= 1 or right or not wrap
+            Text(table.columns[place]),
+            justify="right" if place in table.right else "left",
+            no_wrap=_is_whole(table, place) or not wrap,
+            min_width=_least_width(table, place) - 2 if wrap else None,
         )
     for place, row in enumerate(table.rows):
-        grid.add_row(*map(Text, row), style="yellow" if place in marked else None)
+        grid.add_row(*(Text(row[k]) for k in part), style="yellow" if place in marked else None)
     return grid
 
 
