@@ -10,7 +10,7 @@ def test_mistakes(run):
 
 
 def test_the_strip_shows_where_agents_are():
-    assert strip([15.0, 25.0]) == "·" + " " * 39 + "·"
-    assert strip([20.0] * 3 + [99.0]) == " " * 20 + ":" + " " * 19 + "·"
-    assert strip([20.0] * 8)[20] == "#"
-    assert scale(20.0)[20] == "▼"
+    assert strip([15.0, 25.0]) == "·" + " " * 37 + "·"
+    assert strip([20.0] * 3 + [99.0]) == " " * 19 + ":" + " " * 18 + "·"
+    assert strip([20.0] * 8)[19] == "#"
+    assert scale(20.0)[19] == "▼"

@@ -4,6 +4,7 @@ Checked by enumeration, least squares and exact radii.
 """
 
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -344,3 +345,11 @@ def test_the_settling_radius_goes_to_zero_and_needs_noise_that_fades():
     assert bounds.settling_radius(made, 100, 0.1) < 1e-8
     with pytest.raises(LawError, match="settle"):
         bounds.settling_radius(ClientServer(Constant(0.5, 1.0), 3), 10, 0.1)
+
+
+@pytest.mark.parametrize(
+    "bound", [bounds.least_variance, partial(bounds.least_radius, failure_probability=0.1)]
+)
+def test_an_epsilon_for_each_agent_must_be_one_for_each(bound):
+    with pytest.raises(ParameterError, match="7 agents"):
+        bound([0.4, 2.0], 7)

@@ -153,8 +153,8 @@ class _FittingTable:
 
 
 def _is_whole(table: Grid, place: int) -> bool:
-    """Whether the cells of a column stay in one line: names and numbers."""
-    return place == 0 or place in table.right
+    """Whether the cells of a column are never wrapped: the first two, and numbers."""
+    return place <= 1 or place in table.right
 
 
 def _least_width(table: Grid, place: int) -> int:

@@ -61,9 +61,7 @@ def least_variance(
     0.0004
     """
     n = whole("agents", agents, 1)
-    each = np.asarray(checked(epsilon, "epsilon", below_one=False))
-    if each.ndim and each.size != n:
-        raise ParameterError(f"epsilon must be one number, or one for each of {n} agents, got {each.size}.")
+    each = _each(epsilon, n)
     if distance is not None:
         distance = positive("distance", distance)
         each = 2 * np.sinh(each * distance / 2) / distance  # the least chi-square distance, as a slope
@@ -73,11 +71,18 @@ def least_variance(
     return float(np.sum(np.broadcast_to(per_agent, (n,)))) / n**2 if each.ndim else float(per_agent) / n
 
 
+def _each(epsilon: PerAgent, n: int) -> FloatArray:
+    each = np.asarray(checked(epsilon, "epsilon", below_one=False))
+    if each.ndim and each.size != n:
+        raise ParameterError(f"epsilon must be one number, or one for each of {n} agents, got {each.size}.")
+    return each
+
+
 def least_radius(epsilon: PerAgent, agents: int, failure_probability: float) -> float:
     """Return the least radius of any private result, biased or not.
 
-    It is ln((1−b)/b)/(2N·min ε_i), for every trust model. `failure_probability` is b, the probability that
-    the radius is missed.
+    It is ln((1−b)/b)/(2N·min ε_i), for every trust model and for values without a known range.
+    `failure_probability` is b, the probability that the radius is missed.
 
     Examples
     --------
@@ -85,7 +90,7 @@ def least_radius(epsilon: PerAgent, agents: int, failure_probability: float) -> 
     0.029444
     """
     b, n = require_probability(failure_probability), whole("agents", agents, 1)
-    least = float(np.min(checked(epsilon, "epsilon", below_one=False)))
+    least = float(np.min(_each(epsilon, n)))
     return max(math.log1p(-b) - math.log(b), 0.0) / (2 * n * least)
 
 
