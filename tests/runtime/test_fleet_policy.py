@@ -352,7 +352,17 @@ def test_a_series_must_hide_what_its_owner_wants_hidden(path, policy, why):
         assert 'hides = "step:2.0" and delta = 1e-06 into [limits]' in refusal.sentence
 
 
-@pytest.mark.parametrize("limits", ['hides = "step:2"', "delta = 1e-6", 'hides = "all"\ndelta = 1e-6', ""])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        'hides = "step:2"',
+        "delta = 1e-6",
+        'hides = "all"\ndelta = 1e-6',
+        'hides = "step:2"\ndelta = 1e-6\nadjacency = 0.5',
+        'hides = "reading"\ndelta = 1e-6\nadjacency = 9.0',
+        "",
+    ],
+)
 def test_what_an_owner_accepts_of_series_is_read_whole(tmp_path, limits):
     about = f'format = 1\nhub = "wss://h:1"\nauthority = "{"ab" * 32}"\nkeys = "a"\nledger = "l"\n'
     value = '[value]\nlow = 0.0\nhigh = 1.0\nenv = "X"\n'
@@ -360,7 +370,7 @@ def test_what_an_owner_accepts_of_series_is_read_whole(tmp_path, limits):
     if not limits:
         assert read_policy(tmp_path / "p.toml").accepts is None
         return
-    with pytest.raises(FileError, match=r"go together|step:2"):
+    with pytest.raises(FileError, match=r"go together|step:2|adjacency"):
         read_policy(tmp_path / "p.toml")
 
 

@@ -243,6 +243,23 @@ def test_a_series_needs_an_owner_who_accepts_what_it_hides(path):
         assert ledger.balance("meter").delta == 1e-6
 
 
+@pytest.mark.parametrize("hides", ["step:2", "reading", "window:3"])
+def test_a_cap_must_cover_the_change_that_series_hide(path, hides):
+    """Otherwise sessions count for closer values than series do, and the sum says nothing about either."""
+    accepts = Hidden(Hides.parse(hides), 1e-6)
+    with Ledger(path) as ledger:
+        with pytest.raises(InputError, match="apart"):
+            reserve(ledger, accepts=accepts, cap_adjacency=0.5)
+        with pytest.raises(InputError, match="apart"):
+            ledger.set_cap("meter", 1.0, adjacency=0.5, accepts=accepts)
+        ledger.set_cap("meter", 3.0, accepts=accepts)
+        with pytest.raises(InputError, match="apart"):
+            ledger.set_cap("meter", 3.0, adjacency=0.5)
+        if hides == "step:2":
+            ledger.set_cap("meter", 3.0, adjacency=2.0)
+            reserve(ledger, cap=None)
+
+
 def test_failure_probabilities_and_losses_add_up_over_series_and_sessions(path):
     with Ledger(path) as ledger:
         reserve(ledger, accepts=Hidden(Hides.parse("step:2"), 1.5e-6), cap=3.0)

@@ -106,6 +106,11 @@ class Hides:
     def __str__(self) -> str:
         return self.kind if self.kind == "reading" else f"{self.kind}:{self.size:g}"
 
+    @property
+    def change(self) -> float:
+        """How far a hidden change can move a reading."""
+        return self.size if self.kind == "step" else math.inf
+
     def covers(self, other: Hides) -> bool:
         """Whether this hides everything that `other` hides.
 

@@ -302,7 +302,13 @@ def _accepted(limits: LimitPolicy) -> Hidden | None:
         raise InputError("limits.hides and limits.delta go together: both say what you accept of series.")
     if limits.hides is None or limits.delta is None:
         return None
-    return Hidden(Hides.parse(limits.hides), require_probability(limits.delta))
+    hides = Hides.parse(limits.hides)
+    if limits.adjacency is not None and limits.adjacency < hides.change:
+        raise InputError(
+            f"limits.adjacency must cover the change that series hide ({limits.hides}), got "
+            f"{limits.adjacency:g}: leave it out, and the cap is for any two values."
+        )
+    return Hidden(hides, require_probability(limits.delta))
 
 
 def _source(value: ValuePolicy, beside: Path, function: Callable[[], Any] | None) -> ValueSource:

@@ -62,7 +62,7 @@ from tacit.runtime.ledger.budget import (
 )
 from tacit.runtime.ledger.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
-from tacit.theory.series import written
+from tacit.theory.series import Hides, written
 
 _KINDS: dict[type[Record], str] = {
     Began: "began",
@@ -363,6 +363,7 @@ class Ledger:
                     )
                 self.settle_expired(now)
                 limit = self._accepted(self._cap(wanted, cap, cap_adjacency), accepts)
+                _require_wide(limit)
                 self._purse.require_hidden(wanted, limit)
                 for window in windows:
                     self._purse.require_window(wanted, limit, window, now)
@@ -448,6 +449,7 @@ class Ledger:
                 made = self._accepted(made, accepts)
             elif known is not None:
                 made = msgspec.structs.replace(made, hides=known.hides, delta=known.delta)
+            _require_wide(made)
             self._write([_cap_row(made)])
             return self._purse.balance(value)
 
@@ -562,6 +564,20 @@ def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
     """Flush records appended without flush; return ledgers that failed."""
     by_store = {ledger._store: ledger for ledger in ledgers}
     return {by_store[store]: error for store, error in flush_stores(by_store).items()}
+
+
+def _require_wide(cap: schema.Capped) -> None:
+    """Refuse a cap that does not cover the change that its series hide.
+
+    Losses of sessions and of series are added up. The sum is about that change only if sessions are counted
+    for values that far apart.
+    """
+    if cap.hides and cap.adjacency < Hides.parse(cap.hides).change:
+        raise InputError(
+            f"the cap of {cap.value!r} is for {_about(cap.adjacency)}, but series on it hide {cap.hides}: it "
+            "must cover that change as well. Make it a cap for any two values (`tacit ledger cap --adjacency "
+            "inf`)."
+        )
 
 
 def _about(adjacency: float) -> str:
