@@ -432,6 +432,19 @@ def test_at_the_end_it_stays_until_all_have_heard(server):
     assert server.hear(3, Ask(2)).messages == (Send(3, last),)  # still answers
 
 
+def test_one_that_asked_too_often_is_answered_later_after_the_end_too(server):
+    """A finished coordinator has no timers, so it must ask for the tick that allows answers again."""
+    make_all(server)
+    for i in range(4):
+        server.hear(i, Done(3, bytes(32)))
+    while server.hear(3, Ask(2)).messages:
+        pass
+    wake = server.machine.wake
+    assert wake is not None
+    server(Tick(wake))
+    assert server.hear(3, Ask(2)).messages
+
+
 def test_at_the_end_it_does_not_wait_for_ever(server):
     make_all(server)
     assert server.tick(61).notices == (Finished(3),)

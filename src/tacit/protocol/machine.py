@@ -74,6 +74,7 @@ class Machine(ABC):
         self._timers = Timers()
         self._answered: Counter[int] = Counter()
         self._answers_again = -math.inf
+        self._owes_answers = False  # a request came too often, and was not answered
         self._evidence: dict[tuple[int, int], bytes] = {}
         self._last: dict[tuple[int, int], bytes] = {}  # the reports used last, by agent and round
         self._patience = 1
@@ -99,7 +100,11 @@ class Machine(ABC):
 
         Earlier ticks are harmless.
         """
-        return self._timers.wake
+        wake = self._timers.wake
+        if not self._owes_answers:
+            return wake
+        # A finished machine has no timers. Without this tick it would never answer that sender again.
+        return self._answers_again if wake is None else min(wake, self._answers_again)
 
     def handle(self, event: Event) -> Step:
         """Handle one event. Save the records of the step, then send its messages.
@@ -184,6 +189,7 @@ class Machine(ABC):
         """Whether a request may be answered now; otherwise it is counted."""
         if self._answered[who] >= ANSWERS_PER_TICK:
             self._refuse(Refused(Refusal.TOO_OFTEN, who))
+            self._owes_answers = True
             return False
         self._answered[who] += 1
         return True
@@ -223,6 +229,7 @@ class Machine(ABC):
         # By time, not per tick: ticks may come at any rate, and each would allow more answers.
         if tick.now >= self._answers_again:
             self._answered.clear()
+            self._owes_answers = False
             self._answers_again = tick.now + ANSWERS_EVERY
         for name in self._timers.tick(tick.now):
             getattr(self, f"_{name}_is_due")()
