@@ -159,6 +159,8 @@ def test_refused_counted_told_and_nothing_changes(reason, state_of):
         assert sum(after.pop("_answered").values()) == sum(before.pop("_answered").values()) + 1
     else:
         assert step.messages == ()
+    if reason is Refusal.TOO_OFTEN:  # it asks for the tick that allows answers again
+        assert (before.pop("_owes_answers"), after.pop("_owes_answers")) == (False, True)
     if reason is Refusal.EQUIVOCATION:  # what is kept is the evidence, and nothing else
         assert len(step.records) == 1
         assert len(after.pop("_evidence")) == len(before.pop("_evidence")) + 1
