@@ -153,7 +153,7 @@ class _FittingTable:
 
 
 def _is_whole(table: Grid, place: int) -> bool:
-    """Whether the cells of a column are never wrapped: the first two, and numbers."""
+    """Whether a column is never wrapped: the first two, and numbers."""
     return place <= 1 or place in table.right
 
 
