@@ -140,8 +140,10 @@ REPEATED = {
     "docs/explanation/scale.md",
     "docs/how-to/embed.md",
     "docs/how-to/extend.md",
+    "docs/how-to/read-results.md",
     "docs/how-to/run-a-fleet.md",
     "docs/how-to/sweep-on-a-cluster.md",
+    "docs/how-to/watch.md",
 }
 """Pages of which tests/simulation, runtime and cli show everything, besides those of tests/examples."""
 

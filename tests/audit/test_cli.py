@@ -96,6 +96,7 @@ def test_graphs_one_shot_and_one_agent(run):
     assert (answer["agent"], answer["distance"]) == (2, 8.0)
 
 
+@pytest.mark.long  # tests/audit/test_conspiracy.py shows it without the command
 def test_keepers_are_examined_by_what_conspirators_see(run):
     kept = (*PAPER, "--keepers", 2, "--simulated", "--sessions", 300, "--rounds", 3)
     text = run(*kept).stdout

@@ -292,7 +292,7 @@ def test_importing_the_package_does_not_load_numba():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("cpu", ["haswell", "generic"])
+@pytest.mark.parametrize("cpu", [pytest.param("haswell", marks=pytest.mark.long), "generic"])
 def test_any_cpu_gives_the_same_bits(cpu):
     """AVX2 and plain SSE2 use other instructions than AVX-512.
 

@@ -204,7 +204,7 @@ class HalfTheScale:
         return self._source.draw(scale / 2, *size)
 
 
-@pytest.mark.parametrize("broken", [0, 1])
+@pytest.mark.parametrize("broken", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_a_keeper_that_draws_half_the_scale_is_found(keys, tmp_path, monkeypatch, broken):
     """The conspirators guess right more often than the account allows, where the other keeper is theirs."""
     real, made = Keeper._made, noise_ahead
