@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from distributed import Client, LocalCluster
 
-from benchmarks.harness import CORES, Contestant, Question, ask
+from benchmarks.harness import CORES, Contestant, Question, ask, unseen
 from tacit import Distributed, Fading, Graph
 from tacit.simulation import Record, simulate, simulate_partitioned
 from tacit.simulation.sweep_plan import values_between
@@ -41,6 +41,7 @@ def partitioned(side: int, client: Client) -> Question:
                 f"in parts, Dask {version('distributed')}",
                 lambda: simulate_partitioned(PARAMETERS, name, VALUES, ROUNDS, cluster=client, record=KEEP),
                 ROUNDS,
+                unseen,
             ),
         ],
     )
@@ -53,4 +54,4 @@ if __name__ == "__main__":
         ) as local,
         Client(local) as client,  # type: ignore[no-untyped-call]
     ):
-        ask(__doc__, lambda quick: [partitioned(300 if quick else 2000, client)], rounds=5)
+        ask(__doc__, lambda quick: [partitioned(300 if quick else 2000, client)], turns=5)

@@ -12,14 +12,13 @@ import argparse
 import json
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.harness import Contestant, Goal, Question, race, save, show
+from benchmarks.harness import Contestant, Goal, Question, pace, race, save, show
 from benchmarks.network import make_plan
 from benchmarks.network_turns import Troupe
 from tacit.protocol.coordinator import CoordinatorMachine
@@ -80,7 +79,7 @@ def reports() -> Iterator[Question]:
                 f"reports of {AGENTS} agents elsewhere, one coordinator",
                 "report",
                 [
-                    Contestant(goal, lambda: time.sleep(work / GOAL), work),
+                    pace(goal, work / GOAL, work),
                     Contestant("tacit", lambda: troupe.go(ROUNDS), work, troupe.used),
                 ],
                 [Goal(goal, 1.0)],

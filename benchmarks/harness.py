@@ -1,8 +1,9 @@
 """Compare contestants in one run: interleaved, repeated, as ratios with their spread.
 
-Ratios are taken within a round of all contestants, and the median over rounds is what counts. Rounds in
-which other programs took more than a tenth of the processors are set aside where enough others remain:
-they punish whoever uses all cores.
+Contestants take turns. Every turn counts, for milliseconds and for ratios alike: none is set aside. Ratios
+are taken within a turn, so that a busy machine slows both sides, and their median is reported. Ratios of
+processor time stand beside them, because other programs hardly touch those. How much of the machine other
+programs took is measured and reported, and decides nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 CORES = len(os.sched_getaffinity(0))
-QUIET = 0.1  # share of the processors that others may take
-ENOUGH = 3  # quiet rounds
+LEAST = 3  # turns, however slow they are
 PATIENCE = 90.0  # seconds for one question
 
 
@@ -37,6 +37,16 @@ class Contestant:
     call: Callable[[], object]
     work: float = 1.0
     used: Callable[[], float] = time.process_time
+
+
+def unseen() -> float:
+    """Use this where the work is done by processes whose processor time is not known."""
+    return 0.0
+
+
+def pace(name: str, seconds: float, work: float = 1.0) -> Contestant:
+    """Return a time to beat, as a contestant that only waits."""
+    return Contestant(name, lambda: time.sleep(seconds), work, unseen)
 
 
 @dataclass(frozen=True)
@@ -60,9 +70,9 @@ class Question:
 
 @dataclass
 class Answer:
-    """What each round measured, by contestant: seconds and core-seconds per unit of work.
+    """What each turn measured, by contestant: seconds and core-seconds per unit of work.
 
-    `others` is the share of the processors that other programs took in each round.
+    `others` is the share of the processors that other programs took in each turn.
     """
 
     title: str
@@ -73,30 +83,36 @@ class Answer:
     goals: list[dict[str, object]] = field(default_factory=list)
 
     @property
-    def counted(self) -> list[int]:
-        """The rounds that count: the quiet ones, or all if there are too few of them."""
-        quiet = [i for i, share in enumerate(self.others) if share <= QUIET]
-        return quiet if len(quiet) >= ENOUGH else list(range(len(self.others)))
+    def turns(self) -> int:
+        """How many turns there were; all of them count."""
+        return len(self.others)
 
     def ratios(self, name: str, against: str) -> list[float]:
-        """How many times as fast `name` was as `against`, in every round that counts."""
-        return [self.seconds[against][i] / self.seconds[name][i] for i in self.counted]
+        """How many times as fast `name` was as `against`, in every turn."""
+        return [b / a for a, b in zip(self.seconds[name], self.seconds[against], strict=True)]
+
+    def core_ratio(self, name: str, against: str) -> float | None:
+        """How many times as much processor time `against` used; None where it was not measured."""
+        mine, theirs = (float(np.median(self.core_seconds[each])) for each in (name, against))
+        return theirs / mine if mine > 0 and theirs > 0 else None
+
+    def milliseconds(self, name: str) -> float:
+        """The median over all turns."""
+        return 1e3 * float(np.median(self.seconds[name]))
 
 
-def race(question: Question, rounds: int, patience: float = PATIENCE) -> Answer:
+def race(question: Question, turns: int, patience: float = PATIENCE) -> Answer:
     """Time all contestants in turn, after one call each to warm up.
 
-    Goes on until `rounds` rounds were quiet, or until patience ends.
+    The number of turns is given. Fewer are taken only if patience ends, whatever they measured.
     """
     names = [contestant.name for contestant in question.contestants]
     answer = Answer(question.title, question.unit, {n: [] for n in names}, {n: [] for n in names})
     for contestant in () if question.long else question.contestants:
         contestant.call()
     end = time.perf_counter() + patience
-    while sum(share <= QUIET for share in answer.others) < rounds:
-        if len(answer.others) >= (2 if question.long else ENOUGH) and (
-            question.long or time.perf_counter() > end
-        ):
+    while answer.turns < (2 if question.long else turns):
+        if answer.turns >= LEAST and time.perf_counter() > end:
             break
         begin, busy = time.perf_counter(), _busy()
         ours = sum(_time(contestant, answer) for contestant in question.contestants)
@@ -129,7 +145,7 @@ def _busy() -> float:
 
 
 def show(answer: Answer, console: Console) -> None:
-    """Print one table: times, and ours over theirs with the middle half of the rounds."""
+    """Print one table: times, and ours over theirs with the middle half of the turns."""
     ours = list(answer.seconds)[-1]
     table = Table(title=answer.title, title_justify="left")
     table.add_column("contestant", no_wrap=True)
@@ -141,33 +157,30 @@ def show(answer: Answer, console: Console) -> None:
         goal = goals.get(name)
         table.add_row(
             name,
-            *(f"{_milliseconds(times[name], answer):.4g}" for times in (answer.seconds, answer.core_seconds)),
+            f"{answer.milliseconds(name):.4g}",
+            f"{1e3 * float(np.median(answer.core_seconds[name])):.4g}",
             "" if name == ours else f"{middle:.2f} ({low:.2f}…{high:.2f})",
             "" if goal is None else f"{goal['ratio']:.3g} {'met' if goal['met'] else 'MISSED'}",
         )
     console.print(table)
-    counted = [answer.others[i] for i in answer.counted]
-    console.print(f"{len(counted)} rounds; others took {np.median(counted):.0%} of {CORES} cores meanwhile\n")
-
-
-def _milliseconds(times: list[float], answer: Answer) -> float:
-    return 1e3 * float(np.median([times[i] for i in answer.counted]))
+    others = float(np.median(answer.others))
+    console.print(f"{answer.turns} turns; others took {others:.0%} of {CORES} cores meanwhile\n")
 
 
 def ask(
     about: str | None,
     questions: Callable[[bool], Sequence[Question]],
-    rounds: int,
+    turns: int,
     patience: float = PATIENCE,
 ) -> None:
-    """Run a script of questions: ``--quick`` for fewer rounds, ``--json`` for a file of what was measured."""
+    """Run a script of questions: ``--quick`` for fewer turns, ``--json`` for a file of what was measured."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer turns")
     parser.add_argument("--json", type=Path, help="write what was measured to this file")
     options = parser.parse_args()
     console, answers = Console(), []
     for question in questions(options.quick):
-        answers.append(race(question, ENOUGH if options.quick else rounds, patience))
+        answers.append(race(question, LEAST if options.quick else turns, patience))
         show(answers[-1], console)
     if options.json:
         save(answers, options.json)

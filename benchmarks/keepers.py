@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.harness import Contestant, Goal, Question, race, save, show
+from benchmarks.harness import Contestant, Goal, Question, pace, race, save, show
 from benchmarks.network import commands, make_plan
 from benchmarks.network_turns import Troupe
 from tacit.protocol.codec import combined, digest
@@ -84,7 +83,7 @@ def work() -> Question:
     return Question(
         "a keeper's work for one agent and update",
         "agent",
-        [Contestant(goal, lambda: time.sleep(agents * WORK), agents), Contestant("tacit", answer, agents)],
+        [pace(goal, agents * WORK, agents), Contestant("tacit", answer, agents)],
         [Goal(goal, 1.0)],
     )
 

@@ -64,4 +64,4 @@ def commits() -> Iterator[Question]:
 
 if __name__ == "__main__":
     with commits() as question:
-        ask(__doc__, lambda _: [question], rounds=9)
+        ask(__doc__, lambda _: [question], turns=9)

@@ -103,5 +103,5 @@ if __name__ == "__main__":
     ask(
         __doc__,
         lambda quick: [sampling(), exact_radius(500), eigenvalues(10**4 if quick else 10**6)],
-        rounds=5,
+        turns=5,
     )

@@ -30,10 +30,14 @@ For people who ask how fast tacit is: after this page you can compare its speed 
 
 `make bench` measures everything and writes this page; `python -m benchmarks SCRIPT --keep` measures one
 script again and replaces its rows. Compare ratios, not milliseconds of different scripts, which may come from
-different machines. Contestants take turns. Ratios are taken within a turn, and the spread is the middle half
-of the turns. A ratio above 1 means that tacit is faster, and a ratio below 1 that it is slower. A limit does
-only the work that cannot be avoided: against it, 1 is the best possible ratio. `benchmarks/` describes inputs
-and peers, one script per question.
+different machines.
+
+Contestants take turns, and every turn counts in every column. Milliseconds are medians over the turns. Ratios
+are taken within a turn: their median, and in brackets their middle half. A ratio above 1 means that tacit is
+faster, and a ratio below 1 that it is slower. "By processor time" is the ratio of the processor time, all
+cores added up: other programs hardly change it. "Others" is the share of the machine that other programs took
+meanwhile. A limit does only the work that cannot be avoided: against it, 1 is the best possible
+ratio. `benchmarks/` describes inputs and peers, one script per question.
 """
 
 
@@ -47,6 +51,9 @@ class Row:
     milliseconds: tuple[float, float]
     unit: str
     ratio: tuple[float, float, float]
+    core_ratio: float | None
+    turns: int
+    others: float
     goal: float | None
 
     @property
@@ -72,14 +79,16 @@ def rows(measured: dict[str, Any]) -> Iterator[Row]:
             goals = {goal["against"]: float(str(goal["ratio"])) for goal in answer.goals}
             for peer in others:
                 low, middle, high = np.percentile(answer.ratios(ours, peer), [25, 50, 75])
-                theirs, mine = (1e3 * float(np.median(answer.seconds[name])) for name in (peer, ours))
                 yield Row(
                     script,
                     answer.title,
                     peer,
-                    (theirs, mine),
+                    (answer.milliseconds(peer), answer.milliseconds(ours)),
                     answer.unit,
                     (float(low), float(middle), float(high)),
+                    answer.core_ratio(ours, peer),
+                    answer.turns,
+                    float(np.median(answer.others)),
                     goals.get(peer),
                 )
 
@@ -96,11 +105,14 @@ def print_table(measured: dict[str, Any], console: Console) -> None:
 
 def markdown(found: list[Row]) -> str:
     """Return rows as a Markdown table."""
-    head = ["measured", "against", "theirs, ms", "tacit, ms", "per", "tacit is … times as fast", "goal"]
+    head = ["measured", "against", "theirs, ms", "tacit, ms", "per", "tacit is … times as fast"]
+    head += ["by processor time", "turns", "others", "goal"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in found:
-        middle = [*(f"{number:.3g}" for number in row.milliseconds), row.unit]
-        lines.append(f"| {' | '.join([row.question, row.peer, *middle, row.spread, row.verdict])} |")
+        times = [*(f"{number:.3g}" for number in row.milliseconds), row.unit, row.spread]
+        core = "" if row.core_ratio is None else f"{row.core_ratio:.3g}"
+        told = [row.question, row.peer, *times, core, str(row.turns), f"{row.others:.0%}", row.verdict]
+        lines.append(f"| {' | '.join(told)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -56,4 +56,4 @@ def helped() -> Question:
 
 
 if __name__ == "__main__":
-    ask(__doc__, lambda _: [imported(), helped()], rounds=9)
+    ask(__doc__, lambda _: [imported(), helped()], turns=9)

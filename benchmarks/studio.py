@@ -9,17 +9,16 @@ the way to the server and back, the drawing, and the way from this program to th
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 
 from playwright.sync_api import Page
 
 from benchmarks.browser import browser, studio
-from benchmarks.harness import Contestant, Goal, Question, ask
+from benchmarks.harness import Contestant, Goal, Question, ask, pace, unseen
 from tacit.studio.form import Form
 from tacit.studio.planning import plan, sketch
 
-GOAL = Contestant("100 ms, the goal", lambda: time.sleep(0.1))
+GOAL = pace("100 ms, the goal", 0.1)
 MOVE = """([slider, key]) => new Promise(done => {
     const chart = document.querySelector('[aria-label="Radius against privacy loss"]');
     const words = () => [...chart.querySelectorAll('text')].map(e => e.textContent).join();
@@ -35,7 +34,7 @@ LEFT, RIGHT = 37, 39
 def moved(page: Page, slider: str) -> Question:
     """Move a slider to and fro, and wait for the chart."""
     keys = itertools.cycle((LEFT, RIGHT))
-    ours = Contestant("tacit studio", lambda: page.evaluate(MOVE, [slider, next(keys)]))
+    ours = Contestant("tacit studio", lambda: page.evaluate(MOVE, [slider, next(keys)]), used=unseen)
     return Question(f"500 agents: slider “{slider}” to chart", "move", [GOAL, ours], [Goal(GOAL.name, 1)])
 
 
@@ -60,8 +59,8 @@ def main() -> None:
                 thought("about 500 agents: the curve, on the server", sketch),
                 thought("about 500 agents: the whole answer, on the server", plan),
             ],
-            rounds=25,
-            patience=15,  # the browser and the studio are other programs: no round is quiet
+            turns=25,
+            patience=15,
         )
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import report
+from benchmarks import harness, report
 
 MEASURED = json.loads(report.KEPT.read_text())
 
@@ -18,8 +18,10 @@ def test_every_goal_is_on_the_page_reached_or_not():
     assert goals
     lines = report.PAGE.read_text().splitlines()
     for row in goals:
-        start, end = f"| {row.question} | {row.peer} |", f"| {row.spread} | {row.verdict} |"
-        assert any(line.startswith(start) and line.endswith(end) for line in lines), start
+        start, end = f"| {row.question} | {row.peer} |", f"| {row.verdict} |"
+        (line,) = (line for line in lines if line.startswith(start))
+        assert line.endswith(end)
+        assert f"| {row.spread} |" in line
 
 
 @pytest.mark.parametrize(("ratio", "says"), [(0.29, "0.3: MISSED"), (0.31, "0.3: reached")])
@@ -32,3 +34,29 @@ def test_a_goal_is_missed_when_it_is(ratio, says):
     (row,) = report.rows({"script": {"answers": [answer]}})
     assert row.verdict == says
     assert row.ratio == pytest.approx((ratio,) * 3)
+
+
+def test_busy_turns_count_in_every_column_like_quiet_ones():
+    """A page once showed ratios of quiet turns beside milliseconds of all turns."""
+    answer = {
+        "title": "t", "unit": "u",
+        "seconds": {"peer": [4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 2.0], "tacit": [1.0] * 7},
+        "core_seconds": {"peer": [3.0] * 7, "tacit": [2.0] * 7}, "others": [0.0] * 3 + [0.9] * 4,
+        "goals": [{"against": "peer", "ratio": 3.0}],
+    }  # fmt: skip
+    (row,) = report.rows({"script": {"answers": [answer]}})
+    assert row.milliseconds == (2000.0, 1000.0)
+    assert row.ratio == (2.0, 2.0, 4.0)
+    assert row.core_ratio == pytest.approx(1.5)
+    assert (row.turns, row.others) == (7, 0.9)
+    assert row.verdict == "3: MISSED"
+    assert "| 2e+03 | 1e+03 | u | 2 (2 to 4) | 1.5 | 7 | 90% | 3: MISSED |" in report.markdown([row])
+
+
+def test_the_number_of_turns_does_not_depend_on_what_they_measure(monkeypatch):
+    """A busy machine gets no further turns, and a quiet one no fewer."""
+    for used in (0.0, 1e9):
+        moments = iter([0.0, used] * 5)
+        monkeypatch.setattr(harness, "_busy", lambda moments=moments: next(moments))
+        idle = harness.Contestant("idle", lambda: None)
+        assert harness.race(harness.Question("t", "u", [idle]), 5).turns == 5
