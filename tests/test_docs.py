@@ -342,6 +342,7 @@ def test_the_metrics_are_those_that_are_served(tmp_path):
     from tacit.runtime.fleet.follower import Tally
     from tacit.runtime.fleet.hub import Hub
     from tacit.runtime.fleet.hub_directory import new_hub
+    from tacit.runtime.fleet.readiness import Readiness
     from tacit.runtime.status.status import Status
     from tacit.testing import known_session
 
@@ -353,7 +354,9 @@ def test_the_metrics_are_those_that_are_served(tmp_path):
     hub = Hub(tmp_path / "hub")
     connection = Made(connected=True, why=None, expires=None)
     policy = Made(role="keeper", hub="")
-    agent = Made(name="a", sessions=0, tally=Tally(), connection=connection, policy=policy)
+    agent = Made(
+        name="a", sessions=0, tally=Tally(), readiness=Readiness(), connection=connection, policy=policy
+    )
     pages = b"".join(page.metrics() for page in (status, HubPages(hub), AgentPages(agent)))
     hub.store.close()
     served = set(re.findall(r"^# HELP (\w+)", pages.decode(), re.M))

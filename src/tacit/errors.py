@@ -11,7 +11,9 @@
     │   ├── SessionOver         the session was already over; there is no new result
     │   ├── RecordTooLarge      what should be recorded would not fit in memory
     │   └── FileError           a file cannot be read, or is not what it should be
+    │       ├── NotCurrent      a certificate has expired, or is not valid yet
     │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not send
+    │           └── DiskFull    a disk takes no more data: make room, and go on
     ├── Disputed                a signed message contradicts the ledger, so the agent must not send
     ├── MissingExtra (ImportError) a package that only some users install is not there
     ├── CapExceeded             the owner's cap on the privacy loss does not allow it
@@ -75,10 +77,21 @@ class FileError(InputError):
     """A file cannot be read or written, or does not hold what it should."""
 
 
+class NotCurrent(FileError):
+    """A certificate has expired, or is not valid yet."""
+
+
 class LedgerError(FileError):
     """A ledger cannot be trusted or written.
 
     The agent must not send anything.
+    """
+
+
+class DiskFull(LedgerError):
+    """A disk is full or read-only.
+
+    Nothing that had to be saved was sent. The same work can go on once the disk takes data again.
     """
 
 

@@ -18,9 +18,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, final
 
-from tacit.errors import FileError
+from tacit.errors import DiskFull, FileError
 
 PRIVATE, PUBLIC, CLOSED = 0o600, 0o644, 0o700
+_ROOM = 1 << 16  # bytes that a disk must have left
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 LARGEST = 1 << 26
 """Maximum size of a file that is read at once, and of a line, in bytes."""
 
@@ -89,7 +91,25 @@ def write_whole(
         ) from None
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise FileError(f"{path} cannot be written: {why}. What was there is unchanged.") from None
+        kind = DiskFull if error.errno in _FULL else FileError
+        raise kind(f"{path} cannot be written: {why}. What was there is unchanged.") from None
+
+
+def require_room(folder: Path) -> None:
+    """Write, flush and remove a small file; `DiskFull` if that fails."""
+    probe = folder / f".{secrets.token_hex(8)}.probe"
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(bytes(_ROOM))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise DiskFull(f"nothing can be written into {folder}: {why}. Make room on its disk.") from None
 
 
 @contextmanager

@@ -36,6 +36,7 @@ class HubPages:
         return {
             "hub": hub.store.setting("address"),
             "state": hub.state,
+            "trouble": self.not_ready(),
             "members": {name: member.role for name, member in sorted(hub.gateway.members.items())},
             "running": [session.name for session in hub.running()],
             "outcomes": hub.store.outcomes(),
@@ -57,13 +58,14 @@ class HubPages:
 
         A hub that is paused or draining still serves its members.
         """
-        return _expired(self._hub.gateway.expires)
+        return _expired(self._hub.gateway.expires) or self._hub.unwritable
 
     def metrics(self) -> bytes:
         """Return the metrics as Prometheus reads them."""
         facts = self.facts()
         roles = list(facts["members"].values())
         gauges: _Gauges = {
+            "hub_ready": ("1 if members can use the hub: what /readyz says.", _ready(facts), None),
             "hub_members": (
                 "Members that are connected.",
                 {role: roles.count(role) for role in ("agent", "keeper")},
@@ -105,7 +107,7 @@ class AgentPages:
             "role": policy.role,
             "hub": policy.hub,
             "connected": agent.connection.connected,
-            "trouble": agent.connection.why,
+            "trouble": self.not_ready(),
             "sessions_running": agent.sessions,
             "joined": tally.joined,
             "finished": tally.finished,
@@ -136,15 +138,16 @@ class AgentPages:
     def not_ready(self) -> str | None:
         """Return why the member cannot take part in sessions, or None if it can."""
         connection = self._agent.connection
-        if connection.connected:
-            return _expired(connection.expires)
-        return f"no connection: {connection.why}" if connection.why else "no connection"
+        if not connection.connected:
+            return f"no connection: {connection.why}" if connection.why else "no connection"
+        return _expired(connection.expires) or self._agent.readiness.why_not
 
     def metrics(self) -> bytes:
         """Return the metrics as Prometheus reads them."""
         facts = self.facts()
         loss, windows = facts.get("loss", {}), facts.get("windows", [])
         gauges: _Gauges = {
+            "agent_ready": ("1 if it can take part: what /readyz says.", _ready(facts), None),
             "agent_connected": ("1 while connected to the hub.", {"": int(facts["connected"])}, None),
             "agent_sessions_running": ("Sessions under way.", {"": facts["sessions_running"]}, None),
             "agent_loss": ("Privacy loss of the value: spent, and the cap.", loss, "what"),
@@ -196,6 +199,10 @@ def _expired(expires: datetime | None) -> str | None:
     if expires is None or time.time() < expires.timestamp():
         return None
     return f"the certificate expired on {expires:%Y-%m-%d %H:%M} UTC"
+
+
+def _ready(facts: dict[str, Any]) -> dict[str, float]:
+    return {"": float(facts["trouble"] is None)}
 
 
 def _flag(state: str) -> dict[str, float]:

@@ -47,6 +47,7 @@ from tacit.runtime.fleet.messages import (
     offered_session,
 )
 from tacit.runtime.fleet.policy import Policy, PolicyRefusal, read_policy
+from tacit.runtime.fleet.readiness import SOURCE, Readiness, WatchedSource
 from tacit.runtime.fleet.sources import LinesSource, SourceFailed
 from tacit.runtime.identity.identity import install, install_revocations, renew_agent
 from tacit.runtime.keeper import Keeper, keeper_number
@@ -140,7 +141,9 @@ class FleetAgent:
                 f"{self.policy.keys} trusts an authority whose key has the fingerprint {found}, and the "
                 f"policy says {self.policy.authority}: find out why."
             )
-        self.tally = Tally()
+        self.tally, self.readiness = Tally(), Readiness()
+        source = self.policy.source
+        self._source = None if source is None else WatchedSource(source, self.readiness)
         self.connection = HubConnection(
             self.policy.hub,
             self.identity,
@@ -180,6 +183,7 @@ class FleetAgent:
             asyncio.ensure_future(self.connection.run()),
             asyncio.ensure_future(self._look_after_certificate()),
             asyncio.ensure_future(self._keep_ledger_small()),
+            asyncio.ensure_future(self._look_after_source()),
         ]
         for task in self._tasks:
             task.add_done_callback(self._ended)
@@ -354,6 +358,7 @@ class FleetAgent:
         The sentence may contain the cap and what was spent, which are the owner's.
         """
         self.tally.refused[why] += 1
+        self.readiness.refused(why, sentence)
         self._reply(session, why)
         facts = {"member": self.name, "session": session.name, "why": why}
         self._tell("refused", f"{session.name} is not joined: {sentence}", **facts)
@@ -424,6 +429,7 @@ class FleetAgent:
 
     def _accept(self, session: Session) -> None:
         self.tally.joined += 1
+        self.readiness.worked()
         self._reply(session, "")
 
     def _mine(self, session: Session) -> dict[str, Any]:
@@ -443,8 +449,8 @@ class FleetAgent:
             return True
         value = None
         if not self.ledger.size(session.id):
-            assert self.policy.source is not None
-            value = await self.policy.source.read(session.components)
+            assert self._source is not None
+            value = await self._source.read(session.components)
         # Accepted only now: the source may fail, and the others would wait for an agent that never speaks.
         # The answer must not depend on the value itself, so one outside the range is accepted and clamped.
         if fresh:
@@ -462,10 +468,10 @@ class FleetAgent:
             return True
         if fresh:
             self._accept(session)
-        assert self.policy.source is not None
+        assert self._source is not None
         member: SeriesMember = SeriesMember(
             session,
-            self.policy.source,
+            self._source,
             watch=lambda notice: self._note_slot(member, notice),
             unread=lambda count, why: self._note_unread(session, count, why),
             **self._mine(session),
@@ -546,6 +552,23 @@ class FleetAgent:
                 # On another thread: it rewrites the whole file. Sessions under way are left as they are.
                 await in_worker(lambda: key_guard.compact(self.policy.keys, self.ledger, now, busy))  # noqa: B023
             await self._clock.sleep(_LOOK)
+
+    async def _look_after_source(self) -> None:
+        """Check the source at the start, and again while it fails.
+
+        So the owner hears of a missing file before a session is refused, and `/readyz` says it.
+        """
+        while self._source is not None:
+            known = self.readiness.why_not
+            try:
+                await self._source.check(self.policy.components)
+            except SourceFailed as error:
+                if known != str(error):
+                    self._tell("trouble", f"the value cannot be read: {error}", member=self.name)
+            while True:
+                await self._clock.sleep(_LOOK)
+                if self.readiness.failing(SOURCE):
+                    break
 
     # ---- the own certificate --------------------------------------------------------------------------
 

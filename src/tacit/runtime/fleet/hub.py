@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 import msgspec
 
-from tacit.errors import InputError, TacitError
-from tacit.files import PRIVATE, read_public
+from tacit.errors import FileError, InputError, TacitError
+from tacit.files import PRIVATE, read_public, require_room
 from tacit.protocol.effects import MeanPublished, Notice
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Session
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 SERVING, DRAINING = "serving", "draining"
 _LOOK = 0.1  # seconds between checks for new work
 _HOUSEKEEPING = 30.0
+_TEST_DISK = 10.0  # seconds between tests that the hub can write
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
 _FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # maximum age in seconds and number of kept results
@@ -136,6 +137,8 @@ class Hub:
         self._skips: dict[tuple[str, str], list[int]] = {}  # sessions that a refusing agent is not asked for
         self._seen_list: tuple[int, int] | None = None
         self._compacting = False
+        self.unwritable: str | None = None
+        """Why the hub cannot write, so no session begins; None if it can."""
         self.refusals: Counter[str] = Counter()
         self.enrolled = 0
         self.started = 0
@@ -163,17 +166,22 @@ class Hub:
         self._ledger = await in_worker(lambda: Ledger(self.home / LEDGER))
         serving = os.open(self.home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         fcntl.flock(serving, fcntl.LOCK_EX)  # commands see by it that a hub serves; the ledger allows one
+        watching: asyncio.Future[None] | None = None
         try:
             self._keep_house()
             # Members may connect before their sessions are resumed below. `came` offers them what runs by
             # then, and `_coordinate` offers the rest to all who are connected.
             await self.gateway.open()
             self._tell("listening", f"the hub listens at {self.store.setting('address')}")
+            watching = asyncio.ensure_future(self._watch_disk())
             for row in self.store.running_sessions():
                 self._start(Session.decode(row["data"]), row["task"])
             await self._serve()
         finally:
             os.close(serving)  # releases the lock
+            if watching is not None:
+                watching.cancel()
+                await asyncio.wait([watching])
             await self._stop()
 
     async def _serve(self) -> None:
@@ -184,7 +192,7 @@ class Hub:
                 house = now + _HOUSEKEEPING
                 self._keep_house()
             self._spread_revocations()
-            if self.state == SERVING:
+            if self.state == SERVING and self.unwritable is None:
                 for row in self.store.due_tasks():
                     if row["next"] <= now and row["name"] not in self._designing:
                         self._begin(row, now)
@@ -541,6 +549,24 @@ class Hub:
         if self._ledger is not None and self._ledger.worth_compacting and not self._compacting:
             self._compacting = True
             self.gateway.go_on(self._compact(self._ledger))
+
+    async def _watch_disk(self) -> None:
+        """Test that the store can be written; members spend for nothing if not."""
+        while True:
+            before, self.unwritable = self.unwritable, await in_worker(self._why_unwritable)
+            if self.unwritable != before:
+                text = self.unwritable or "the hub can write again"
+                self._tell("trouble" if self.unwritable else "writable", text)
+            await asyncio.sleep(_TEST_DISK)
+
+    def _why_unwritable(self) -> str | None:
+        # Both are needed: the store may find room in its own file where a new file finds none.
+        try:
+            require_room(self.home)
+            self.store.set_setting("tested", f"{self._clock.wall():.0f}")
+        except FileError as error:
+            return str(error)
+        return None
 
     def _forget_task(self, name: str) -> None:
         """Forget designs, radii and refusals of a task that is over."""

@@ -36,6 +36,10 @@ class ValueSource(Protocol):
         """Return the value as it is now, or raise `SourceFailed`."""
         ...
 
+    async def check(self, components: int) -> None:
+        """Raise `SourceFailed` if it is known now that a read would fail."""
+        ...
+
 
 def parse_value(given: str | bytes | list[float], components: int) -> Value:
     """Read one finite number, or one per component; no error shows them."""
@@ -74,6 +78,12 @@ class FileSource:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    async def check(self, components: int) -> None:
+        """Read the file, unless it is a pipe, which can be read only once."""
+        if self._path.exists() and not self._path.is_file():
+            return
+        await self.read(components)
+
     async def read(self, components: int) -> Value:
         """Read the file."""
         try:
@@ -95,6 +105,10 @@ class CommandSource:
 
     def __init__(self, words: Sequence[str], seconds: float = 10.0) -> None:
         self._words, self._seconds = tuple(words), seconds
+
+    async def check(self, components: int) -> None:
+        """Read it once."""
+        await self.read(components)
 
     async def read(self, components: int) -> Value:
         """Run the command."""
@@ -127,6 +141,10 @@ class EnvironmentSource:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    async def check(self, components: int) -> None:
+        """Read it once."""
+        await self.read(components)
+
     async def read(self, components: int) -> Value:
         """Look at the variable."""
         text = os.environ.get(self._name)
@@ -157,6 +175,10 @@ class LinesSource:
                 self._last = line
                 self._came.set()
 
+    async def check(self, components: int) -> None:
+        """Read it once."""
+        await self.read(components)
+
     async def read(self, components: int) -> Value:
         """Return the last line."""
         self.start()
@@ -173,6 +195,9 @@ class CallableSource:
 
     def __init__(self, function: Callable[[], Any | Awaitable[Any]]) -> None:
         self._function = function
+
+    async def check(self, components: int) -> None:
+        """Do nothing: only the program knows when its function may be called."""
 
     async def read(self, components: int) -> Value:
         """Call the function; a plain one runs on another thread."""

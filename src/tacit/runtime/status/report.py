@@ -52,6 +52,8 @@ def _hub_rows(found: dict[str, Any], now: float) -> list[Row]:
         rows.append(Row("refusals", _counts(found["refusals"]), "by reason, since the start"))
     rows.append(Row("invitations", str(found.get("open_invitations", 0)), "can still be used"))
     rows += _certificate(found, now)
+    if found.get("trouble"):
+        rows.append(Row("trouble", str(found["trouble"])))
     if last := next((one for one in reversed(found["sessions"]) if one.get("result")), None):
         mean = last["result"].get("mean")
         shown = (
@@ -79,7 +81,7 @@ def _follower_rows(found: dict[str, Any], now: float) -> list[Row]:
         about = f"of the cap of {near(window['cap'])} for {near(window['seconds'])} s"
         rows.append(Row("in the window", up(window["spent"]), about))
     rows += _certificate(found, now)
-    if found.get("trouble") and not found["connected"]:
+    if found.get("trouble"):
         rows.append(Row("trouble", str(found["trouble"])))
     return rows
 
