@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RUNS := $(VENV)/.runs
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
@@ -12,12 +13,12 @@ TIMES ?= 20
 # Images often set this. The tests start hundreds of processes, and each would compile all of tacit again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run studio test test-long test-portable test-repeat lint bench docs clean
+.PHONY: run studio test test-long test-portable test-repeat browser lint bench docs clean
 
-run: $(READY)  ## a real session on this machine: 20 agents over mutual TLS, some killed
+run: $(RUNS)  ## a real session on this machine: 20 agents over mutual TLS, some killed
 	$(BIN)/tacit demo
 
-studio: $(READY)  ## the page: plan, watch, compare, and the status of a deployment
+studio: $(RUNS)  ## the page: plan, watch, compare, and the status of a deployment
 	$(BIN)/tacit studio
 
 test: $(READY)  ## every guarantee, in minutes
@@ -31,6 +32,9 @@ test-portable: $(READY)  ## the same as test, without what this CPU has and othe
 
 test-repeat: $(READY)  ## what runs side by side (threads, tasks, processes), TIMES times (20) or to the first failure
 	for i in $$(seq $(TIMES)); do echo "== $$i of $(TIMES)"; $(PYTEST) -q -x -m 'concurrent and not long' || exit 1; done
+
+browser:  ## install Debian's chromium, for the tests of pages (as root); without it they are skipped
+	@command -v chromium >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium; }
 
 lint: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .
@@ -47,13 +51,20 @@ docs: $(READY)  ## pictures, references, real output, and the site in out/site
 clean:
 	rm -rf $(VENV) $(PEERS) out
 
-# The stamp is newer than what it was made from: nothing is installed twice.
-$(READY): pyproject.toml constraints.txt
+# A stamp is newer than what it was made from: nothing is installed twice. To run needs less than to test.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+$(RUNS): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "tacit needs Python 3.11 or newer, found $$($(PYTHON) --version 2>&1): set PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,examples,docs,dev]'
+	@$(INSTALL) '.[all]'
+	@touch $@
+
+$(READY): $(RUNS)
+	@echo "installing what tests and docs need into $(VENV) (once) ..."
+	@$(INSTALL) '.[all,examples,docs,dev]'
 	@touch $@
 
 # Peers have requirements that would not fit beside ours.

@@ -1,10 +1,11 @@
 """A second verifier of tacit's transcripts, made from docs/reference/wire.md alone; it uses nothing of tacit.
 
-Run ``python verify_independently.py [--running] TRANSCRIPT...``. Compare the id that it prints with that of
-the session you agreed on: that session is taken to be valid. Numbers in comments are sections of the page.
-Series of means (format 6) are refused as unreadable.
+Example: ``python verify_independently.py hub.jsonl agent-3.jsonl``. Compare the id that it prints with that
+of the session you agreed on: that session is taken to be valid. Exit codes: 0 sound, 1 unsound, 2 unreadable (a
+series of means too), 7 not all could be checked. Numbers in comments are sections of the page.
 """
 
+import argparse
 import base64
 import hashlib
 import json
@@ -373,9 +374,12 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
 
 
 def main(words: list[str]) -> int:
-    judge, found = None, {"verdict": "unreadable"}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--running", action="store_true", help="the session is not over yet")
+    parser.add_argument("transcripts", nargs="+", metavar="TRANSCRIPT")
+    options, judge, found = parser.parse_args(words), None, {"verdict": "unreadable"}
     try:
-        for path in (word for word in words if word != "--running"):
+        for path in options.transcripts:
             lines = Path(path).read_bytes().split(b"\n")[:-1]  # a last line without its end does not count
             first = parsed(lines[0])
             require(type(first["tacit_transcript"]) is int, first["tacit_transcript"] == 2)
@@ -384,9 +388,9 @@ def main(words: list[str]) -> int:
             judge = judge or Judge(session)
             judge.wrong |= judge.s.id != session.id or not same(first, header(session, first.get("by")))
             judge.add(lines[1:] if judge.s.id == session.id else [])
-        found = judge.finish("--running" in words) if judge else found
-    except (*BAD, OSError):
-        pass
+        found = judge.finish(options.running) if judge else found
+    except (*BAD, OSError) as error:
+        print("unreadable:", error, file=sys.stderr)
     print(json.dumps(found))
     return CODES[found["verdict"]]
 

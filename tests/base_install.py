@@ -175,7 +175,7 @@ def main_test():
     for words, extra in verbs_that_need_an_extra():
         said = tacit_cli(*words, code=2)
         assert f"tacit {words[0]} needs the extra {extra} here (" in said, said
-        assert said.endswith(f"pip install 'tacit[{extra}]'.\n"), said
+        assert said.endswith(f"pip install '.[{extra}]'.\n"), said
         assert said.count("\n") == 1, said
     for call, extra in (
         (lambda: tacit.simulate(tacit.ClientServer(LAW, 3), [1.0, 2, 3], rounds=2), "simulation"),
@@ -191,7 +191,7 @@ def main_test():
             call()
         except ImportError as error:
             assert isinstance(error, tacit.TacitError), error  # noqa: PT017
-            assert f"tacit[{extra}]" in str(error), error  # noqa: PT017
+            assert f"'.[{extra}]'" in str(error), error  # noqa: PT017
         else:
             raise AssertionError(extra)
     assert not REFUSED & {name.partition(".")[0] for name in sys.modules}

@@ -113,7 +113,7 @@ def what_members_need(python, folder):
     assert called(python, "-c", f"{imports}; {draw}", cwd=folder) == "16\n"
     said = called(*tacit, "figure", "graph", code=2, cwd=folder)
     assert said.count("\n") == 1
-    assert "tacit[plots]" in said
+    assert "'.[plots]'" in said
 
 
 def test_the_base_install_has_what_members_need(python, tmp_path):

@@ -102,6 +102,14 @@ class Disputed(TacitError):
     """
 
 
+def installing(extra: str) -> str:
+    """Say how to install an extra.
+
+    From a clone, not by name: the package index's `tacit` is not ours.
+    """
+    return f"in a clone of tacit: pip install '.[{extra}]'"
+
+
 class MissingExtra(TacitError, ModuleNotFoundError):
     """A package that comes with an extra is not installed.
 
@@ -110,7 +118,7 @@ class MissingExtra(TacitError, ModuleNotFoundError):
 
     def __init__(self, who: str, extra: str, package: str) -> None:
         super().__init__(
-            f"{who} needs the extra {extra} here ({package} is not installed): pip install 'tacit[{extra}]'."
+            f"{who} needs the extra {extra} here ({package} is not installed); {installing(extra)}."
         )
         self.extra, self.name = extra, package
 

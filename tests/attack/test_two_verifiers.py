@@ -367,3 +367,23 @@ def test_the_other_knows_nothing_of_tacit():
     parts = {line.split()[1].partition(".")[0] for line in lines if line.startswith(("import ", "from "))}
     assert parts <= {"cryptography", *sys.stdlib_module_names}
     assert "import_module" not in "".join(lines)
+
+
+def test_the_second_verifier_says_how_it_is_used(other, capsys):
+    with pytest.raises(SystemExit) as ended:
+        other.main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert "TRANSCRIPT" in shown
+    assert "--running" in shown
+    for words in ([], ["--runing", "some.jsonl"]):
+        with pytest.raises(SystemExit) as ended:
+            other.main(words)
+        assert ended.value.code == 2
+
+
+def test_the_second_verifier_says_why_it_reads_nothing(other, tmp_path, capsys):
+    assert other.main([str(tmp_path / "absent.jsonl")]) == 2
+    told = capsys.readouterr()
+    assert json.loads(told.out) == {"verdict": "unreadable"}
+    assert "absent.jsonl" in told.err

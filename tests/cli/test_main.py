@@ -151,7 +151,7 @@ def test_infeasible_is_json_for_programs(failing):
         (MemoryError(), "memory"),
         (OverflowError("x"), "floating-point"),
         (RuntimeWarning("overflow encountered in divide"), "floating-point"),
-        (ModuleNotFoundError("x", name="matplotlib.figure"), "tacit[plots]"),
+        (ModuleNotFoundError("x", name="matplotlib.figure"), "'.[plots]'"),
         (PermissionError(13, "Permission denied", "some/file"), "some/file: Permission denied."),
     ],
 )

@@ -40,7 +40,7 @@ WITHOUT_PLOTS = "import sys; sys.modules['matplotlib'] = None"
 def test_without_the_extra_that_draws_all_but_the_picture_is_kept(tmp_path):
     words = ("--agents", "2", "--rounds", "1", "--pace", "0", "--no-faults")
     shown = demo(tmp_path, *words, first=WITHOUT_PLOTS)
-    assert "pip install 'tacit[plots]'" in " ".join(shown.split())
+    assert "pip install '.[plots]'" in " ".join(shown.split())
     assert "…" not in shown  # numbers fit a terminal of 80 columns
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"demo.jsonl", "demo.toml"}
 

@@ -82,8 +82,8 @@ def test_without_the_extra_there_is_one_sentence(monkeypatch):
     done = CliRunner().invoke(main, ["studio"])
     assert done.exit_code == 2
     assert done.output == (
-        "Error: tacit studio needs the extra studio here (nicegui is not installed): "
-        "pip install 'tacit[studio]'.\n"
+        "Error: tacit studio needs the extra studio here (nicegui is not installed); "
+        "in a clone of tacit: pip install '.[studio]'.\n"
     )
 
 

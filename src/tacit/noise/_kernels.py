@@ -14,8 +14,8 @@ share single words but never a sequence of them.
 `next_draws` makes LANES draws at once, in explicit vectors (see `tacit.noise._lanes`). It uses only IEEE
 operations and explicit fused ones, so every machine gives the same bits.
 
-numba caches compiled code until the file that *calls* it changes. After a change here, in _lanes.py or in
-simulation/_simd.py, touch the files in simulation/ whose names end in kernels.py; otherwise old code runs.
+Kernels are compiled into their callers. numba alone would keep a caller's compiled code until the caller's
+own file changes, so `compiled` also compares the text of all files with kernels.
 """
 
 # ruff: noqa: ARG001 - the arguments of an intrinsic are types, and their count is its signature
@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -37,6 +39,15 @@ from tacit.noise._lanes import DOUBLE, LANES, WORD, Lanes
 
 Words = npt.NDArray[np.uint64]
 F = TypeVar("F", bound=Callable[..., Any])
+_PACKAGE = Path(__file__).parents[1]
+SOURCES = sha256(
+    b"".join(
+        file.read_bytes()
+        for part in ("noise", "simulation")
+        for file in sorted(_PACKAGE.glob(f"{part}/_[a-z]*.py"))
+    )
+).hexdigest()
+"""What all files with kernels say: compiled code of other files is compiled anew."""
 intrinsic = cast(Callable[[Callable[..., Any]], Callable[..., Any]], _intrinsic)
 
 
@@ -45,7 +56,11 @@ def compiled(function: F) -> F:
 
     Compiled functions release the interpreter lock while they run.
     """
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    made: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    # numba has no public way to say on which other files a function depends.
+    kept = made._cache._cache_file
+    kept._source_stamp = (kept._source_stamp, SOURCES)
+    return cast(F, made)
 
 
 def inlined(function: F) -> F:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from tacit.errors import CapExceeded, Disputed, InputError, MissingExtra, SessionOver
+from tacit.errors import CapExceeded, Disputed, InputError, MissingExtra, SessionOver, installing
 from tacit.protocol import exact_loss
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.effects import Notice
@@ -113,9 +113,7 @@ class AgentResult(Shown):
             heard = f"{self.feedback:.6g}" if k == 1 else f"{k:,} numbers"
         radius = self.radius
         if radius is None:
-            promised = Row(
-                "radius", "not known", "on a graph this needs an extra: pip install 'tacit[theory]'"
-            )
+            promised = Row("radius", "not known", f"on a graph this needs an extra; {installing('theory')}")
         else:
             meaning = "promised if all took part in every round; tacit verify shows who did"
             promised = Row("radius", up(radius), meaning)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tacit.errors import InputError, TacitError
+from tacit.errors import InputError, TacitError, installing
 
 
 @contextmanager
@@ -21,9 +21,7 @@ def connected(cluster: Any, advice: str = "Repeat the call.") -> Iterator[Any]:
         from distributed.client import FutureCancelledError, FuturesCancelledError
         from distributed.scheduler import KilledWorker
     except ImportError as error:
-        raise InputError(
-            "a cluster needs the package distributed. Run: pip install 'tacit[cluster]'."
-        ) from error
+        raise InputError(f"a cluster needs the package distributed; {installing('cluster')}.") from error
     client = _client(cluster, Client)
     try:
         yield client

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import __version__
-from tacit.errors import FileError
+from tacit.errors import FileError, installing
 from tacit.files import write_whole
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _require_format(name: str, attrs: Mapping[str, Any]) -> None:
 
 def _no_hdf5() -> FileError:
     return FileError(
-        "result files need the package h5py, which is not installed: pip install 'tacit[simulation]'."
+        f"result files need the package h5py, which is not installed; {installing('simulation')}."
     )
 
 

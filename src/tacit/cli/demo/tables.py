@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from tacit.errors import installing
 from tacit.report import Grid, Row, Shown, Summary, near, up
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class DemoResult(Shown):
         return rows
 
     def _file_rows(self) -> list[Row]:
-        picture = Row("picture", "none", "drawing needs the extra: pip install 'tacit[plots]'")
+        picture = Row("picture", "none", f"drawing needs an extra; {installing('plots')}")
         if "svg" in self.files:
             picture = Row("picture", str(self.files["svg"]), f"also {self.files['png']}")
         seen = "what an adversary could see: tacit verify, tacit audit"
