@@ -1,8 +1,8 @@
 """A second verifier of tacit's transcripts, made from docs/reference/wire.md alone; it uses nothing of tacit.
 
 Example: ``python verify_independently.py hub.jsonl agent-3.jsonl``. Compare the id that it prints with that
-of the session you agreed on: that session is taken to be valid. Exit codes: 0 sound, 1 unsound, 2 unreadable (a
-series of means too), 7 not all could be checked. Numbers in comments are sections of the page.
+of the session you agreed on: that session is taken to be valid. Exit codes: 0 sound, 1 unsound, 2 unreadable
+(a series of means too), 7 not all could be checked. Numbers in comments are sections of the page.
 """
 
 import argparse
