@@ -135,3 +135,16 @@ def path_text(name: str, value: Any, error: type[InputError] = ParameterError) -
         if isinstance(text, str):
             return text
     raise error(f"{name} must be the path of a file, as text or pathlib.Path, got {shown(value)}.")
+
+
+MOST_OF_OTHERS = 500
+"""Maximum number of characters of others' text that is shown or stored."""
+
+
+def plain(text: str, most: int = MOST_OF_OTHERS) -> str:
+    """Return text of others, short and printable.
+
+    A terminal obeys control characters, and a log must not grow by what others send.
+    """
+    shown = "".join(letter if letter.isprintable() else " " for letter in text[:most]).strip()
+    return shown if len(text) <= most else f"{shown} …"

@@ -38,7 +38,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from tacit.errors import FileError
+from tacit.arguments import MOST_OF_OTHERS, plain
+from tacit.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from tacit.protocol.series import Series
@@ -49,6 +50,8 @@ FORMAT_WITH_KEEPERS: Literal[3] = 3
 FORMAT_WITH_WEIGHTS: Literal[4] = 4
 FORMAT_WITH_FURTHER: Literal[5] = 5
 FORMAT_OF_SERIES: Literal[6] = 6
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""All that reading MessagePack raises for bytes that it cannot read."""
 _DOMAIN = b"tacit session id\0"
 _SERIES_HEAD = b"\x9c"
 """A series is written as an array of twelve; all other sessions have at least eighteen fields."""
@@ -198,8 +201,17 @@ def decode_session(data: bytes) -> Session:
             session = _series_session(msgspec.msgpack.decode(data, type=_WrittenSeries))
         else:
             session = _session(msgspec.msgpack.decode(data, type=_kind(data)))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
-        raise FileError(f"these bytes are not a session that this version can read: {why}.") from None
+    except UNREADABLE as why:
+        raise FileError(
+            f"these bytes are not a session that this version can read: {plain(str(why))}."
+        ) from None
+    except ArithmeticError:
+        raise FileError("the numbers of this session overflow floating-point arithmetic.") from None
+    except InputError as why:
+        # A sentence about a wrong entry repeats it, and it may be as long as a frame.
+        if len(str(why)) <= MOST_OF_OTHERS:
+            raise
+        raise FileError(plain(str(why))) from None
     # One session has one encoding, so members can compare sessions by their bytes as well as by their id.
     if session.encode() != data:
         raise FileError("a session must be written in its one canonical form, and this one is not.")

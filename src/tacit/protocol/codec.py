@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Meta
 
 from tacit.mechanism.whole import Whole, WholeArray
+from tacit.protocol.canonical import UNREADABLE
 from tacit.protocol.effects import Refused
 from tacit.protocol.masks import is_usable
 from tacit.protocol.messages import (
@@ -66,7 +67,6 @@ class _Head(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 _ENCODE = msgspec.msgpack.Encoder().encode
 _HEAD = msgspec.msgpack.Decoder(_Head)
 _BODY = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
-_UNREADABLE = msgspec.DecodeError, UnicodeDecodeError, RecursionError
 _FROM_COORDINATOR = {Kind.FEEDBACK, Kind.ASK, Kind.STOP}
 _FROM_AGENTS = {Kind.PRESENT, Kind.REPORT, Kind.ASK, Kind.DONE, Kind.STOP}
 _FROM_MASKED_AGENTS = _FROM_AGENTS - {Kind.REPORT} | {Kind.KEY, Kind.MASKED}
@@ -208,7 +208,7 @@ class Codec:
         kind, numbers = Kind(head.kind), tuple[int, ...]()
         try:
             body: Body = _BODY[kind].decode(head.body)
-        except _UNREADABLE:
+        except UNREADABLE:
             return Refused(Refusal.MALFORMED, head.sender)
         # MessagePack can write one number in several ways. If all were accepted, one message could have
         # several digests, and a sender could show different ones to different members.
@@ -248,7 +248,7 @@ class Codec:
             return Refusal.UNKNOWN_VERSION if frame[1] < 0x80 else Refusal.MALFORMED
         try:
             head = _HEAD.decode(memoryview(frame)[:-SIGNATURE_BYTES])
-        except _UNREADABLE:
+        except UNREADABLE:
             return Refusal.MALFORMED
         if head.session != self.session.id:
             return Refusal.WRONG_SESSION

@@ -38,8 +38,13 @@ from tacit.runtime.fleet.messages import (
 )
 from tacit.runtime.limits import SPARE_FILES, raise_files
 from tacit.runtime.transport.base import NetworkError
-from tacit.runtime.transport.connection_diagnosis import SparseLog, why_turned_away
-from tacit.runtime.transport.link import ConnectionRefused, Link
+from tacit.runtime.transport.connection_diagnosis import (
+    SparseLog,
+    why_failed,
+    why_failed_here,
+    why_turned_away,
+)
+from tacit.runtime.transport.link import ConnectionRefused, HandlerFailed, Link
 from tacit.runtime.transport.listener import Listener
 from tacit.runtime.transport.tls import Channel, Credentials
 
@@ -248,8 +253,13 @@ class Gateway:
                     self._tell(
                         f"refused {whose}", f"{whose} was refused (from {link.address}): {why.sentence}"
                     )
-            else:
+            elif not isinstance(why, HandlerFailed):
                 self._tell(*why_turned_away(link.address, why or ConnectionError()))
+
+    def failed(self, link: Link, error: Exception) -> None:
+        """Report a bug here."""
+        member = self._by_link.get(link)
+        self._tell(*why_failed(link.address if member is None else member.name, error))
 
     def _part(self, member: FleetMember) -> None:
         self._by_link.pop(member.link, None)
@@ -291,7 +301,10 @@ class Gateway:
     def _done(self, task: asyncio.Future[None]) -> None:
         self._busy.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._tell("failed", f"something failed in the hub ({type(error).__name__}): {error}")
+            if isinstance(error, TacitError):
+                self._tell("failed", f"something failed in the hub: {error}")
+            else:
+                self._tell(*why_failed_here(error))
 
     # ---- members --------------------------------------------------------------------------------------
 

@@ -29,7 +29,12 @@ from tacit.runtime.fleet.messages import (
     encode_control,
 )
 from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
-from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached
+from tacit.runtime.transport.connection_diagnosis import (
+    SparseLog,
+    require_endpoint,
+    why_failed,
+    why_not_reached,
+)
 from tacit.runtime.transport.link import ConnectionRefused, Link
 from tacit.runtime.transport.tls import Channel, Credentials
 
@@ -75,6 +80,7 @@ class HubConnection:
         self._endpoint, self._role = endpoint, role
         self.identity = identity
         self._said, self._here, self._trouble = said, here, trouble
+        self._sometimes = SparseLog(trouble)  # what the hub can cause as often as it likes
         self._credentials = Credentials(identity.tls)
         self._channels: dict[bytes, SessionChannel] = {}
         self._link: Link | None = None
@@ -220,7 +226,7 @@ class HubConnection:
             try:
                 self._take(link, decode_control(data))
             except TacitError as error:
-                self._trouble(f"{self._endpoint} sent a message that cannot be used: {error}")
+                self._sometimes("said", f"{self._endpoint} sent a message that cannot be used: {error}")
 
     def _take(self, link: Link, message: AnyMessage) -> None:
         match message:
@@ -240,6 +246,10 @@ class HubConnection:
             for channel in tuple(self._channels.values()):
                 channel.detach(link)
             self._here(False)
+
+    def failed(self, link: Link, error: Exception) -> None:  # noqa: ARG002
+        """Report a bug here."""
+        self._sometimes(*why_failed(self._endpoint, error))
 
     async def _watch(self) -> None:
         """Close a connection that is silent."""

@@ -18,12 +18,15 @@ from typing import final
 import msgspec
 
 from tacit.errors import InputError
+from tacit.protocol.canonical import UNREADABLE
 from tacit.protocol.roster import Member, require_name
+from tacit.protocol.session import LAST_EXPIRY
 from tacit.runtime.transport.connection_diagnosis import require_endpoint
 
 MARK = "tacit-invitation-1-"
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._*-]{0,63}")
-_CHECK = 4
+_NUMBER = re.compile(r"[0-9a-f]{12}")
+_CHECK, _AUTHORITY, _SECRET = 4, 32, 16
 _ANY_KEY = bytes([2]) + bytes(31)  # of a member that is made to see whether its name may be used
 
 
@@ -83,13 +86,23 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
             if hashlib.sha256(data[_CHECK:]).digest()[:_CHECK] != data[:_CHECK]:
                 raise ValueError
             found = msgspec.msgpack.decode(data[_CHECK:], type=cls)
-        except (ValueError, msgspec.DecodeError):
+            found._require_possible()
+        except (ValueError, *UNREADABLE):
             raise InputError(
                 f"an invitation is one line that begins with {MARK}, and this is not a whole one: copy all "
                 "of it."
             ) from None
-        require_endpoint(found.address)
         return found
+
+    def _require_possible(self) -> None:
+        """Refuse what no hub writes; the checksum finds mistakes, and no lies."""
+        require_endpoint(self.address)
+        require_pattern(self.pattern)
+        sizes = len(self.authority), len(self.secret)
+        if sizes != (_AUTHORITY, _SECRET) or not _NUMBER.fullmatch(self.number):
+            raise ValueError
+        if not 0 < self.expires <= LAST_EXPIRY:
+            raise ValueError
 
 
 def new_invitation(address: str, authority: str, pattern: str, expires: int) -> Invitation:
@@ -97,7 +110,12 @@ def new_invitation(address: str, authority: str, pattern: str, expires: int) -> 
     require_endpoint(address)
     require_pattern(pattern)
     return Invitation(
-        address, bytes.fromhex(authority), pattern, expires, secrets.token_hex(6), secrets.token_bytes(16)
+        address,
+        bytes.fromhex(authority),
+        pattern,
+        expires,
+        secrets.token_hex(6),
+        secrets.token_bytes(_SECRET),
     )
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from tacit.arguments import plain
 from tacit.errors import InputError
+from tacit.protocol.canonical import UNREADABLE
 from tacit.protocol.session import MOST_NUMBER_BYTES, Session
 from tacit.protocol.signatures import is_signed
 
@@ -126,13 +128,19 @@ def encode_control(message: AnyMessage) -> bytes:
 
 
 def decode_control(frame: bytes) -> AnyMessage:
-    """Read a frame that begins with CONTROL; anything else is refused."""
+    """Read a frame that begins with CONTROL; anything else is refused.
+
+    Texts in it are short and printable then: they reach logs and terminals.
+    """
     try:
         if not frame.startswith(CONTROL):
             raise InputError("this is no message between a hub and a member.")
-        return _DECODER.decode(frame[1:])
-    except msgspec.DecodeError:
+        message = _DECODER.decode(frame[1:])
+    except UNREADABLE:
         raise InputError("a message between hub and member cannot be read.") from None
+    said = {name: getattr(message, name) for name in message.__struct_fields__}
+    texts = {name: plain(text) for name, text in said.items() if isinstance(text, str)}
+    return msgspec.structs.replace(message, **texts) if texts else message
 
 
 def session_frame(session: bytes, frame: bytes) -> bytes:

@@ -31,10 +31,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from tacit.arguments import plain
 from tacit.errors import FileError, InputError
 from tacit.protocol.roster import require_name
 from tacit.protocol.signatures import is_signed, signer
-from tacit.runtime.identity.keys import key_bytes, key_text, public_der, refuse, tls_key
+from tacit.runtime.identity.keys import key_bytes, key_text, public_der, refuse, refusing, tls_key
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Hosts of a coordinator on the same machine."""
@@ -88,18 +89,16 @@ def _alternative(host: str) -> x509.GeneralName:
     except ValueError:
         pass
     if not _HOST.fullmatch(host):
-        raise InputError(f"a host must be a host name or an IP address, got {host!r}.")
+        raise InputError(f"a host must be a host name or an IP address, got {plain(host)!r}.")
     return x509.DNSName(host)
 
 
 def _subject(signed: x509.Certificate | x509.CertificateSigningRequest, what: str) -> CertificateSubject:
     """Read who a certificate or request is about; both have the same form."""
-    try:
+    with refusing(what, "does not name its subject"):
         names = signed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         listed = signed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
-        refuse(what, "does not name its subject")
-    about = [_URI.fullmatch(uri) for uri in listed.get_values_for_type(x509.UniformResourceIdentifier)]
+        about = [_URI.fullmatch(uri) for uri in listed.get_values_for_type(x509.UniformResourceIdentifier)]
     # Exactly one, and the same name in both places: tools show the common name, and tacit uses the URI.
     if len(about) != 1 or about[0] is None or [name.value for name in names] != [about[0][1]]:
         refuse(what, "must name one agent and its signing key")
@@ -138,13 +137,17 @@ class Certificate:
     @classmethod
     def parse(cls, certificate: x509.Certificate, what: str) -> Certificate:
         """Parse a certificate; it is an authority's if it says so."""
-        try:
-            authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-        except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
-            authority = False
-        if authority:
-            _require_shown(certificate, what)
-        return cls(certificate, None if authority else _subject(certificate, what))
+        with refusing(what, "is not a certificate that tacit can read"):
+            try:
+                authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+            except x509.ExtensionNotFound:
+                authority = False
+            if authority:
+                _require_shown(certificate, what)
+            made = cls(certificate, None if authority else _subject(certificate, what))
+            # All that is read later: what cannot be read is refused here, and nowhere else.
+            _ = made.name, made.serial, made.begins, made.expires, made.key_fingerprint
+        return made
 
     @property
     def name(self) -> str:
@@ -248,13 +251,9 @@ class Request:
     @classmethod
     def parse(cls, data: bytes, what: str) -> Request:
         """Read a request and check both proofs."""
-        try:
+        with refusing(what, "is not a certificate request with keys that tacit uses"):
             request = x509.load_pem_x509_csr(data)
             key, sound = request.public_key(), request.is_signature_valid
-        except (ValueError, TypeError):
-            refuse(what, "is not a certificate request")
-        except Exception:  # cryptography raises errors of its own for algorithms it does not know
-            refuse(what, "uses keys that tacit does not")
         if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
             refuse(what, "must be for an ECDSA key on P-256")
         subject = _subject(request, what)
@@ -424,8 +423,6 @@ def _validity(days: float, now: datetime | None) -> tuple[datetime, datetime]:
 
 def read_certificates(data: bytes, what: str) -> list[Certificate]:
     """Read all certificates in a file, in their order; at least one."""
-    try:
+    with refusing(what, "does not hold a certificate"):
         found: Sequence[x509.Certificate] = x509.load_pem_x509_certificates(data)
-    except ValueError:
-        refuse(what, "does not hold a certificate")
     return [Certificate.parse(certificate, what) for certificate in found]

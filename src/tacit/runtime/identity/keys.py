@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.ec import (
@@ -44,6 +46,20 @@ def key_bytes(text: str, what: str = "a public key") -> bytes:
 def refuse(what: str, why: str) -> NoReturn:
     """Refuse a file of keys or certificates in one sentence."""
     raise FileError(f"{what} {why}: make it again with `tacit keys`.")
+
+
+@contextmanager
+def refusing(what: str, why: str) -> Iterator[None]:
+    """Refuse bytes in one sentence, whatever `cryptography` raises for them.
+
+    It reads lazily, and has errors of its own for algorithms and names that it does not know.
+    """
+    try:
+        yield
+    except FileError:
+        raise  # a sentence of our own
+    except Exception:
+        refuse(what, why)
 
 
 def tls_key() -> EllipticCurvePrivateKey:

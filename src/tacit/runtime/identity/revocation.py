@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from tacit.errors import FileError, InputError
+from tacit.errors import FileError
 from tacit.files import read_public
 from tacit.runtime.identity.certificates import Authority, Certificate, subject_of
-from tacit.runtime.identity.keys import key_text, refuse
+from tacit.runtime.identity.keys import key_text, refusing
 
 _ABOUT = x509.ObjectIdentifier("2.25.164519467812957604838203790437018493277")
 """Identifier of the extension that names agent and key: random (ITU-T X.667), used only by tacit."""
@@ -61,14 +61,13 @@ class Revocations:
     @classmethod
     def parse(cls, data: bytes, authority: Certificate, what: str) -> Revocations:
         """Read a list, and check that the authority signed it."""
-        try:
+        with refusing(what, "is not a list of revoked certificates"):
             document = x509.load_pem_x509_crl(data)
             key = authority.document.public_key()
             signed = isinstance(key, EllipticCurvePublicKey) and document.is_signature_valid(key)
             number = document.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
             entries = tuple(map(_entry, document))
-        except (ValueError, TypeError, InputError, x509.ExtensionNotFound, x509.DuplicateExtension):
-            refuse(what, "is not a list of revoked certificates")
+            _ = document.last_update_utc
         if not signed:
             raise FileError(
                 f"{what} must be signed by the authority of this directory ({authority.name}), and is not: "

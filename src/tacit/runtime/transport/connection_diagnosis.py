@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import traceback
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import final
 
 from tacit.errors import InputError
@@ -68,6 +70,27 @@ def why_turned_away(address: str, error: BaseException) -> tuple[str, str]:
     """Say why an incoming connection was refused: a kind and a sentence."""
     kind, because = _turned_away(error)
     return kind, f"A connection from {address} was refused: {because}."
+
+
+def why_failed(whose: str, error: Exception) -> tuple[str, str]:
+    """Say where a handler of a connection has a bug: a kind and a sentence.
+
+    The text of the error is left out: it may hold bytes of the other side, or something private.
+    """
+    what = _place(error)
+    return f"failed {what}", f"The connection to {whose} was ended because of a bug in tacit ({what})."
+
+
+def why_failed_here(error: BaseException) -> tuple[str, str]:
+    """Say where work in the background has a bug: a kind and a sentence."""
+    what = _place(error)
+    return f"failed {what}", f"Something failed here because of a bug in tacit ({what})."
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
 
 
 def _turned_away(error: BaseException) -> tuple[str, str]:  # noqa: PLR0911 - one case for each kind

@@ -22,6 +22,7 @@ from websockets.protocol import OPEN, Event
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
+from tacit.arguments import plain
 from tacit.errors import FileError
 from tacit.runtime.identity.certificates import Certificate
 from tacit.runtime.transport.tls import Channel
@@ -31,7 +32,6 @@ LOGGER.addHandler(logging.NullHandler())  # what matters is told by the transpor
 
 _WRITE_BUFFER = 1 << 18
 _CLOSING = 1.0  # seconds for the other side to take what was sent before, and to close
-_MOST_SAID = 500  # characters of a refusal that are shown
 
 
 class ConnectionRefused(Exception):
@@ -42,8 +42,15 @@ class ConnectionRefused(Exception):
         self.status, self.sentence = status, sentence
 
 
+class HandlerFailed(ConnectionError):
+    """The owner raised an error that it should not: the connection is closed."""
+
+
 class Owner(Protocol):
-    """The owner of a connection."""
+    """The owner of a connection.
+
+    If one of its methods raises, the connection is closed, and `failed` is called with the error.
+    """
 
     def admit(self, link: Link, certificate: Certificate | None, path: str | None) -> int:
         """Return which member this is, or raise `ConnectionRefused`.
@@ -62,6 +69,13 @@ class Owner(Protocol):
 
     def ended(self, link: Link, why: BaseException | None) -> None:
         """The connection is over, or was never made."""
+        ...
+
+    def failed(self, link: Link, error: Exception) -> None:
+        """Report a bug that the other side may be able to cause, and seldom.
+
+        The error's text may hold what must not be shown.
+        """
         ...
 
 
@@ -154,6 +168,14 @@ class Link(asyncio.Protocol):
         """Take bytes from the network; drop those that come after the end."""
         if self._over:  # still read until the socket is closed: see `_leave`
             return
+        # asyncio would write a traceback to stderr for each error. Whoever can send bytes that cause one
+        # could fill the disk with them.
+        try:
+            self._receive(data)
+        except Exception as error:
+            self._fail(error)
+
+    def _receive(self, data: bytes) -> None:
         self._silent = 0
         # The order matters: the certificate is checked (`_greet`) before one byte of HTTP is parsed. A client
         # checks it before it sends its request, so an impostor learns not even the session's name.
@@ -206,7 +228,7 @@ class Link(asyncio.Protocol):
         try:
             self.certificate = self._channel.peer()
         except (FileError, ValueError) as error:
-            raise ConnectionRefused(403, f"the certificate cannot be read: {error}") from None
+            raise ConnectionRefused(403, f"the certificate cannot be read: {plain(str(error))}") from None
         if isinstance(self._websocket, ClientProtocol):
             self.who = self._owner.admit(self, self.certificate, None)
             self._websocket.send_request(self._websocket.connect())
@@ -244,9 +266,7 @@ class Link(asyncio.Protocol):
             self._opened()
         elif isinstance(error, InvalidStatus):
             said = (response.body or b"").decode(errors="replace")
-            # Text of the other side, which ends up in a log and on a terminal: short, and printable.
-            shown = "".join(c if c.isprintable() else " " for c in said[:_MOST_SAID]).strip()
-            self._give_up(ConnectionRefused(response.status_code, shown))
+            self._give_up(ConnectionRefused(response.status_code, plain(said)))
         else:
             self._give_up(error)
 
@@ -325,7 +345,7 @@ class Link(asyncio.Protocol):
     def goodbye(self) -> str:
         """The reason that the other side gave when it closed; may be empty."""
         received = self._websocket.close_rcvd
-        return "" if received is None else "".join(c for c in received.reason if c.isprintable())
+        return "" if received is None else plain(received.reason)
 
     # ---- within -------------------------------------------------------------------------------------
 
@@ -350,6 +370,21 @@ class Link(asyncio.Protocol):
         with suppress(ssl.SSLError):
             self._flush()
         self._leave()
+
+    def _fail(self, error: Exception) -> None:
+        """Close after a bug in a handler, and report it."""
+        self._report(error)
+        self.why = self.why or HandlerFailed()
+        with suppress(Exception):  # the bug may have left anything behind
+            if self.open:
+                self._websocket.send_close(CloseCode.INTERNAL_ERROR)
+            self._flush()
+        self._leave()
+
+    def _report(self, error: Exception) -> None:
+        LOGGER.debug("a handler failed", exc_info=error)
+        with suppress(Exception):  # the report may fail for the same reason, such as a full disk
+            self._owner.failed(self, error)
 
     def _leave(self) -> None:
         """Stop sending; close when the other side does, or after a short time.
@@ -376,4 +411,7 @@ class Link(asyncio.Protocol):
             # `connect` looks at `open` and `why`.
             if not self.made.done():
                 self.made.set_result(None)
-            self._owner.ended(self, why)
+            try:
+                self._owner.ended(self, why)
+            except Exception as error:
+                self._report(error)

@@ -45,10 +45,10 @@ class Credentials:
         connections must still be possible. The next call tries again.
         """
         # Taken before the files are read. If they change during the reading, the next call sees that.
-        seen = tuple(map(_signature, (self._files.certificate, self._files.authority)))
-        if seen == self._seen:
-            return
         try:
+            seen = tuple(map(_signature, (self._files.certificate, self._files.authority)))
+            if seen == self._seen:
+                return
             self._read()
         except (TacitError, OSError):
             if not self._seen:

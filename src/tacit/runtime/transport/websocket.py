@@ -27,10 +27,11 @@ from tacit.runtime.transport.base import Arrival, Inbox, Network, NetworkError, 
 from tacit.runtime.transport.connection_diagnosis import (
     SparseLog,
     require_endpoint,
+    why_failed,
     why_not_reached,
     why_turned_away,
 )
-from tacit.runtime.transport.link import ConnectionRefused, Link
+from tacit.runtime.transport.link import ConnectionRefused, HandlerFailed, Link
 from tacit.runtime.transport.listener import Listener
 from tacit.runtime.transport.tls import Channel, Credentials
 
@@ -250,9 +251,14 @@ class WebsocketTransport:
         elif not link.dialled and link.who is None and not self._closing:
             if isinstance(why, ConnectionRefused):
                 self._tell(f"refused {link.certificate and link.certificate.name}", _refusal(link, why))
-            else:
+            elif not isinstance(why, HandlerFailed):
                 self._tell(*why_turned_away(link.address, why or ConnectionError()))
         self._gone.set()
+
+    def failed(self, link: Link, error: Exception) -> None:
+        """Report a bug here."""
+        whose = link.address or "the other side" if link.who is None else self._session.member_name(link.who)
+        self._tell(*why_failed(whose, error))
 
     # ---- who may connect ----------------------------------------------------------------------------
 
