@@ -112,16 +112,20 @@ class SessionChannel:
             del self.links[number]
             self._inbox.seen(number, False)
 
-    def put(self, link: Link, data: bytes) -> None:
-        """Queue a frame; stop reading from a connection with too many queued."""
+    def put(self, link: Link, data: bytes) -> bool:
+        """Queue a frame; stop reading from a connection with too many queued.
+
+        False if the connection is not that of a member of this session.
+        """
         # Only connections that were attached by name and key count. A member of the hub that is not in this
         # session could otherwise fill its inbox.
         number = next((number for number, used in self.links.items() if used is link), None)
         if number is None:
-            return
+            return False
         self._waiting[link] += 1
         link.waiting += 1
         if link.waiting >= _WAITING_FRAMES:
             link.hold()
         self._heard = time.time()
         self._inbox.put(data, number)
+        return True

@@ -40,6 +40,7 @@ from tacit.runtime.fleet.messages import (
     KEEPER,
     AnyMessage,
     OfferReply,
+    Refusal,
     RenewalAnswer,
     RenewalRequest,
     RevocationNews,
@@ -352,7 +353,7 @@ class FleetAgent:
     def _reply(self, session: Session, why: str) -> None:
         self.connection.send(OfferReply(session.id, not why, why))
 
-    def _refuse(self, session: Session, why: str, sentence: str) -> None:
+    def _refuse(self, session: Session, why: Refusal, sentence: str) -> None:
         """Refuse a session: the hub gets one word, and the owner a sentence.
 
         The sentence may contain the cap and what was spent, which are the owner's.

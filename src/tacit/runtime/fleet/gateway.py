@@ -37,6 +37,7 @@ from tacit.runtime.fleet.messages import (
     encode_control,
 )
 from tacit.runtime.limits import SPARE_FILES, raise_files
+from tacit.runtime.transport.allowance import Allowance
 from tacit.runtime.transport.base import NetworkError
 from tacit.runtime.transport.connection_diagnosis import (
     SparseLog,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from tacit.runtime.identity.certificates import Certificate
     from tacit.runtime.identity.identity import Identity
 
-_FOUND, _FORBIDDEN, _NOTHING = 200, 403, 404
+_FOUND, _FORBIDDEN, _NOTHING, _TOO_OFTEN = 200, 403, 404, 429
 _MEMBER, _STRANGER = 0, 1
 _TICK = 1.0  # seconds between checks of the connections
 _PING_AFTER, _END_AFTER = 5, 10  # ticks of silence
@@ -61,6 +62,7 @@ _HANDSHAKE = 10.0  # seconds to show a certificate, or to enrol
 _MOST_STRANGERS = 1024
 _QUEUE_BYTES = 1 << 26
 _MOST_HEARD = 4096  # sessions that one member can have a channel for
+_CONNECTION_COST = 20.0  # messages that count as much: a connection is written to the disk and to the log
 _REPLACED = 4001  # a close code of our own
 
 
@@ -126,6 +128,7 @@ class Gateway:
         self._authority = authority
         self.members: dict[str, FleetMember] = {}
         self._by_link: dict[Link, FleetMember] = {}
+        self._allowances: dict[str, Allowance] = {}  # by name, so that a new connection does not refill it
         self._channels: dict[bytes, SessionChannel] = {}
         self._busy: set[asyncio.Future[None]] = set()
         self._tell = SparseLog(trouble)
@@ -201,6 +204,8 @@ class Gateway:
             raise ConnectionRefused(_FORBIDDEN, f"{name} is no member: use an agent's or a keeper's keys.")
         if self._is_revoked(certificate):
             raise ConnectionRefused(_FORBIDDEN, f"the certificate of {name} is revoked.")
+        if name in self._allowances and self._allowances[name].wait > 0:
+            raise ConnectionRefused(_TOO_OFTEN, f"{name} connects or sends messages too often: wait.")
         return _MEMBER
 
     def opened(self, link: Link) -> None:
@@ -212,6 +217,8 @@ class Gateway:
         self._listener.let_in(link)
         link.allow(FRAME_BYTES)  # until now a short limit held, so that strangers cannot take up memory
         member = FleetMember(link, link.certificate)
+        link.allowance = self._allowances.setdefault(member.name, link.allowance)
+        self.charge(member, _CONNECTION_COST)
         if (older := self.members.pop(member.name, None)) is not None:
             # Parted first: its channels must not send to a connection that is closing, and `ended` then finds
             # nothing to forget. As in `WebsocketTransport.opened` the newer connection wins.
@@ -229,9 +236,11 @@ class Gateway:
         if kind == SESSION and len(rest) >= ID_BYTES:
             # Frames of unknown sessions are dropped: the session may be over here, or not resumed yet. The
             # channel itself checks that this connection belongs to one of its members.
-            if (channel := self._channels.get(rest[:ID_BYTES])) is not None:
-                channel.put(link, rest[ID_BYTES:])
+            channel = self._channels.get(rest[:ID_BYTES])
+            if channel is None or not channel.put(link, rest[ID_BYTES:]):
+                self.charge(member)
         elif kind == CONTROL:
+            self.charge(member)
             try:
                 self._take(member, decode_control(data))
             except TacitError as error:
@@ -240,6 +249,14 @@ class Gateway:
                 )
         else:
             link.close(CloseCode.UNSUPPORTED_DATA, "frames of a session or of a hub are expected")
+
+    def charge(self, member: FleetMember, cost: float = 1.0) -> None:
+        """Count what a member causes, besides frames of its sessions."""
+        if member.link.charge(cost):
+            self._tell(
+                f"often {member.name}",
+                f"{member.name} sends more than an agent or keeper does: its connection is read slowly.",
+            )
 
     def ended(self, link: Link, why: BaseException | None) -> None:
         """Forget a closed connection; report strangers that were refused."""
@@ -370,6 +387,9 @@ class Gateway:
         while True:
             await asyncio.sleep(_TICK)
             now = datetime.now(UTC)
+            for name in [name for name, one in self._allowances.items() if one.unused]:
+                if name not in self.members:
+                    del self._allowances[name]
             for member in tuple(self.members.values()):
                 member.link.tick(_PING_AFTER, _END_AFTER)
                 if now >= member.certificate.expires:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import re
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -32,10 +31,11 @@ from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.enrolment import Enrolment
 from tacit.runtime.fleet.gateway import FleetMember, Gateway, member_number
 from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, LOCK, certify
-from tacit.runtime.fleet.log import FleetLog, say_nothing
+from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
+    REFUSALS,
     AnyMessage,
     ChannelClosed,
     ChannelOpen,
@@ -74,7 +74,9 @@ _TEST_DISK = 10.0  # seconds between tests that the hub can write
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
 _FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # maximum age in seconds and number of kept results
-_WORD = re.compile(r"[a-z-]{1,20}")
+_MOST_ANSWERS = 8  # times that a member can change its answer to an offer
+_REVIVAL_COST = 10.0  # messages that count as much: a coordinator reads a session from the ledger
+_MOST_STRANGERS, _MOST_MEMBERS = 100, 100_000  # whose events are counted apart in the log
 
 
 @final
@@ -85,10 +87,16 @@ class _Running:
         self.session, self.task, self.revived = session, task, revived
         self.offer: AnyMessage | None = None
         self.coordinator: Coordinator | None = None
-        self.unwilling: dict[str, str] = {}
-        """Who refused, and the word that says why."""
+        self.answers: dict[str, str] = {}
+        """Each member's last answer: empty if it takes part, or the word that says why not."""
+        self.changes: Counter[str] = Counter()
         self.progress: SeriesProgress | None = None
         self.work: asyncio.Future[None] | None = None
+
+    @property
+    def unwilling(self) -> dict[str, str]:
+        """Who refused, and the word that says why."""
+        return {name: why for name, why in self.answers.items() if why}
 
 
 @final
@@ -118,6 +126,8 @@ class Hub:
     ) -> None:
         self.home, self._tell, self._transcripts = home, tell, transcripts
         self._clock = clock or SystemClock()
+        self._tell_of_member = SeldomLog(tell, _MOST_MEMBERS, self._clock.wall)
+        self._tell_of_stranger = SeldomLog(tell, _MOST_STRANGERS, self._clock.wall)
         self.store = HubStore(home)
         self._identity = Identity.load(home / KEYS)
         self._identity.require_current()
@@ -135,6 +145,8 @@ class Hub:
         self._radii: dict[tuple[str, int], float] = {}
         self._designing: set[str] = set()
         self._skips: dict[tuple[str, str], list[int]] = {}  # sessions that a refusing agent is not asked for
+        self._seen: dict[str, tuple[str, str, float]] = {}  # both are written at the next look
+        self._unwilling: dict[str, str | None] = {}
         self._seen_list: tuple[int, int] | None = None
         self._compacting = False
         self.unwritable: str | None = None
@@ -191,6 +203,7 @@ class Hub:
             if now >= house:
                 house = now + _HOUSEKEEPING
                 self._keep_house()
+            self._write_down()
             self._spread_revocations()
             if self.state == SERVING and self.unwritable is None:
                 for row in self.store.due_tasks():
@@ -210,7 +223,21 @@ class Hub:
         await self.gateway.close()
         if self._ledger is not None:
             self._ledger.close()
+        self._write_down()
         self.store.close()
+
+    def _write_down(self) -> None:
+        """Write what members did since the last look, in one transaction."""
+        found = self._running.values()
+        series = [one for one in found if one.progress is not None and one.progress.changed]
+        if not (self._seen or self._unwilling or series):
+            return
+        progress = {one.session.id: one.progress.taken() for one in series if one.progress is not None}
+        try:
+            self.store.note(self._seen, self._unwilling, progress)
+        except FileError as error:
+            self._tell_of_member("", "trouble", str(error))  # it is for people, so sessions go on
+        self._seen, self._unwilling = {}, {}
 
     # ---- beginning sessions ---------------------------------------------------------------------------
 
@@ -319,19 +346,14 @@ class Hub:
         skip[0] = skip[1]
         skip[1] = min(2 * skip[1], _MOST_SKIPPED)
         self.refusals[why] += 1
-        running.unwilling[name] = why
-        if running.progress is not None:
-            running.progress.answered(name, why)
-        session = running.session
-        left = sum(member.name not in running.unwilling for member in session.roster)
-        kept = all(keeper.name not in running.unwilling for keeper in session.keepers)
+        session, unwilling = running.session, running.unwilling
+        left = sum(member.name not in unwilling for member in session.roster)
+        kept = all(keeper.name not in unwilling for keeper in session.keepers)
         if running.coordinator is not None and (left < session.least_start or not kept):
             running.coordinator.halt()  # it could never begin, and its members would wait for the deadline
-        self.store.refused(name, why)
-        title = running.session.name
-        self._tell(
-            "refused", f"{name} does not take part in {title}: {why}", session=title, member=name, why=why
-        )
+        self._unwilling[name] = why
+        facts = {"session": session.name, "member": name, "why": why}
+        self._tell_of_member(name, "refused", f"{name} does not take part in {session.name}: {why}", **facts)
 
     # ---- conducting sessions --------------------------------------------------------------------------
 
@@ -430,6 +452,7 @@ class Hub:
 
     def _end(self, session: Session, finished: bool, facts: dict[str, Any]) -> None:
         state = "finished" if finished else "stopped"
+        self._write_down()  # whoever sees the result sees the refusals, too
         self.store.end_session(session.id, state, facts)
         self._tell(state, f"{session.name} is over: {state}", session=session.name, **facts)
 
@@ -463,8 +486,9 @@ class Hub:
     def came(self, member: FleetMember) -> None:
         """Send a new connection the revocation list and the sessions under way."""
         assert member.certificate.subject is not None
-        self.store.seen(member.name, member.certificate.subject.key, member.role, self._clock.wall())
-        self._tell("connected", f"{member.name} has connected", member=member.name, role=member.role)
+        name, role = member.name, member.role
+        self._seen[name] = (member.certificate.subject.key, role, self._clock.wall())
+        self._tell_of_member(name, "connected", f"{name} has connected", member=name, role=role)
         if (known := self._identity.revocations) is not None:
             member.send(RevocationNews(known.pem()))
         for running in self._running.values():
@@ -472,7 +496,8 @@ class Hub:
 
     def left(self, member: FleetMember) -> None:
         """Note that a member is gone."""
-        self._tell("disconnected", f"{member.name} is not connected any more", member=member.name)
+        name = member.name
+        self._tell_of_member(name, "disconnected", f"{name} is not connected any more", member=name)
 
     def said(self, member: FleetMember, message: AnyMessage) -> None:
         """Handle a message of a member."""
@@ -490,15 +515,19 @@ class Hub:
         running = self._running.get(reply.session)
         if running is None or member_number(running.session, member.name, member.public_key) is None:
             return
-        if reply.joins:
-            if running.progress is not None:
-                running.progress.answered(member.name, "")
-            if self._skips.pop((running.task, member.name), None) is not None:
-                self.store.refused(member.name, None)
-        else:
-            # The word is the member's. It becomes a label of a metric and is shown to the operator, so only
-            # short plain words are taken.
-            self._refused(running, member.name, reply.why if _WORD.fullmatch(reply.why) else "other")
+        # The word is the member's. It becomes a label of a metric and is shown to the operator.
+        why = "" if reply.joins else reply.why if reply.why in REFUSALS else "other"
+        name = member.name
+        if running.answers.get(name) == why or running.changes[name] >= _MOST_ANSWERS:
+            return  # anything below may be logged and written, so no member can cause it without end
+        running.changes[name] += 1
+        running.answers[name] = why
+        if running.progress is not None:
+            running.progress.answered(name, why)
+        if why:
+            self._refused(running, name, why)
+        elif self._skips.pop((running.task, name), None) is not None:
+            self._unwilling[name] = None
 
     def _revive(self, member: FleetMember, session: bytes) -> None:
         """Let a member that was away learn how a session ended.
@@ -506,6 +535,7 @@ class Hub:
         A coordinator resumes the session from the ledger, and repeats its last messages. The number of such
         sessions is limited: any member can ask for old ones.
         """
+        self.gateway.charge(member, _REVIVAL_COST)
         row = self.store.session(session)
         revived = sum(one.revived for one in self._running.values())
         # Once it has expired, compaction may have dropped its records, and it would begin again from round 0.
@@ -522,12 +552,12 @@ class Hub:
             data = await in_worker(lambda: self._enrolment.renew(member.certificate, request))
         except InputError as error:
             member.send(RenewalAnswer(why=str(error)))
-            self._tell(
-                "renewal-refused", f"{member.name} gets no new certificate: {error}", member=member.name
-            )
+            why = f"{member.name} gets no new certificate: {error}"
+            self._tell_of_member(member.name, "renewal-refused", why, member=member.name)
         else:
             member.send(RenewalAnswer(data))
-            self._tell("renewed", f"{member.name} has a new certificate", member=member.name)
+            what = f"{member.name} has a new certificate"
+            self._tell_of_member(member.name, "renewed", what, member=member.name)
 
     # ---- keeping house --------------------------------------------------------------------------------
 

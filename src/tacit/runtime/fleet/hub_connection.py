@@ -223,6 +223,7 @@ class HubConnection:
             if (channel := self._channels.get(rest[:ID_BYTES])) is not None:
                 channel.put(link, rest[ID_BYTES:])
         elif kind == CONTROL:
+            link.charge()
             try:
                 self._take(link, decode_control(data))
             except TacitError as error:

@@ -6,7 +6,7 @@ messages, SESSION for a frame of a session, whose id follows in 32 bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -28,6 +28,12 @@ STRANGER_BYTES = 1 << 15
 HUB_PATH, ENROL_PATH, AUTHORITY_PATH = "/tacit/1/hub/", "/tacit/1/enroll", "/tacit/1/authority"
 AGENT, KEEPER = "agent", "keeper"
 _OFFERS = b"tacit session offer 1\0"
+Refusal: TypeAlias = Literal[
+    "busy", "cap", "delta", "expired", "hides", "keepers", "ledger", "long", "other", "pause", "range",
+    "roster", "rounds", "series", "source", "topology", "unable",
+]  # fmt: skip
+"""Why a member does not take part. They become labels of metrics, so a hub counts others as "other"."""
+REFUSALS: frozenset[str] = frozenset(get_args(Refusal))
 
 
 class FleetMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="is"):

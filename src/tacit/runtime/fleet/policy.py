@@ -18,7 +18,7 @@ import msgspec
 
 from tacit.errors import FileError, InputError
 from tacit.files import read_public
-from tacit.runtime.fleet.messages import AGENT, KEEPER
+from tacit.runtime.fleet.messages import AGENT, KEEPER, Refusal
 from tacit.runtime.fleet.sources import (
     CallableSource,
     CommandSource,
@@ -106,7 +106,7 @@ class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PolicyRefusal:
     """Why a session is refused: a word for the hub, and one sentence."""
 
-    why: str
+    why: Refusal
     sentence: str
 
 

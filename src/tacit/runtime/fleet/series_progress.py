@@ -35,6 +35,8 @@ class SeriesProgress:
         self._last = {"slot": None, "mean": None, "used": 0} if last is None else dict(last)
         self._lost = 0
         self._deviation = explain_series(session).deviation
+        self.changed = False
+        """Whether there are answers that are not in the store yet; the hub writes them."""
 
     def take(self, records: Iterable[Record]) -> None:
         """Write the means of slots that are over."""
@@ -61,7 +63,12 @@ class SeriesProgress:
     def answered(self, name: str, why: str) -> None:
         """Note that a member takes part, or why not in one word."""
         self._answers[name] = why
-        self._store.set_progress(self._session.id, self.facts())
+        self.changed = True
+
+    def taken(self) -> dict[str, Any]:
+        """Return the facts, to be written now."""
+        self.changed = False
+        return self.facts()
 
     def facts(self) -> dict[str, Any]:
         """Return what is promised and what came of it so far, ready for JSON."""

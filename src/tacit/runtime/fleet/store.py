@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -182,17 +182,30 @@ class HubStore:
 
     # ---- members -------------------------------------------------------------------------------------
 
-    def seen(self, name: str, key: str, role: str, now: float) -> None:
-        """Record that a member has connected."""
-        self._do(
-            "INSERT INTO member (name, key, role, seen) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
-            "SET key = excluded.key, role = excluded.role, seen = excluded.seen",
-            name, key, role, now,
-        )  # fmt: skip
+    def note(
+        self,
+        seen: Mapping[str, tuple[str, str, float]],
+        refused: Mapping[str, str | None],
+        progress: Mapping[bytes, dict[str, Any]],
+    ) -> None:
+        """Record what members did since the last call, in one transaction.
 
-    def refused(self, name: str, why: str | None) -> None:
-        """Record why a member did not take part last time; None if it did."""
-        self._do("UPDATE member SET refused = ? WHERE name = ? AND refused IS NOT ?", why, name, why)
+        `seen` has key, role and time of those that connected; `refused` has why members did not take part
+        last time, None if they did; `progress` is for `set_progress`. Members cause all of it, so it must not
+        be one write for each.
+        """
+        with self._lock, _explained(self.path), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany(
+                "INSERT INTO member (name, key, role, seen) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                "SET key = excluded.key, role = excluded.role, seen = excluded.seen",
+                [(name, *row) for name, row in seen.items()],
+            )
+            self._database.executemany(
+                "UPDATE member SET refused = ? WHERE name = ?", [(why, name) for name, why in refused.items()]
+            )
+            for identity, facts in progress.items():
+                self.set_progress(identity, facts)
 
     def members(self) -> list[sqlite3.Row]:
         """Return all members that have ever connected."""

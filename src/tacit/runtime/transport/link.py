@@ -25,6 +25,7 @@ from websockets.uri import parse_uri
 from tacit.arguments import plain
 from tacit.errors import FileError
 from tacit.runtime.identity.certificates import Certificate
+from tacit.runtime.transport.allowance import Allowance
 from tacit.runtime.transport.tls import Channel
 
 LOGGER = logging.getLogger("tacit.network")
@@ -32,6 +33,7 @@ LOGGER.addHandler(logging.NullHandler())  # what matters is told by the transpor
 
 _WRITE_BUFFER = 1 << 18
 _CLOSING = 1.0  # seconds for the other side to take what was sent before, and to close
+_PIECE = 1 << 12  # bytes that are read before the allowance is looked at again
 
 
 class ConnectionRefused(Exception):
@@ -96,6 +98,8 @@ class Link(asyncio.Protocol):
         The certificate of the other side.
     waiting : int
         Number of frames that the owner has queued and not handled yet. The owner counts them.
+    allowance : Allowance
+        For pings and other messages that are not frames of a session. While it is used up, nothing is read.
     """
 
     def __init__(
@@ -121,6 +125,8 @@ class Link(asyncio.Protocol):
         self.who: int | None = None
         self.certificate: Certificate | None = None
         self.waiting = 0
+        self.allowance = Allowance()
+        self._unread = memoryview(b"")  # decrypted bytes that wait for the allowance
         loop = asyncio.get_running_loop()
         self.made: asyncio.Future[None] = loop.create_future()
         """Done when both sides have accepted the connection, or one has refused it."""
@@ -129,7 +135,7 @@ class Link(asyncio.Protocol):
         self.why: BaseException | None = None
         """Why it is over, if it did not end in order."""
         self._transport: asyncio.Transport | None = None
-        self._greeted = self._over = self._stuck = self._held = False
+        self._greeted = self._over = self._stuck = self._held = self._resting = False
         self._silent = 0  # ticks without a byte
 
     @property
@@ -188,7 +194,15 @@ class Link(asyncio.Protocol):
             self._give_up(error)
             return
         if plain:
-            self._websocket.receive_data(plain)
+            # asyncio may still hand over what it had read when reading was stopped.
+            self._unread = memoryview(bytes(self._unread) + plain)
+        self._read()
+
+    def _read(self) -> None:
+        """Handle what was received, as far as the allowance goes."""
+        while self._unread and not self._resting and not self._over:
+            piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
+            self._websocket.receive_data(bytes(piece))
             for event in self._websocket.events_received():
                 self._take(event)
         self._flush()
@@ -245,6 +259,8 @@ class Link(asyncio.Protocol):
                 self._owner.heard(self, bytes(event.data))
             case WebsocketFrame(opcode=Opcode.TEXT | Opcode.CONT | Opcode.BINARY):
                 self.close(CloseCode.UNSUPPORTED_DATA, "frames are whole and binary")
+            case _:
+                self.charge()  # a ping: the library has answered it
 
     def _answer(self, request: Request) -> None:
         websocket = self._websocket
@@ -299,12 +315,40 @@ class Link(asyncio.Protocol):
         """Stop reading until `go_on`: the owner is busy."""
         if self._transport is not None and not self._held and not self._over:
             self._held = True
-            self._transport.pause_reading()
+            if not self._resting:
+                self._transport.pause_reading()
 
     def go_on(self) -> None:
         """Continue reading."""
         if self._transport is not None and self._held and not self._over:
             self._held = False
+            if not self._resting:
+                self._transport.resume_reading()
+
+    def charge(self, cost: float = 1.0) -> bool:
+        """Count a message that is not a frame of a session.
+
+        Returns whether that used up the allowance. Nothing is read then until there is some again, so that
+        one sender cannot keep this process from serving others.
+        """
+        wait = self.allowance.take(cost)
+        if wait == 0.0 or self._resting or self._over:
+            return False
+        self._resting = True
+        if self._transport is not None and not self._held:
+            self._transport.pause_reading()
+        asyncio.get_running_loop().call_later(wait, self._rested)
+        return True
+
+    def _rested(self) -> None:
+        if self._over:
+            return
+        self._resting = False
+        try:
+            self._read()
+        except Exception as error:
+            self._fail(error)  # as in `data_received`
+        if self._transport is not None and not self._resting and not self._held and not self._over:
             self._transport.resume_reading()
 
     def tick(self, ping_after: int, end_after: int) -> None:
@@ -313,7 +357,9 @@ class Link(asyncio.Protocol):
         The owner calls this regularly. Ticks are counted instead of seconds: time in which this process was
         suspended must not count as silence of the other side.
         """
-        if self._held or not self.open:  # while nothing is read here, silence is not the other side's
+        if (
+            self._held or self._resting or not self.open
+        ):  # while nothing is read here, silence is not the other side's
             return
         self._silent += 1
         if self._silent >= end_after:

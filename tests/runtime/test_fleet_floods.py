@@ -1,0 +1,186 @@
+"""What one member or stranger can cause at a hub, and a hub at a member: bounded, however much it sends."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from tests.runtime.fleets import Fleet, following
+
+from tacit.protocol.session import Session
+from tacit.runtime.fleet import hub as hub_module
+from tacit.runtime.fleet.fleet_status import HubPages
+from tacit.runtime.fleet.hub_connection import HubConnection
+from tacit.runtime.fleet.log import SeldomLog
+from tacit.runtime.fleet.messages import (
+    REFUSALS,
+    SESSION,
+    ChannelClosed,
+    ChannelOpen,
+    OfferReply,
+    SessionOffer,
+    encode_control,
+)
+from tacit.runtime.participant import loaded
+from tacit.runtime.transport.allowance import Allowance
+
+FLOOD = 4000
+
+
+@pytest.fixture(autouse=True)
+def quick_designs(monkeypatch):
+    """Design once: a design takes a second, and is tested elsewhere."""
+    made = []
+    real = hub_module.designed
+
+    def known(order, members, keepers, hub):
+        if not made:
+            made.append(real(order, members, keepers, hub))
+        return replace(made[0], coordinator=hub, deadlines=order.deadlines)
+
+    monkeypatch.setattr(hub_module, "designed", known)
+    monkeypatch.setattr(hub_module, "radius_for", lambda *_: 1.0)
+
+
+@asynccontextmanager
+async def hostile(fleet, name):
+    """A member that connects and sends what it likes; yields the connection and the offers it got."""
+    offers = asyncio.Queue()
+
+    def said(message):
+        if isinstance(message, SessionOffer):
+            offers.put_nowait(Session.decode(message.session))
+
+    connection = HubConnection(fleet.address, loaded(fleet.folder / name), "agent", said=said)
+    running = asyncio.ensure_future(connection.run())
+    await fleet.until(lambda: name in {m.name for m in fleet.hub.gateway.members.values() if m.role})
+    try:
+        yield connection, offers
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def attacked(folder, flood):
+    """Run a session of two agents while a third member floods; return the fleet, its result and writes."""
+    fleet, writes = Fleet(folder), []
+    async with fleet.serving() as hub:
+        for name in ("alice", "bob", "mallory"):
+            await fleet.enrol(name)
+            fleet.policy(name)
+        hub.store._database.set_trace_callback(
+            lambda statement: writes.append(statement) if statement.startswith("COMMIT") else None
+        )
+        async with following(fleet, "alice", "bob"), hostile(fleet, "mallory") as (connection, offers):
+            over = asyncio.ensure_future(fleet.run(least=3, start_deadline=0.3))
+            session = await offers.get()
+            started = len(writes)
+            for frame in flood(session):
+                connection._link.send(frame)
+                if connection._link is None:
+                    break
+            [(state, result)] = await over
+            assert (state, result["used"]) == ("finished", [2, 2])
+            metrics = HubPages(hub).metrics().decode()
+    return fleet, len(writes) - started, metrics
+
+
+def replies(session):
+    """Refuse again and again, each time with another word."""
+    for number in range(FLOOD):
+        word = "".join(chr(97 + number // 26**k % 26) for k in range(4))
+        yield encode_control(OfferReply(session.id, False, word))
+
+
+def changes(session):
+    """Take part, then not, then again."""
+    for number in range(FLOOD):
+        yield encode_control(OfferReply(session.id, number % 2 == 0, ("cap", "range")[number // 2 % 2]))
+
+
+@pytest.mark.parametrize("flood", [replies, changes])
+def test_a_flood_of_replies_is_not_written_logged_or_counted(tmp_path, flood):
+    fleet, writes, metrics = asyncio.run(attacked(tmp_path, flood))
+    assert writes < 100
+    assert len(fleet.told.events("refused")) <= 8
+    labels = [line for line in metrics.splitlines() if line.startswith("tacit_hub_refusals_total{")]
+    assert 1 <= len(labels) <= len(REFUSALS)
+    assert not any(fleet.told.events("failed"))
+
+
+def channels(session):
+    """Open and close channels, of a session under way and of none."""
+    for number in range(FLOOD // 4):
+        for one in (session.id, number.to_bytes(32)):
+            yield encode_control(ChannelOpen(one))
+            yield encode_control(ChannelClosed(one))
+
+
+def frames(_):
+    """Send frames of a session that nobody has."""
+    yield from [SESSION + bytes(33)] * FLOOD
+
+
+@pytest.mark.parametrize("flood", [channels, frames])
+def test_a_member_that_sends_too_much_is_read_slowly(tmp_path, monkeypatch, flood):
+    """However much it sends, a hub handles what the allowance covers, and one piece of what it read."""
+    handled = []
+    real = Allowance.take
+    monkeypatch.setattr(Allowance, "take", lambda self, cost=1.0: handled.append(cost) or real(self, cost))
+    monkeypatch.setattr("tacit.runtime.transport.allowance._PER_SECOND", 1e-3)  # no refill in this test
+    fleet, _, _ = asyncio.run(attacked(tmp_path, flood))
+    assert sum(handled) < 2000
+    assert sum("read slowly" in text for _, text, _ in fleet.told.events("trouble")) == 1
+
+
+def test_pings_are_counted_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("tacit.runtime.transport.allowance._PER_SECOND", 1e-3)
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving() as hub:
+            await fleet.enrol("mallory")
+            async with hostile(fleet, "mallory") as (connection, _):
+                link = connection._link
+                for _ in range(FLOOD):
+                    link._websocket.send_ping(b"")
+                link._flush()
+                other = hub.gateway.members["mallory"].link
+                await fleet.until(lambda: other.allowance.wait > 0)
+                assert other._resting
+            again = HubConnection(fleet.address, loaded(fleet.folder / "mallory"), "agent", said=print)
+            running = asyncio.ensure_future(again.run())  # a new connection does not refill the allowance
+            await fleet.until(lambda: again.why is not None)
+            assert "too often" in again.why
+            running.cancel()
+            await asyncio.wait([running])
+
+    asyncio.run(main())
+
+
+def test_an_allowance_fills_up_again():
+    now = [0.0]
+    allowance = Allowance(lambda: now[0])
+    assert allowance.unused
+    assert allowance.take(1000.0) == 0.0
+    assert allowance.take(50.0) == 1.0
+    now[0] = 1.0
+    assert allowance.wait == 0.0
+    assert not allowance.unused
+    now[0] = 100.0
+    assert allowance.unused
+
+
+def test_what_others_cause_is_logged_seldom():
+    now, told = [0.0], []
+    log = SeldomLog(lambda event, text, **_: told.append((event, text)), 2, lambda: now[0])
+    for _ in range(1000):
+        log("mallory", "refused", "no")
+    assert len(told) == 100 + 3
+    assert told[-1] == ("refused", "no (512 times today)")
+    for number in range(1000):
+        log(f"other-{number}", "refused", "no")
+    assert len(told) == 2 * 103 + 1
+    now[0] = 90_000.0
+    log("mallory", "refused", "no")
+    assert told[-1] == ("refused", "no")
