@@ -6,7 +6,7 @@ import pytest
 from tacit.audit.series import SERIES_BUGS, SLOTS, SeriesTrial, challenges, examine_series
 from tacit.cli.series import BUGS
 from tacit.errors import ParameterError
-from tacit.theory.series import design_series
+from tacit.theory.series import Hides, design_series
 
 CAUGHT = {
     "backlog": {"loss: only the last slot used"},
@@ -16,11 +16,15 @@ CAUGHT = {
     "restart": {"loss: a step"},
     "rounded-reading": {"loss: readings up and down"},
     "half-noise": {"noise: size", "noise: law"},
+    "held-reading": {"loss: a reading, then no readings"},
 }
 
 
 def made(hides="step:2", low=0.0, high=10.0, loss=1.0):
-    return design_series(SLOTS, hides, agents=10_000, low=low, high=high, keepers=1, loss=loss)
+    kind = Hides.parse(hides).runs_with
+    return design_series(
+        SLOTS, hides, agents=10_000, low=low, high=high, keepers=1, loss=loss, mechanism=kind
+    )
 
 
 def test_the_command_line_names_every_bug():
@@ -29,12 +33,19 @@ def test_the_command_line_names_every_bug():
 
 @pytest.mark.parametrize("bug", CAUGHT)
 def test_every_bug_is_caught(bug):
-    hides = "step:10" if bug == "rounded-reading" else "step:2"
+    hides = {"rounded-reading": "step:10", "held-reading": "reading"}.get(bug, "step:2")
     report = examine_series(made(hides), bug=bug, seed=1, seedable=True)
     assert CAUGHT[bug] <= {finding.test for finding in report.alarms}
 
 
-@pytest.mark.parametrize("hides", ["step:0.3", "step:2", "step:10"])
+@pytest.mark.parametrize("bug", [name for name, bug in SERIES_BUGS.items() if "window" in bug.where])
+def test_bugs_of_a_series_that_hides_a_window_are_caught(bug):
+    report = examine_series(made("window:3"), bug=bug, seed=1, seedable=True)
+    caught = {"held-reading": {"loss: a window, then no readings"}, "resend": {"loss: a window"}}
+    assert {**CAUGHT, **caught}[bug] <= {finding.test for finding in report.alarms}
+
+
+@pytest.mark.parametrize("hides", ["step:0.3", "step:2", "step:10", "reading", "window:3", "window:48"])
 def test_the_right_mechanism_passes(hides):
     report = examine_series(made(hides, low=-3, high=7), seed=1, seedable=True)
     assert report.passed
@@ -54,11 +65,22 @@ def test_challenges_are_pairs_that_the_series_hides():
             assert max(one.max(), two.max()) <= design.high
             d = np.diff(two - one, prepend=0)
             assert np.abs(d).sum() <= design.hides.size * (1 + 1e-9)
+    for hides, many in (("reading", 1), ("window:5", 5)):
+        for challenge in challenges(made(hides)):
+            one, two = challenge.streams
+            assert np.array_equal(np.isnan(one), np.isnan(two))
+            assert np.sum(np.nan_to_num(one - two) != 0) == many
 
 
 def test_what_is_refused():
-    with pytest.raises(ParameterError, match="square-root"):
-        examine_series(made("reading"))
+    laplace = design_series(SLOTS, "reading", agents=10_000, low=0, high=10, keepers=1)
+    assert laplace.pure
+    with pytest.raises(ParameterError, match="runs with independent noise"):
+        examine_series(laplace)
+    with pytest.raises(ParameterError, match="reading or a window"):
+        examine_series(made(), bug="held-reading")
+    with pytest.raises(ParameterError, match="hides a step"):
+        examine_series(made("reading"), bug="restart")
     with pytest.raises(ParameterError):
         examine_series(made(), bug="habit")
     with pytest.raises(ParameterError):

@@ -63,7 +63,7 @@ def test_audit_passes_and_alarms(run):
         (["simulate", "--missing", "1"], 2),
         (["simulate", "--hides", "habit"], 2),
         (["simulate", "--range", "10"], 2),
-        (["audit", "--hides", "reading"], 2),
+        (["audit", "--hides", "reading", "--broken", "restart"], 2),
         (["audit", "--broken", "habit"], 2),
         (["design", "--hides", "window:96"], 0),
         (["design", "--slots", "35040", "--hides", "window:35040"], 3),

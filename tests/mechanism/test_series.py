@@ -82,15 +82,23 @@ def test_messages_are_computed_as_exactly_as_the_account_says(slots):
         assert abs(Fraction(found) - exact) <= Fraction(10) / 2**50
 
 
-def test_a_slot_without_a_reading_holds_the_last_one_and_clamps():
+def test_a_slot_without_a_reading_is_silent_and_readings_are_clamped():
     code, grid = Independent(4), SeriesGrid(-3, 1.0, 3.0)
     agent = SeriesAgent(code, grid)
-    assert [agent.read(x)[0] / 8 for x in (None, 2.0, None, 99.0)] == [0, 1, 1, 2]
+    assert [agent.read(x) for x in (None, 2.0, None, 99.0)] == [(), (8,), (), (16,)]
     assert "2.0" not in repr(agent)
     with pytest.raises(StateError):
         agent.read(1.0)
     with pytest.raises(StateError):
         SeriesAgent(code, grid).read(math.nan)
+
+
+@pytest.mark.parametrize("code", [SquareRoot(5), BinaryTree(5)])
+def test_codes_with_a_memory_hold_the_last_reading(code):
+    grid = SeriesGrid(-3, 1.0, 3.0)
+    agent, steady = SeriesAgent(code, grid), SeriesAgent(code, grid)
+    holes, filled = (None, 2.0, None, None, 3.0), (1.0, 2.0, 2.0, 2.0, 3.0)
+    assert [agent.read(x) for x in holes] == [steady.read(x) for x in filled]
 
 
 @settings(max_examples=60, deadline=None)

@@ -112,7 +112,7 @@ def test_a_restored_agent_goes_on_like_the_first():
         two.restore(slot, last)
     assert one.read(4.0) == two.read(4.0)
     with pytest.raises(StateError, match="forward"):
-        two.hold_until(2)
+        two.pass_until(2)
 
 
 def test_which_changes_cover_others():

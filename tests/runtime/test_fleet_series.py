@@ -168,7 +168,7 @@ def expected(session, used, read):
         said = {}
         for name in AGENTS:
             if slot in read[name]:
-                filters[name].hold_until(slot)  # bob's meter did not answer in slot 3: the one before is held
+                filters[name].pass_until(slot)  # bob's meter did not answer in slot 3: the one before is held
                 (said[name],) = filters[name].read(
                     None if (name, slot) == ("bob", 3) else reading(name, slot)
                 )
@@ -256,7 +256,7 @@ def test_a_series_with_everyone_restarted_and_a_session_beside_it(tmp_path):
     assert verdict.series.used == tuple(map(len, used))
     assert [session.clamp(mean) for mean in verdict.series.means] == means
     words = repr(fleet.told)
-    assert "no reading, so the last one is held" in words
+    assert "no reading, so the last one counts again" in words
     assert not any(f"{reading(name, slot):.5f}" in words for name in AGENTS for slot in range(7))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import math
+import queue
 import socket
 import time
 from dataclasses import replace
@@ -13,14 +14,20 @@ import pytest
 
 from tacit.errors import CapExceeded, InputError, LedgerError
 from tacit.protocol.codec import Codec
-from tacit.protocol.effects import Answered, MeanPublished, Spoken
+from tacit.protocol.effects import Answered, MeanPublished, SlotMissed, Spoken
 from tacit.protocol.messages import COORDINATOR, Feedback
 from tacit.protocol.records import Began, Closed, Disclosed, Sampled, Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.fleet.sources import CallableSource, SourceFailed
+from tacit.runtime.fleet.sources import (
+    CallableSource,
+    EnvironmentSource,
+    FileSource,
+    LinesSource,
+    SourceFailed,
+)
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.roster import Roster
 from tacit.runtime.keeper import Keeper
@@ -377,6 +384,94 @@ def test_a_series_is_for_its_own_kind_of_member(keys, tmp_path):
         Agent(about, 1.0, cap=1.0, trust=trust, **common)
     with pytest.raises(InputError, match="not a series"):
         SeriesMember(replace(known_session(2, 2)), CallableSource(lambda: 1.0), cap=1.0, **common)
+
+
+def long_series(keys, hides):
+    return series_of(keys, slots=2000, hides=Hides.parse(hides), loss=1000.0)
+
+
+def member_of(keys, tmp_path, source, hides, *, told=lambda *_: None, about=None):
+    about = about or long_series(keys, hides)
+    accepts = Hidden(Hides.parse(hides), 1e-6)
+    return SeriesMember(
+        about, source, accepts=accepts, cap=2000.0, connect=end(), unread=told, ledger=tmp_path / "l",
+        identity=keys["a0"], trust={"north": keys["north"].public_key},
+    )  # fmt: skip
+
+
+def sources(tmp_path, monkeypatch):
+    """Each source with a way to give it a new reading: a file, lines, and a variable."""
+    file, lines = tmp_path / "meter", queue.Queue()
+
+    def write(value):
+        new = file.with_name("new")
+        new.write_text(str(value))
+        new.chmod(0o600)
+        new.replace(file)
+
+    def line(value):
+        lines.put(f"{value}\n")
+        lines.join()  # until it was taken, and the one after it is waited for
+
+    def followed():
+        while True:
+            yield lines.get()
+            lines.task_done()
+
+    yield FileSource(file), write
+    yield LinesSource(followed()), line
+    yield EnvironmentSource("TACIT_READING"), lambda value: monkeypatch.setenv("TACIT_READING", str(value))
+
+
+@pytest.mark.parametrize("hides", ["reading", "window:3", "step:2"])
+def test_a_reading_that_was_there_before_counts_once_unless_a_step_is_hidden(
+    keys, tmp_path, monkeypatch, hides
+):
+    """A file that nobody writes any more, or a line that stays the last one, is a held reading too."""
+    for source, give in sources(tmp_path, monkeypatch):
+        if isinstance(source, LinesSource):
+            source.start()
+        told = []
+        member = member_of(keys, tmp_path, source, hides, told=lambda *what, told=told: told.append(what))
+        give(3.0)
+        first, second = (asyncio.run(member._read()) for _ in range(2))
+        assert first == 3.0
+        assert second == (3.0 if hides == "step:2" else None)
+        give(4.0)
+        assert asyncio.run(member._read()) == 4.0
+        assert member.failures == len(told) == (hides != "step:2")
+        if told:
+            assert told == [(1, told[0][1])]
+            assert "nothing is sent in this slot" in told[0][1]
+            assert "3" not in told[0][1]
+
+
+def test_a_command_or_function_gives_a_new_reading_each_time(keys, tmp_path):
+    member = member_of(keys, tmp_path, CallableSource(lambda: 3.0), "reading")
+    assert [asyncio.run(member._read()) for _ in range(2)] == [3.0, 3.0]
+
+
+def test_a_restarted_agent_does_not_read_the_same_file_again(keys, tmp_path, monkeypatch):
+    """It cannot know whether it has sent what the file says, so it waits until the file is written."""
+    source, write = next(sources(tmp_path, monkeypatch))
+    about = long_series(keys, "reading")
+
+    async def run(then):
+        """Run an agent without keepers for some slots; where it should read, write the file before."""
+        member, read = member_of(keys, tmp_path, source, "reading", about=about), []
+        async with asyncio.timeout(WAIT), member:
+            async for notice in member:
+                if isinstance(notice, SlotMissed):
+                    read.append(not notice.unread)
+                    if len(read) == len(then):
+                        return read
+                    if then[len(read)]:
+                        write(1.0 + len(read))
+        return read
+
+    write(1.0)
+    assert asyncio.run(run([True, False])) == [True, False]
+    assert asyncio.run(run([False, True])) == [False, True]
 
 
 def test_keepers_draw_discrete_gaussian_noise_of_the_series():

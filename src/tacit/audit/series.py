@@ -4,8 +4,10 @@ The view of the conspirators is X − T, slot by slot: the agent's message plus 
 the slots that the coordinator says were used. The auditor knows the readings. It runs two streams that the
 series should hide from each other, and tests whether they can be told apart any better than promised.
 
-There are three challenges: a step with all slots used, a step with only the last slot used, and a step on
-readings that rise and fall in every slot. One of the tests catches each planted bug below.
+If a step is hidden, there are three challenges: a step with all slots used, a step with only the last slot
+used, and a step on readings that rise and fall in every slot. If a reading or a window is hidden, there are
+two: it changes while all slots are read, and it changes while all later readings fail. One of the tests
+catches each planted bug below.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ class SeriesBug:
         Changes what the keeper draws.
     twice : bool
         The keeper answers a second closing for each slot, with the same draw.
+    where : tuple of str
+        The kinds of `Hides` for which it is a bug.
     """
 
     name: str
@@ -57,15 +61,24 @@ class SeriesBug:
     sent: Callable[[SeriesDesign, FloatArray, BoolArray], FloatArray] | None = None
     noise: Callable[[IntArray], IntArray] | None = None
     twice: bool = False
+    where: tuple[str, ...] = ("step", "reading", "window")
 
 
 def right_messages(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:  # noqa: ARG001
     """Return what an honest agent sends: one view of each slot.
 
-    It does not depend on which slots are used.
+    It does not depend on which slots are used. A reading of NaN has failed; NaN is returned where nothing is
+    sent.
     """
     agent = SeriesAgent(design.code, design.grid)
-    return np.array([[agent.read(x)[0] for x in readings.tolist()]], dtype=np.float64)
+    said = (agent.read(None if math.isnan(x) else x) or (math.nan,) for x in readings.tolist())
+    return np.array([[numbers[0] for numbers in said]], dtype=np.float64)
+
+
+def _held(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
+    """Send the last reading again in slots in which reading failed."""
+    last = np.maximum.accumulate(np.where(np.isnan(readings), 0, np.arange(len(readings))))
+    return right_messages(design, readings[last], used)
 
 
 def _backlog(design: SeriesDesign, readings: FloatArray, used: BoolArray) -> FloatArray:
@@ -111,6 +124,7 @@ SERIES_BUGS: Final[dict[str, SeriesBug]] = {
             "a message that was not used is added to the next one",
             "the sum of many slots moves much further than any single message may",
             sent=_backlog,
+            where=("step",),
         ),
         SeriesBug(
             "resend",
@@ -135,12 +149,21 @@ SERIES_BUGS: Final[dict[str, SeriesBug]] = {
             f"the filter restarts from zero {RESTARTS} times",
             "each restart reveals the same step again",
             sent=_restart,
+            where=("step",),
         ),
         SeriesBug(
             "rounded-reading",
             "readings are rounded before they are filtered",
             "a step becomes one that goes up and down in every slot",
             sent=_rounded,
+            where=("step",),
+        ),
+        SeriesBug(
+            "held-reading",
+            "where reading fails, the last reading is sent again",
+            "one reading is in many messages, each with a draw of its own",
+            sent=_held,
+            where=("reading", "window"),
         ),
         SeriesBug(
             "half-noise",
@@ -169,10 +192,19 @@ class Challenge:
 def challenges(design: SeriesDesign) -> tuple[Challenge, ...]:
     """Return the challenges that the audit runs.
 
-    The difference of each pair of streams is a step of at most the hidden size.
+    The difference of each pair of streams is a step of at most the hidden size, or is in one reading or
+    window. NaN is a reading that fails.
     """
     t, size = np.arange(design.slots), design.hides.size
     flat = np.full(design.slots, design.low)
+    if design.hides.kind != "step":
+        always, what = np.ones(design.slots, np.bool_), f"a {design.hides.kind}"
+        changed = np.where(t < size, design.high, flat)
+        one, two = (np.where(t < size, stream, np.nan) for stream in (flat, changed))
+        return (
+            Challenge(what, (flat, changed), always),
+            Challenge(f"{what}, then no readings", (one, two), always),
+        )
     swing = design.low + size * np.where(t % 2, 0.55, 0.45)  # rounded to the step, 1 or 0; with 0.4 more, 1
     everyone, last = np.ones(design.slots, np.bool_), t == design.slots - 1
     return (
@@ -220,6 +252,7 @@ class SeriesTrial:
         """Run `runs` series of one agent on these readings."""
         say = right_messages if self.bug is None or self.bug.sent is None else self.bug.sent
         sent = say(self.design, readings, used)[:, used]
+        sent = sent[:, ~np.isnan(sent[0])]
         shape = (runs, *sent.shape)
         if self.seedable:
             normal = np.random.default_rng(seed).standard_normal(shape)
@@ -321,7 +354,7 @@ def examine_series(
     Parameters
     ----------
     design : SeriesDesign
-        Of the square-root mechanism with Gaussian noise.
+        Of the mechanism that such a series runs with, with Gaussian noise: `Hides.runs_with`.
     bug : str, optional
         One of `SERIES_BUGS`, to see it caught.
     sessions : int
@@ -338,10 +371,15 @@ def examine_series(
             f"an audit needs a failure probability in (0, 1) and at least 200 sessions, got "
             f"{failure_probability} and {sessions}."
         )
-    if design.mechanism != "square-root":
+    if design.mechanism != design.hides.runs_with:
         raise ParameterError(
-            f"the audit of a series needs the square-root mechanism, got {design.mechanism} noise: hide a "
-            "step, in a longer series."
+            f"a series that hides {design.hides} runs with {design.hides.runs_with} noise, and the audit is "
+            f"of that, got {design.mechanism} noise: give `design_series` this mechanism."
+        )
+    if bug is not None and design.hides.kind not in (where := SERIES_BUGS[bug].where):
+        raise ParameterError(
+            f"{bug} is a bug of a series that hides a {' or a '.join(where)}, got {design.hides}: change "
+            "what is hidden."
         )
     trial = SeriesTrial(design, None if bug is None else SERIES_BUGS[bug], seedable)
     tried = challenges(design)
@@ -360,12 +398,14 @@ def examine_series(
     findings.append(opening_finding(_answers(trial, views[0].draws.ravel()[:_WATCHED].tolist(), seed)))
     worst = max((f.loss for f in findings if f.loss is not None), default=0.0)
     made = f"{design.slots} slots, hides {design.hides}, noise {design.noise_deviation:.4g} in every slot"
+    code = "square root of summation" if design.mechanism == "square-root" else "independent noise"
+    distance = design.hides.size if design.hides.kind == "step" else design.high - design.low
     return AuditReport(
         subject="series" if trial.bug is None else trial.bug.name,
-        declared=f"square root of summation, {made}",
+        declared=f"{code}, {made}",
         agent=0,
-        distance=design.hides.size,
-        adjacency=design.hides.size,
+        distance=distance,
+        adjacency=distance,
         rounds=design.slots,
         transcripts=sessions,
         failure_probability=failure_probability,

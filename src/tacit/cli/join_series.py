@@ -61,10 +61,15 @@ def take_part_in_series(
             if isinstance(notice, MeanPublished) and not as_json:
                 click.echo(_line(notice, session))
 
+        def unread(count: int, why: str) -> None:
+            if count & (count - 1) == 0:  # a source may fail in every slot
+                run.trouble(f"{why} (times: {count})")
+
         member = SeriesMember(
             session,
             source,
             accepts=accepts,
+            unread=unread,
             ledger=common.ledger,
             identity=identity,
             cap=cap,

@@ -67,7 +67,8 @@ def sentence(notice: Notice, session: Session) -> str | None:  # noqa: PLR0911, 
                 f"value count for {up(notice.spent)}; the cap is {near(notice.cap)}."
             )
         case SlotMissed():
-            return f"No message for slot {notice.slot}: a keeper's key is missing."
+            why = "there is no reading" if notice.unread else "a keeper's key is missing"
+            return f"No message for slot {notice.slot}: {why}."
         case MeanPublished() if notice.mean is None:
             return f"Slot {notice.slot} is lost: too few messages, or a keeper did not answer."
         case Cost():

@@ -22,7 +22,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 ALARM = 1
 
 # The names of tacit.audit.series.SERIES_BUGS, repeated because --help must not load it; a test compares.
-BUGS = ("backlog", "resend", "opened-twice", "reused-draw", "restart", "rounded-reading", "half-noise")
+BUGS = (
+    "backlog", "resend", "opened-twice", "reused-draw", "restart", "rounded-reading", "held-reading",
+    "half-noise",
+)  # fmt: skip
 
 EPILOG = """\b
 Examples:
@@ -200,7 +203,9 @@ def audit(
     to tell them apart with all that everybody else and all keepers except one know. Exit codes: 0 no
     alarm, 1 alarm, 2 the input cannot be used.
     """
-    made = _design(asked)
+    from tacit.theory.series import Hides, design_series
+
+    made = design_series(mechanism=Hides.parse(asked["hides"]).runs_with, **_question(asked))
     from tacit.audit.series import examine_series
 
     with progress("audit", "challenges") as tell:

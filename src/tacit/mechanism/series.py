@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 
@@ -82,6 +82,13 @@ class SeriesCode(ABC):
     ----------
     sent_in : array of int
         The slot in which each message is sent.
+    """
+
+    holds: ClassVar[bool] = True
+    """Whether a slot without a reading counts as the last reading again.
+
+    If not, nothing is sent for it. To hold is sound where a step is hidden. Where a reading or a window is
+    hidden, a held reading would be in many slots, each with fresh noise (docs/proofs/series.md, section 7).
     """
 
     def __init__(self, slots: int) -> None:
@@ -189,7 +196,12 @@ class BinaryTree(SeriesCode):
 
 @final
 class Independent(SeriesCode):
-    """The readings themselves, with independent noise."""
+    """The readings themselves, with independent noise.
+
+    A message depends on the reading of its own slot only.
+    """
+
+    holds = False
 
     def encode(self, readings: FloatArray) -> FloatArray:
         """Return the readings."""
@@ -287,7 +299,7 @@ class SeriesAgent:
     """One agent of a series: it reads once per slot and sends whole numbers.
 
     Readings and messages are private. A message never depends on whether earlier messages were used. A
-    message that was not used is lost.
+    message that was not used is lost. `SeriesCode.holds` decides what a slot without a reading is.
     """
 
     def __init__(self, code: SeriesCode, grid: SeriesGrid) -> None:
@@ -304,38 +316,42 @@ class SeriesAgent:
 
     @property
     def last(self) -> float:
-        """The last clamped reading, counted from the low end. Private.
+        """The clamped reading of the last slot, from the low end. Private.
 
-        It is 0 before the first reading.
+        Where the slot had none it is what the slot counts as: the reading before if the code holds, and 0
+        otherwise and before the first reading.
         """
         return self._readings[-1] if self._readings else 0.0
 
-    def hold_until(self, slot: int) -> None:
-        """Repeat the last reading in all missed slots before this one.
+    def pass_until(self, slot: int) -> None:
+        """Pass all slots before this one without a reading.
 
         Nothing is sent for them.
         """
         if not self.slot <= slot <= self._code.slots:
             raise StateError(f"slots go forward, up to {self._code.slots}: {slot} cannot follow {self.slot}.")
-        self._readings.extend([self.last] * (slot - self.slot))
+        self._readings.extend([self.last if self._code.holds else 0.0] * (slot - self.slot))
 
     def restore(self, slot: int, last: float) -> None:
         """Restore the clamped reading of a slot from stored records.
 
         Nothing is computed.
         """
-        self.hold_until(slot)
+        self.pass_until(slot)
         self._readings.append(last)
 
     def read(self, reading: float | None) -> tuple[int, ...]:
-        """Take the reading of the next slot; None repeats the last reading.
+        """Take the reading of the next slot, and return what is sent.
 
-        Before its first reading an agent counts as being at the low end of the range.
+        None if there is no reading: the last one is repeated if the code holds, and nothing is sent
+        otherwise. Before its first reading an agent counts as being at the low end of the range.
         """
         if self.slot >= self._code.slots:
             raise StateError(f"the series has {self._code.slots} slots, and all of them were read.")
         if reading is None:
-            self._readings.append(self.last)
+            self.pass_until(self.slot + 1)
+            if not self._code.holds:
+                return ()
         else:
             self._readings.append(self._grid.clamp(reading))
         return self._grid.rounded(self._code.messages(self._readings))

@@ -240,9 +240,14 @@ class MeanPublished:
 @final
 @dataclass(frozen=True)
 class SlotMissed:
-    """An agent of a series lacks a keeper's key and skips this slot."""
+    """An agent of a series sends nothing in this slot.
+
+    `unread` if it has no reading, and its series does not hold the last one. Otherwise a keeper's key is
+    missing.
+    """
 
     slot: int
+    unread: bool = False
 
 
 @final

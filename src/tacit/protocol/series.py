@@ -28,7 +28,6 @@ from tacit.theory.series import Hides, loss_with
 SERIES_KIND: Final = "series"
 """Stands for the noise law of a session that is a series."""
 _CODES: Final[dict[str, type[SeriesCode]]] = {"square-root": SquareRoot, "independent": Independent}
-_HIDDEN_BY: Final = {"step": "square-root", "window": "independent", "reading": "independent"}
 _LAST: Final = 253_402_300_799
 _LEAST_INTERVAL, _MOST_INTERVAL = 0.05, 366 * 86_400.0
 
@@ -93,7 +92,7 @@ class Series:
         self._check_mechanism()
 
     def _check_mechanism(self) -> None:
-        wanted = _HIDDEN_BY[self.hides.kind]
+        wanted = self.hides.runs_with
         if self.mechanism != wanted:
             raise ParameterError(
                 f"a series that hides {self.hides} runs with {wanted} noise, got {self.mechanism!r}: other "
@@ -142,6 +141,14 @@ class Series:
     def adjacency(self) -> float:
         """How far a hidden change moves one reading: the step, or the whole range."""
         return self.hides.size if self.hides.kind == "step" else self.high - self.low
+
+    @property
+    def holds(self) -> bool:
+        """Whether a slot without a reading counts as the last one again.
+
+        Otherwise an agent sends nothing in it.
+        """
+        return _CODES[self.mechanism].holds
 
     def code(self) -> SeriesCode:
         """Return how readings become messages, and sums of messages become means."""

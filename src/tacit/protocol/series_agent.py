@@ -1,9 +1,10 @@
 """An agent of a series: one reading and one masked message per slot.
 
 Its messages depend on its readings and its own clock, and on nothing that it receives. A slot without a
-reading holds the previous one. Nothing is sent for a missed slot, and a message that was not used is never
-sent in another form. So a hidden change moves its messages by at most what the account says, whatever others
-do, and the noise of one honest keeper covers it.
+reading holds the previous one if a step is hidden. If a reading or a window is hidden, nothing is sent in it:
+a held reading would be in many messages, and its loss is counted once. Nothing is sent for a missed slot, and
+a message that was not used is never sent in another form. So a hidden change moves its messages by at most
+what the account says, whatever others do, and the noise of one honest keeper covers it.
 
 It receives the sums of all slots, in order, and computes the published means from them.
 """
@@ -298,15 +299,14 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
             self._refuse(Refused(Refusal.SECOND_DRAW))
             return
         slot = event.slot
-        # Slots that passed without a reading count as the last one again: the filter sees every slot once.
-        self._filter.hold_until(slot)
-        (number,) = self._filter.read(event.reading)
-        # Recorded even if no message follows: after a restart the filter must not read this slot again.
-        self._records.append(Sampled(slot, self._filter.last))
-        if self.keyring.knows(self.session.keeper_numbers):
-            self._speak(slot, number, event.salt)
+        self._filter.pass_until(slot)  # the filter sees every slot once
+        if numbers := self._filter.read(event.reading):
+            # Recorded even if no message follows: after a restart the filter must not read this slot again.
+            self._records.append(Sampled(slot, self._filter.last))
+        if numbers and self.keyring.knows(self.session.keeper_numbers):
+            self._speak(slot, numbers[0], event.salt)
         else:
-            self._notices.append(SlotMissed(slot))
+            self._notices.append(SlotMissed(slot, unread=not numbers))
         if slot + 1 == self.series.slots:
             self._erase()
 

@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from tacit.errors import InputError, SessionOver
-from tacit.protocol.records import Ended
+from tacit.protocol.records import Ended, Sampled
 from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.report import Row, Shown, Summary, near, up
 from tacit.runtime.agent import PrivateMember
@@ -33,7 +33,10 @@ _LONGEST = 10.0
 
 
 class Readable(Protocol):
-    """Where readings come from: `tacit.runtime.fleet.sources` has several."""
+    """Where readings come from: `tacit.runtime.fleet.sources` has several.
+
+    One that may give the same reading twice also has `read_marked`.
+    """
 
     async def read(self, components: int) -> Any:
         """Return the current value, or raise `InputError` that does not show it."""
@@ -106,12 +109,14 @@ class SeriesMember(PrivateMember):
     Parameters
     ----------
     value : Readable
-        Where readings come from. It is read in every slot, and only the ledger stores what it gave.
+        Where readings come from. It is read in every slot, and only the ledger stores what it gave. If the
+        series hides a reading or a window, a reading that was there in an earlier slot counts as none.
     accepts : Hidden, optional
         Which change the owner wants hidden, and the failure probability that the owner accepts, for all
         series on this value. None if the ledger knows.
     unread : callable, optional
-        Called with how often the source gave no reading, and why this time; never with what it gave.
+        Called with how often the source gave no reading, and why and what follows this time; never with what
+        it gave.
     """
 
     machine: SeriesAgentMachine
@@ -129,7 +134,9 @@ class SeriesMember(PrivateMember):
         super().__init__(session, value, **rest)
         self._accepts, self._unread = accepts, unread
         self.failures = 0
-        """How often the source gave no reading; the last one was used again."""
+        """How often the source gave no reading."""
+        self._mark: Hashable = None  # of the last reading
+        self._unsure = False  # whether an earlier process may have sent the first reading that comes
 
     def _require_kind(self) -> None:
         if self.session.series is None:
@@ -147,6 +154,7 @@ class SeriesMember(PrivateMember):
         self._require_open(ledger, records)
         budget, sign = self._set_aside(ledger).budget, self.identity.sign
         self._over_before = any(isinstance(record, Ended) for record in records)
+        self._unsure = any(isinstance(record, Sampled) for record in records)
         key = EphemeralKey(ledger.path, session, self.number)
         private, kind = key.private(records), SeriesAgentMachine
         self._takers = (*self._takers, key)
@@ -166,14 +174,35 @@ class SeriesMember(PrivateMember):
         patience = min(_LONGEST, self.session.series.interval / 2)
         try:
             async with asyncio.timeout(patience):
-                return float(await self._value.read(1))
+                return float(await (self._value.read(1) if self._holds else self._new_reading()))
         except InputError as error:
             why = str(error)
         except TimeoutError:
             why = f"the source gave no value within {patience:g} s."
         self.failures += 1
-        self._unread(self.failures, why)
+        so = "the last one counts again" if self._holds else "nothing is sent in this slot"
+        self._unread(self.failures, f"no reading, so {so}: {why}")
         return None
+
+    @property
+    def _holds(self) -> bool:
+        assert self.session.series is not None
+        return self.session.series.holds
+
+    async def _new_reading(self) -> Any:
+        """Read the source; refuse a reading that an earlier slot may have had.
+
+        The same reading in two slots would have two draws of noise, and its loss is counted once.
+        """
+        read_marked = getattr(self._value, "read_marked", None)
+        if read_marked is None:
+            return await self._value.read(1)  # each call gives a new reading
+        reading, mark = await read_marked(1)
+        known = mark is not None and (self._unsure or mark == self._mark)
+        self._mark, self._unsure = mark, False
+        if known:
+            raise InputError("the source has no new reading since the last one.")
+        return reading
 
     async def result(self) -> SeriesResult:
         """Wait for the end and return the result, or raise what stopped it."""

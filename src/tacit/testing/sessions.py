@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -83,7 +83,7 @@ def known_series(
 ) -> Session:
     """Return a series with known keys, designed for this loss."""
     what = Hides.parse(hides)
-    kind: Literal["square-root", "independent"] = "square-root" if what.kind == "step" else "independent"
+    kind = what.runs_with
     made = design_series(
         slots,
         what,

@@ -111,6 +111,14 @@ class Hides:
         """How far a hidden change can move a reading."""
         return self.size if self.kind == "step" else math.inf
 
+    @property
+    def runs_with(self) -> Literal["square-root", "independent"]:
+        """The mechanism of a series that hides this and is run.
+
+        Others can be designed and simulated.
+        """
+        return "square-root" if self.kind == "step" else "independent"
+
     def covers(self, other: Hides) -> bool:
         """Whether this hides everything that `other` hides.
 

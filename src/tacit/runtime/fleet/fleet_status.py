@@ -174,7 +174,7 @@ class AgentPages:
             "agent_refusals": ("Sessions not joined, by reason.", facts["refused"], "reason"),
             "agent_slots": ("Slots of series since the start.", facts["slots"], "what"),
             "agent_readings_failed": (
-                "Readings that the source of the value did not give; the last one was held.",
+                "Slots of series in which the source of the value gave no new reading.",
                 {"": facts["readings_failed"]},
                 None,
             ),

@@ -516,10 +516,11 @@ class FleetAgent:
         match notice:
             case Spoken():
                 slots["sent"] += 1
-            case SlotMissed(slot=slot):
+            case SlotMissed(slot=slot, unread=unread):
                 slots["unsent"] += 1
-                why = f"no message for slot {slot}: a keeper's key is missing"
-                self._tell_sometimes(slots["unsent"], session, why)
+                if not unread:  # `_note_unread` says why there is no reading
+                    why = f"no message for slot {slot}: a keeper's key is missing"
+                    self._tell_sometimes(slots["unsent"], session, why)
             case MeanPublished(mean=None):
                 slots["lost"] += 1
             case MeanPublished(slot=slot, mean=float(mean)):
@@ -531,7 +532,7 @@ class FleetAgent:
 
     def _note_unread(self, session: Session, count: int, why: str) -> None:
         self.tally.unread += 1
-        self._tell_sometimes(count, session, f"no reading, so the last one is held: {why}")
+        self._tell_sometimes(count, session, why)
 
     def _tell_sometimes(self, count: int, session: Session, why: str) -> None:
         """Report what may happen in every slot only at powers of two."""

@@ -2,6 +2,9 @@
 
 If a source fails, the owner gets an error that does not contain what was read. A value outside the session's
 range is not an error: it is clamped, because whether an agent takes part must not depend on its value.
+
+A source that may give the same reading twice has `read_marked`: it returns the value with a mark, which
+changes when there is a new reading. None is a mark that always counts as new.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import re
 import stat
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias, final
@@ -86,17 +89,23 @@ class FileSource:
 
     async def read(self, components: int) -> Value:
         """Read the file."""
+        return (await self.read_marked(components))[0]
+
+    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+        """Read the file; the mark changes when it is written."""
         try:
-            text = await asyncio.to_thread(self._content)
+            text, mark = await asyncio.to_thread(self._content)
         except OSError as error:
             raise SourceFailed(f"{self._path}: {error.strerror or type(error).__name__}.") from None
         except InputError as error:
             raise SourceFailed(str(error)) from None
-        return _parsed(text, components)
+        return _parsed(text, components), mark
 
-    def _content(self) -> bytes:
+    def _content(self) -> tuple[bytes, Hashable]:
         with open_value_file(self._path) as source:
-            return source.read(_MOST)
+            found = os.fstat(source.fileno())  # before reading: what is written meanwhile has a new mark
+            mark = (found.st_ino, found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
+            return source.read(_MOST), mark
 
 
 @final
@@ -152,6 +161,10 @@ class EnvironmentSource:
             raise SourceFailed(f"the environment has no variable {self._name}.")
         return _parsed(text, components)
 
+    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+        """Look at the variable; it has a new mark when it has changed."""
+        return await self.read(components), os.environ.get(self._name)
+
 
 @final
 class LinesSource:
@@ -159,7 +172,7 @@ class LinesSource:
 
     def __init__(self, stream: Any = None) -> None:
         self._stream = stream or sys.stdin
-        self._last: str | None = None
+        self._last: tuple[str, int] | None = None  # the line, and how many have come
         self._thread: threading.Thread | None = None
         self._came = threading.Event()
 
@@ -170,9 +183,9 @@ class LinesSource:
             self._thread.start()
 
     def _follow(self) -> None:
-        for line in self._stream:
+        for number, line in enumerate(self._stream):
             if line.strip():
-                self._last = line
+                self._last = line, number
                 self._came.set()
 
     async def check(self, components: int) -> None:
@@ -181,12 +194,17 @@ class LinesSource:
 
     async def read(self, components: int) -> Value:
         """Return the last line."""
+        return (await self.read_marked(components))[0]
+
+    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+        """Return the last line; the mark is its number."""
         self.start()
         if self._last is None:
             await asyncio.to_thread(self._came.wait, 1.0)
         if self._last is None:
             raise SourceFailed("no line has come on standard input yet.")
-        return _parsed(self._last, components)
+        line, number = self._last
+        return _parsed(line, components), number
 
 
 @final

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, final
+from typing import Any, final
 
 from tacit.errors import Infeasible, InputError
 from tacit.protocol.series import Series
@@ -71,7 +71,7 @@ def draft_series(
         raise InputError("a series needs a coordinator: put the certificate of one into the roster.")
     if not members.members:
         raise InputError("the roster must hold agents, and holds only keepers and a coordinator.")
-    kind: Literal["square-root", "independent"] = "square-root" if hides.kind == "step" else "independent"
+    kind = hides.runs_with
     made = design_series(
         slots, hides, agents=len(members.members), low=low, high=high, keepers=len(kept), loss=loss,
         delta=delta, mechanism=kind,
@@ -200,6 +200,13 @@ class SeriesExplanation(Shown):
                     f"messages of {session.n:,} at least, or the slot is lost",
                 ),
                 Row("deadline", f"{session.deadlines.round:g} s", "after a slot begins it is closed"),
+                Row(
+                    "no reading",
+                    "held" if series.holds else "silent",
+                    "an agent sends its last reading again"
+                    if series.holds
+                    else "an agent sends nothing in that slot; everyone sees it",
+                ),
                 Row("expires", session.expiry, "nobody joins or speaks after that"),
                 *(
                     Row("keeper", keeper.name, f"its key is {key_text(keeper.key)}")
@@ -240,6 +247,7 @@ class SeriesExplanation(Shown):
             "delta": series.delta,
             "deviation": self.deviation,
             "noise_deviation": series.noise,
+            "holds": series.holds,
             "costs": self.costs,
             "losses": {name: self.loss_of(times) for name, times in self.costs.items()},
             "quorum": session.least_quorum,

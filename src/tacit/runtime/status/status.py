@@ -219,7 +219,8 @@ class Status:
                 mean = [] if notice.mean is None else [self._session.clamp(notice.mean)]
                 return done | ({"feedback": mean} if mean else {})
             case SlotMissed():
-                return {"trouble": f"no message for slot {notice.slot}: a keeper's key is missing"}
+                why = "there is no reading" if notice.unread else "a keeper's key is missing"
+                return {"trouble": f"no message for slot {notice.slot}: {why}"}
             case Behind():
                 return {"behind": notice.open - notice.round}
             case Refused():
