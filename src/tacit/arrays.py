@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 PerAgent: TypeAlias = float | Sequence[float] | FloatArray
 """One number for all agents, or one number per agent."""
+ValuesLike: TypeAlias = npt.ArrayLike | Mapping[Any, Any]
+"""One number or vector per agent: by position, or by label in a mapping, a Series or a table of pandas."""
 
 
 def frozen(array: npt.NDArray[np.generic]) -> None:
@@ -30,11 +33,51 @@ def per_agent_columns(values: FloatArray, ndim: int) -> FloatArray:
     return values.reshape(values.shape + (1,) * (ndim - values.ndim))
 
 
-def as_states(values: npt.ArrayLike, n: int, what: str = "values") -> FloatArray:
+def is_labelled(given: object) -> bool:
+    """Whether numbers have labels: a mapping, or a Series or table of pandas."""
+    pandas = sys.modules.get("pandas")
+    return isinstance(given, Mapping) or bool(pandas and isinstance(given, pandas.Series | pandas.DataFrame))
+
+
+def by_label(given: Any, labels: Sequence[Hashable], what: str = "values") -> Any:
+    """Return labelled numbers in the order of `labels`, anything else as it is.
+
+    There must be one entry for each label and no other. Errors show labels, never a value.
+    """
+    if not is_labelled(given):
+        return given
+    mapping = isinstance(given, Mapping)
+    keys = list(given) if mapping else given.index.tolist()
+    place = {key: k for k, key in enumerate(keys)}
+    if len(place) < len(keys):
+        twice = next(key for k, key in enumerate(keys) if place[key] != k)
+        raise StateError(f"{what} must have one entry per agent, and have two for {twice!r}. Remove one.")
+    missing = [label for label in labels if label not in place]
+    if missing or len(keys) > len(labels):
+        odd = f"none for {missing[0]!r}" if missing else f"one for {(set(keys) - set(labels)).pop()!r}"
+        raise StateError(
+            f"{what} with labels must have one entry for each agent by its name, and have {odd}. Name every "
+            "agent as the graph does, or give an array of numbers in the graph's own order."
+        )
+    order = [place[label] for label in labels]
+    if mapping:
+        rows = list(given.values())
+        return [rows[k] for k in order]
+    return given.to_numpy()[order]
+
+
+def as_states(
+    values: ValuesLike,
+    n: int,
+    what: str = "values",
+    labels: Sequence[Hashable] | None = None,
+) -> FloatArray:
     """Return one state per agent as float64, of shape (n,) or (n, k).
 
-    The message never shows a value: states are private.
+    Values with labels are taken by the agents' labels, 0 … n − 1 if there are none. The message never shows a
+    value: states are private.
     """
+    values = by_label(values, range(n) if labels is None else labels, what)
     try:
         states = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

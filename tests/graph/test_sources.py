@@ -107,10 +107,11 @@ def test_networkx_names_become_labels_in_their_order():
     assert nx.utils.graphs_equal(graph.to_networkx(), _networkx(["b", "a", 7], [("a", "b")]))
 
 
-def test_networkx_numbers_in_any_order_are_the_agents():
+def test_networkx_numbers_are_labels_unless_they_are_in_order():
     graph = Graph.from_networkx(_networkx([2, 0, 1], [(2, 0)]))
-    assert graph.labels is None
-    assert graph.edges().tolist() == [[0, 2]]
+    assert graph.labels == (2, 0, 1)
+    assert graph.edges().tolist() == [[0, 1]]
+    assert Graph.from_networkx(_networkx([0, 1, 2], [(2, 0)])).labels is None
     assert Graph.from_networkx(_networkx([1, 2], [(1, 2)])).labels == (1, 2)
     assert Graph.from_networkx(nx.MultiGraph([(0, 1), (1, 2)])).n_edges == 2
 

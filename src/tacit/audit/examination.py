@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arguments import function, inside_unit, positive, shown, whole
-from tacit.arrays import FloatArray, IntArray, as_states
+from tacit.arrays import FloatArray, IntArray, ValuesLike
 from tacit.audit.attacks import ATTACKS, Decision, coarser, decide
 from tacit.audit.audit_plan import (
     AuditPlan,
@@ -82,7 +82,7 @@ def examine(
     subject: Mechanism | Subject,
     *,
     agent: int | None = None,
-    values: npt.ArrayLike | None = None,
+    values: ValuesLike | None = None,
     distance: float | None = None,
     adjacency: float = 1.0,
     rounds: int | None = None,
@@ -168,7 +168,7 @@ def examine(
     whose = weakest(declared) if agent is None else whole("agent", agent, 0)
     if whose >= declared.n:
         raise ParameterError(f"agent must be a number from 0 to {declared.n - 1}, got {whose}.")
-    start = None if values is None else as_states(values, declared.n)
+    start = None if values is None else declared.states(values)
     mechanism, members = stand_in(declared, whose) if isinstance(subject, Mechanism) else (declared, None)
     place = members.index(whose) if members else whose
     length = default_rounds(mechanism.law, place) if rounds is None else rounds

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, as_states
+from tacit.arrays import FloatArray
 from tacit.audit.distinguisher import loss_law
 from tacit.audit.learned import LEARNED, learn
 from tacit.audit.likelihood import log_likelihood_ratio
@@ -49,7 +49,7 @@ def measure_loss(
     True
     """
     n = subject.mechanism.n
-    first = as_states(np.zeros(n) if values is None else values, n)
+    first = subject.mechanism.states(np.zeros(n) if values is None else values)
     second = first.copy()
     second[(agent, *(0,) * (first.ndim - 1))] += require_adjacency(distance)
     law = loss_law(subject.mechanism.law, rounds, distance, agent=agent)

@@ -38,7 +38,7 @@ def write_folder(folder: Path | str, history: History, values: npt.ArrayLike | N
     for run in range(history.runs):
         write_history(where / f"{run:06d}.jsonl", history.stacked[run])
     if values is not None:
-        chosen = as_states(values, history.mechanism.n)
+        chosen = history.mechanism.states(values)
         (where / INPUTS).write_text(json.dumps({"values": chosen.tolist()}) + "\n", encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, IntArray, as_states
+from tacit.arrays import FloatArray, IntArray
 from tacit.audit.likelihood import counted, lattice_draws, nearest_steps, residuals, states
 from tacit.history import AgentHistory, History
 from tacit.mechanism.whole import cut
@@ -83,7 +83,7 @@ def noise_of(transcripts: History, values: npt.ArrayLike, stream: int = 0) -> No
 
     Noise that will be joined must be spread with different random streams.
     """
-    theta, transcripts = as_states(values, transcripts.mechanism.n), transcripts.stacked
+    theta, transcripts = transcripts.mechanism.states(values), transcripts.stacked
     rng = np.random.default_rng([*_OWN, stream])
     parts = [_of_agent(transcripts.of(agent), start, rng) for agent, start in enumerate(theta)]
     components = transcripts.components or 1

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns
+from tacit.arrays import FloatArray, IntArray, per_agent_columns
 from tacit.audit.portable import laplace
 from tacit.errors import ParameterError
 from tacit.history import History
@@ -144,7 +144,7 @@ class Simulated:
 
     def __call__(self, values: npt.ArrayLike, rounds: int, runs: int, seed: int) -> History:
         """Run `runs` sessions from the same values."""
-        theta = as_states(values, self.mechanism.n)
+        theta = self.mechanism.states(values)
         rng = np.random.default_rng([seed, *_OWN])  # a bare seed would be the bug `guessable-seed`
         return History.stack(
             [self._play(theta, rounds, some, rng) for some in self._chunks(theta, rounds, runs)]

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.arguments import function, shown, whole
-from tacit.arrays import FloatArray, IntArray, as_states
+from tacit.arrays import FloatArray, IntArray, ValuesLike, as_states
 from tacit.comparison.case import Case
 from tacit.comparison.comparison import Comparison, MethodResult
 from tacit.comparison.method import Method
@@ -53,7 +52,7 @@ Progress = Callable[[int, int], object]
 @explains_extras
 def compare(
     graph: GraphLike,
-    values: npt.ArrayLike,
+    values: ValuesLike,
     *,
     epsilon: float,
     adjacency: float = 1.0,
@@ -78,7 +77,7 @@ def compare(
     ----------
     graph : Graph, or anything that `Graph.of` takes
         Connected; methods with a server use only its number of agents.
-    values : array_like, shape (n,)
+    values : array_like, mapping or Series, shape (n,)
         θ(0), one number per agent.
     epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights
         See `Case`.
@@ -101,7 +100,7 @@ def compare(
     """
     graph = Graph.of(graph)
     case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights)
-    theta = as_states(values, case.graph.n)
+    theta = as_states(values, case.graph.n, labels=case.graph.names)
     if theta.ndim != 1:
         raise StateError(f"values must be one number per agent to be compared, got shape {theta.shape}.")
     require_probability(failure_probability)

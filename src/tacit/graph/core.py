@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arguments import path_text
-from tacit.arrays import FloatArray, IntArray, frozen
+from tacit.arrays import FloatArray, IntArray, by_label, frozen
 from tacit.errors import GraphError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Graph:
         """
         from tacit.report import dataframe
 
-        names = list(range(self.n) if self.labels is None else self.labels)
+        names = self.names
         hears = np.repeat(np.arange(self.n), self.degrees).tolist()
         weights = np.ones(len(self.indices)) if self.weights is None else self.weights
         columns = {
@@ -250,6 +250,7 @@ class Graph:
     def from_networkx(cls, graph: nx.Graph[Any]) -> Graph:
         """Make a graph from a networkx graph, its node names kept as labels.
 
+        Agent i is the i-th node in the graph's own order (``list(graph)``), whatever the nodes are called.
         Edge attributes ``weight`` other than 1 are kept as `weights`. An edge u → v of a directed graph
         means that v hears u.
         """
@@ -272,7 +273,7 @@ class Graph:
     def from_file(cls, path: str | os.PathLike[str]) -> Graph:
         """Make a graph from an edge-list or GraphML file.
 
-        The formats are in `tacit.graph.files`.
+        Agents are in the order of their numbers, or of their names. The formats are in `tacit.graph.files`.
         """
         from tacit.graph.files import from_file
 
@@ -300,11 +301,32 @@ class Graph:
             return cls.from_file(name_or_file)
         return cls.from_name(name_or_file)
 
+    def in_order(self, given: Any) -> Any:
+        """Return labelled numbers in the order of the agents.
+
+        Parameters
+        ----------
+        given : mapping, pandas Series or DataFrame
+            One entry for each agent, by its label. Anything else is returned as it is.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> Graph.of(nx.Graph([("b", "a")])).in_order({"a": 1, "b": 2})
+        [2, 1]
+        """
+        return by_label(given, self.names, "numbers")
+
+    @property
+    def names(self) -> Sequence[Hashable]:
+        """The labels of the agents in their order, 0 … n − 1 if there are none."""
+        return range(self.n) if self.labels is None else self.labels
+
     def to_networkx(self) -> nx.Graph[Any]:
         """Return the graph as a networkx graph, with the labels as node names."""
         import networkx as nx
 
-        names = range(self.n) if self.labels is None else self.labels
+        names = self.names
         graph: nx.Graph[Any] = nx.Graph()
         graph.add_nodes_from(names)
         graph.add_edges_from((names[i], names[j]) for i, j in self.edges().tolist())

@@ -96,9 +96,7 @@ def karate() -> Graph:
     """Zachary's karate club: 34 members and their 78 friendships."""
     import networkx as nx
 
-    from tacit.graph.sources import from_networkx
+    from tacit.graph.sources import from_edges
 
-    club = nx.karate_club_graph()
-    return from_networkx(
-        nx.Graph(list(club.edges()))
-    )  # its weights, numbers of meetings, are dropped: every friend counts once
+    # Its weights, numbers of meetings, are dropped: every friend counts once.
+    return from_edges(nx.karate_club_graph().edges())

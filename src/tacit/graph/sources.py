@@ -147,17 +147,15 @@ def _size(pairs: IntArray, n: int | None) -> int:
 def from_networkx(graph: nx.Graph[Any]) -> Graph:
     """Make a graph from a networkx graph (see `Graph.from_networkx`).
 
-    If the nodes are 0 … n − 1, they are the agents of those numbers; other nodes are numbered in
-    their order, and kept as labels.
+    Agents are the nodes in the graph's own order. Nodes are kept as labels, unless they are 0 … n − 1 in
+    this order.
     """
     import networkx as nx
 
     if not isinstance(graph, nx.Graph):
         raise GraphError(f"from_networkx needs a networkx graph, got {type(graph).__name__}.")
     nodes = list(graph)
-    if set(nodes) == set(range(len(nodes))):
-        return from_ordered_networkx(graph, range(len(nodes)), None)
-    return from_ordered_networkx(graph, nodes, tuple(nodes))
+    return from_ordered_networkx(graph, nodes, None if nodes == list(range(len(nodes))) else tuple(nodes))
 
 
 def weighted_graph(heard: IntArray, said: IntArray, weight: FloatArray, n: int) -> Graph:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arguments import shown
-from tacit.arrays import FloatArray, IntArray, PerAgent, frozen
+from tacit.arrays import FloatArray, IntArray, PerAgent, frozen, is_labelled
 from tacit.errors import LawError, ParameterError, RecordTooLarge
 from tacit.rounding import ULP, extended, round_up
 
@@ -68,6 +68,12 @@ def checked(value: PerAgent, name: str, *, below_one: bool, field: str | None = 
     Several numbers are returned as a read-only array.
     """
     must = "must be in (0, 1)" if below_one else "must be a positive number"
+    if is_labelled(value):
+        raise ParameterError(
+            f"{name} must be one number, or one per agent in their order, got {shown(value)} with labels. "
+            "A law does not know the agents' names: give graph.in_order(…) of it.",
+            field,
+        )
     try:
         if isinstance(value, str | bool):
             raise TypeError

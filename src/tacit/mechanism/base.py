@@ -7,6 +7,7 @@ a mechanism is a pure function of both. The caller draws the noise.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arguments import instance
-from tacit.arrays import FloatArray, IntArray, as_states, per_agent_columns, require_finite
+from tacit.arrays import FloatArray, IntArray, ValuesLike, as_states, per_agent_columns, require_finite
 from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.law import Law
 from tacit.memory import available_memory
@@ -125,9 +126,22 @@ class Mechanism(ABC):
         sigma = per_agent_columns(np.asarray(self.law.sigma), theta.ndim)
         return (1 - sigma) * theta + sigma * y
 
-    def start(self, values: npt.ArrayLike) -> State:
+    @property
+    def names(self) -> Sequence[Hashable]:
+        """What the agents are called: their numbers, or the labels of their graph."""
+        return range(self.n)
+
+    def states(self, values: ValuesLike, what: str = "values") -> FloatArray:
+        """Return one number or vector per agent, as float64 and in the agents' order.
+
+        A mapping or a Series is taken by the agents' names, anything else by position. Errors never show a
+        value.
+        """
+        return as_states(values, self.n, what, self.names)
+
+    def start(self, values: ValuesLike) -> State:
         """Return the state before round 0: θ(0), one number or vector per agent."""
-        theta = as_states(values, self.n)
+        theta = self.states(values)
         return State(theta, theta)
 
     def step(self, state: State, eta: FloatArray) -> tuple[State, Round]:
@@ -179,14 +193,14 @@ class Mechanism(ABC):
         a = np.diag(1 - sigma[:, 0]) + feedback
         return a, np.tile(sigma / self.n, (1, self.keepers)) if self.keepers else feedback
 
-    def execute(self, values: npt.ArrayLike, noise: npt.ArrayLike) -> History:
+    def execute(self, values: ValuesLike, noise: npt.ArrayLike) -> History:
         """Run as many rounds as there is noise for.
 
         Return everything that happened.
 
         Parameters
         ----------
-        values : array_like, shape (n,) or (n, k)
+        values : array_like, mapping or Series, shape (n,) or (n, k)
             θ(0), private.
         noise : array_like, shape (rounds, sources) or (rounds, sources, k)
             η(t), one per agent, or one per keeper. If the law draws once, all rounds after the first must

@@ -5,6 +5,7 @@ This is section 4 of the paper (sec:distributed).
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, final
@@ -68,6 +69,11 @@ class Distributed(Mechanism):
     def n(self) -> int:
         """Number of agents N."""
         return self.graph.n
+
+    @property
+    def names(self) -> Sequence[Hashable]:
+        """What the agents are called: the labels of the graph."""
+        return self.graph.names
 
     @property
     def closed_degrees(self) -> IntArray:

@@ -14,10 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.arguments import function, instance, shown, whole
-from tacit.arrays import as_states
+from tacit.arrays import ValuesLike
 from tacit.errors import ParameterError
 from tacit.extras import explains_extras
 from tacit.mechanism import Distributed, Mechanism
@@ -40,7 +39,7 @@ POLL_SECONDS = 0.1
 @explains_extras
 def simulate(
     mechanism: Mechanism,
-    values: npt.ArrayLike,
+    values: ValuesLike,
     rounds: int,
     *,
     runs: int = 1,
@@ -56,7 +55,7 @@ def simulate(
     Parameters
     ----------
     mechanism : ClientServer or Distributed
-    values : array_like, shape (n,) or (n, k)
+    values : array_like, mapping or Series, shape (n,) or (n, k)
         θ(0), the same in every run.
     rounds, runs : int
     seed : int
@@ -101,7 +100,7 @@ def simulate(
     if on_interrupt not in ("raise", "keep"):
         raise ParameterError(f'on_interrupt must be "raise" or "keep", got {shown(on_interrupt)}.')
     seed, threads = as_seed(seed), thread_count(threads)
-    states = as_states(values, mechanism.n)
+    states = mechanism.states(values)
     components = 1 if states.ndim == 1 else states.shape[1]
     plan = layout(mechanism, components, runs, threads, batch)
     served = not isinstance(mechanism, Distributed)

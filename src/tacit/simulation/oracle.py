@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, as_states
+from tacit.arrays import FloatArray
 from tacit.history import History, Private
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 
@@ -31,7 +31,7 @@ def reference(mechanism: Mechanism, values: npt.ArrayLike, noise: npt.ArrayLike)
         η(t), as `SimulatedNoise.draw` returns it: one per agent, or one per keeper. Where the law
         draws once, zero after round 0.
     """
-    start = as_states(values, mechanism.n)
+    start = mechanism.states(values)
     eta = mechanism._as_noise(noise, start.shape[1:])
     k = 1 if start.ndim == 1 else start.shape[1]
     sigma = np.broadcast_to(mechanism.law.sigma, (mechanism.n,)).tolist()

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tacit import __version__
 from tacit.arguments import inside_unit, instance, shown, whole
-from tacit.arrays import FloatArray, as_states
+from tacit.arrays import FloatArray, ValuesLike, as_states, by_label, is_labelled
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.graph.sources import is_one_graph
@@ -62,15 +62,15 @@ class SweepPlan:
         rounds: int,
         runs: int,
         seed: int,
-        values: str | npt.ArrayLike,
+        values: str | ValuesLike,
         method: str,
         failure_probability: float,
     ) -> SweepPlan:
         """Check the arguments of a sweep, without building named graphs."""
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {shown(method)}.")
-        text, given = _checked_values(values)
         named_grid, graphs = _named_graphs(grid)
+        text, given = _checked_values(_by_label(values, named_grid, graphs))
         plan = cls(
             grid=_checked_grid(named_grid),
             rounds=whole("rounds", rounds, 1),
@@ -289,6 +289,22 @@ def _checked_values(values: str | npt.ArrayLike) -> tuple[str, FloatArray | None
         raise ParameterError("values of a sweep must be one number per agent: components do not interact.")
     # the file must detect different values without containing them
     return f"array:{given.size}:{hashlib.sha256(given.tobytes()).hexdigest()}", given
+
+
+def _by_label(values: Any, grid: Mapping[str, Any], graphs: Mapping[str, Graph]) -> Any:
+    """Return values with labels in the order of the sweep's one graph."""
+    if not is_labelled(values):
+        return values
+    names = grid.get("graph", ())
+    names = [names] if isinstance(names, str) else list(names)
+    if len(names) > 1:
+        raise ParameterError(
+            f"values with labels need a sweep over one graph, got {len(names)}. Give an array, in the order "
+            "of the graphs."
+        )
+    if not names:
+        return by_label(values, range(len(values)))
+    return by_label(values, (graphs.get(names[0]) or _graph(names[0])).names)
 
 
 def _uniform(text: str, n: int) -> Iterable[FloatArray]:

@@ -16,11 +16,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import __version__
 from tacit.arguments import function, path_text
-from tacit.arrays import FloatArray
+from tacit.arrays import FloatArray, ValuesLike
 from tacit.errors import FileError, InputError, ParameterError
 from tacit.mechanism import ClientServer, Mechanism
 from tacit.simulation import sweep_file
@@ -58,7 +57,7 @@ def sweep(
     runs: int,
     path: str | os.PathLike[str],
     seed: int = 0,
-    values: str | npt.ArrayLike = "zeros",
+    values: str | ValuesLike = "zeros",
     method: str = "engine",
     failure_probability: float = 0.05,
     cluster: Any = None,

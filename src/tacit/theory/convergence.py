@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import as_states
 from tacit.errors import ParameterError
 from tacit.mechanism import Distributed, Mechanism
 from tacit.report import Row
@@ -62,7 +61,7 @@ def potential(mechanism: Mechanism, theta: npt.ArrayLike) -> float:
     theta : array_like, shape (n,) or (n, k)
         The states of one round.
     """
-    states = as_states(theta, mechanism.n, "theta")
+    states = mechanism.states(theta, "theta")
     if isinstance(mechanism, Distributed):
         edges = mechanism.graph.edges()
         # differences along edges first: expanding θᵀLθ would lose digits when agents nearly agree

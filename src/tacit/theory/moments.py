@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, as_states
+from tacit.arrays import FloatArray
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.mechanism import Distributed, Mechanism
 from tacit.theory.rates import moves_as_one, step_sizes
@@ -40,7 +40,7 @@ def mean_state(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> Floa
         θ(0).
     rounds : int
     """
-    theta = as_states(values, mechanism.n)
+    theta = mechanism.states(values)
     one = _Round(mechanism)
     if mechanism.n <= MOST_AGENTS and _checked(rounds) > 4 * mechanism.n:
         return np.asarray(one.power(rounds) @ theta)
@@ -210,7 +210,7 @@ def _off_consensus(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> 
     """Covariance and mean of how far agents are from their weighted average."""
     one = _Round(mechanism, off_consensus=True)
     covariance = off_consensus_covariance(mechanism, rounds)
-    theta = as_states(values, mechanism.n).reshape(mechanism.n, -1)
+    theta = mechanism.states(values).reshape(mechanism.n, -1)
     return covariance, np.asarray(one.power(_checked(rounds)) @ one.settled(theta))
 
 

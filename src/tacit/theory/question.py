@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, final
 
 from tacit.arguments import flag, inside_unit, number, shown, whole
+from tacit.arrays import by_label, is_labelled
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -191,6 +192,8 @@ class Question:
     def __post_init__(self) -> None:
         for own in fields(self):
             value = getattr(self, own.name)
+            if is_labelled(value) and asked(own.name).kind == "per agent":
+                value = by_label(value, self._names(), own.name)
             if value is not None:
                 object.__setattr__(self, own.name, KINDS[asked(own.name).kind](own.name, value))
         self._exclude("agents", "graph", "a number of agents (around a server) or a graph (without one)")
@@ -211,6 +214,14 @@ class Question:
         low, high = self.low or 0.0, 1.0 if self.high is None else self.high
         if self.low is not None and not (low < high and math.isfinite(high - low)):
             raise ParameterError(f"the range must be finite with low < high, got {low} to {high}.", "high")
+
+    def _names(self) -> Sequence[Hashable]:
+        """What the agents are called, before anything is checked."""
+        if self.graph is None:
+            return range(self.agents or 0)
+        from tacit.graph import Graph
+
+        return Graph.of(self.graph).names
 
     def _exclude(self, one: str, other: str, what: str) -> None:
         if getattr(self, one) is not None and getattr(self, other) is not None:

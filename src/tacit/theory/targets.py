@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.arrays import FloatArray, as_states
+from tacit.arrays import FloatArray, ValuesLike
 from tacit.mechanism import Mechanism
 
 
@@ -15,6 +14,6 @@ def weights(mechanism: Mechanism) -> FloatArray:
     return np.asarray(gamma / np.sum(gamma))
 
 
-def target(mechanism: Mechanism, values: npt.ArrayLike) -> FloatArray:
+def target(mechanism: Mechanism, values: ValuesLike) -> FloatArray:
     """Return the target Σγ_iθ_i(0)/Σγ_i, a number or a vector (0-d or 1-d)."""
-    return np.asarray(weights(mechanism) @ as_states(values, mechanism.n))
+    return np.asarray(weights(mechanism) @ mechanism.states(values))
