@@ -399,8 +399,8 @@ def member_of(keys, tmp_path, source, hides, *, told=lambda *_: None, about=None
     )  # fmt: skip
 
 
-def sources(tmp_path, monkeypatch):
-    """Each source with a way to give it a new reading: a file, lines, and a variable."""
+def sources(tmp_path):
+    """Each source with a way to give it a new reading: a file, and lines."""
     file, lines = tmp_path / "meter", queue.Queue()
 
     def write(value):
@@ -420,7 +420,6 @@ def sources(tmp_path, monkeypatch):
 
     yield FileSource(file), write
     yield LinesSource(followed()), line
-    yield EnvironmentSource("TACIT_READING"), lambda value: monkeypatch.setenv("TACIT_READING", str(value))
 
 
 @pytest.mark.parametrize("hides", ["reading", "window:3", "step:2"])
@@ -428,7 +427,7 @@ def test_a_reading_that_was_there_before_counts_once_unless_a_step_is_hidden(
     keys, tmp_path, monkeypatch, hides
 ):
     """A file that nobody writes any more, or a line that stays the last one, is a held reading too."""
-    for source, give in sources(tmp_path, monkeypatch):
+    for source, give in sources(tmp_path):
         if isinstance(source, LinesSource):
             source.start()
         told = []
@@ -446,6 +445,25 @@ def test_a_reading_that_was_there_before_counts_once_unless_a_step_is_hidden(
             assert "3" not in told[0][1]
 
 
+def test_whether_an_agent_speaks_does_not_depend_on_its_readings(keys, tmp_path, monkeypatch):
+    """If only a changed value counted as new, silence would tell that a reading equals the one before."""
+    (file, write), (_, _) = sources(tmp_path)
+    for k, second in enumerate((3.0, 4.0)):
+        (tmp_path / str(k)).mkdir()
+        member = member_of(keys, tmp_path / str(k), file, "reading")
+        write(3.0)
+        assert asyncio.run(member._read()) == 3.0
+        write(second)
+        assert asyncio.run(member._read()) == second
+    for k, second in enumerate((3.0, 4.0), start=2):
+        (tmp_path / str(k)).mkdir()
+        member = member_of(keys, tmp_path / str(k), EnvironmentSource("TACIT_READING"), "reading")
+        monkeypatch.setenv("TACIT_READING", "3.0")
+        assert asyncio.run(member._read()) == 3.0
+        monkeypatch.setenv("TACIT_READING", str(second))
+        assert asyncio.run(member._read()) is None
+
+
 def test_a_command_or_function_gives_a_new_reading_each_time(keys, tmp_path):
     member = member_of(keys, tmp_path, CallableSource(lambda: 3.0), "reading")
     assert [asyncio.run(member._read()) for _ in range(2)] == [3.0, 3.0]
@@ -453,7 +471,7 @@ def test_a_command_or_function_gives_a_new_reading_each_time(keys, tmp_path):
 
 def test_a_restarted_agent_does_not_read_the_same_file_again(keys, tmp_path, monkeypatch):
     """It cannot know whether it has sent what the file says, so it waits until the file is written."""
-    source, write = next(sources(tmp_path, monkeypatch))
+    source, write = next(sources(tmp_path))
     about = long_series(keys, "reading")
 
     async def run(then):

@@ -4,7 +4,7 @@ If a source fails, the owner gets an error that does not contain what was read. 
 range is not an error: it is clamped, because whether an agent takes part must not depend on its value.
 
 A source that may give the same reading twice has `read_marked`: it returns the value with a mark, which
-changes when there is a new reading. None is a mark that always counts as new.
+changes when there is a new reading. A mark never depends on the value. None always counts as new.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class FileSource:
     def _content(self) -> tuple[bytes, Hashable]:
         with open_value_file(self._path) as source:
             found = os.fstat(source.fileno())  # before reading: what is written meanwhile has a new mark
-            mark = (found.st_ino, found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
+            mark = (found.st_ino, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
             return source.read(_MOST), mark
 
 
@@ -162,8 +162,11 @@ class EnvironmentSource:
         return _parsed(text, components)
 
     async def read_marked(self, components: int) -> tuple[Value, Hashable]:
-        """Look at the variable; it has a new mark when it has changed."""
-        return await self.read(components), os.environ.get(self._name)
+        """Look at the variable, which is one reading for good.
+
+        If a changed value counted as new, silence would tell that a reading equals the one before.
+        """
+        return await self.read(components), self._name
 
 
 @final
