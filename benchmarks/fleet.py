@@ -133,7 +133,7 @@ def drive(fleet: FleetOfProcesses, every: float, say: Any) -> None:
     fleet.tacit(
         *["hub", "run", "hub", "--name", "load", "--every", f"{every}s", "--times", str(fleet.sessions)],
         *["--loss", str(LOSS), "--low", str(LOW), "--high", str(HIGH), "--one-shot"],
-        *["--keepers", ",".join(KEEPERS), "--least", str(len(fleet.values) // 2)],
+        *["--keepers", ",".join(KEEPERS), "--least", str(len(fleet.values) // 2), "--anyway"],
     )
     rng, down = random.Random(1), list[tuple[float, str]]()
     # After so many sessions; a keeper between the restarts of the hub, and each of them more than once.

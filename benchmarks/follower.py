@@ -70,7 +70,20 @@ def until_connected(fleet: FleetOfProcesses, name: str) -> float:
 def run(fleet: FleetOfProcesses, name: str, times: int, *more: str) -> None:
     """Run sessions and wait for their end."""
     fleet.tacit(
-        *["hub", "run", "hub", "--name", name, "--every", "0.5s", "--times", str(times), "--loss", "0.1"],
+        *[
+            "hub",
+            "run",
+            "hub",
+            "--name",
+            name,
+            "--every",
+            "0.5s",
+            "--times",
+            str(times),
+            "--loss",
+            "0.1",
+            "--anyway",
+        ],
         *["--low", str(LOW), "--high", str(HIGH), "--one-shot", "--least", str(len(fleet.values)), *more],
     )
     store = HubStore(fleet.folder / "hub")

@@ -49,7 +49,7 @@ for name in coordinator alice bob; do
   tacit keys sign $name/request.pem --authority authority --listen --out certificates/$name.crt
   tacit keys install certificates/$name.crt --keys $name
 done
-tacit session new --roster certificates --loss 1 --low 0 --high 1
+tacit session new --roster certificates --loss 1 --low 0 --high 1 --anyway
 mkfifo said
 at=wss://localhost:7447
 tacit coordinate session.toml --keys coordinator --listen $at --ledger ledger --status 9464 2> said &
@@ -84,7 +84,7 @@ done
 sed -i '/^low/i file = "reading.txt"' bob.toml
 printf 20 > reading.txt
 tacit agent bob.toml 2> /dev/null &
-tacit hub run hub --every 500ms --loss 1 --low -10 --high 40 --one-shot --name load
+tacit hub run hub --every 500ms --loss 1 --low -10 --high 40 --one-shot --name load --anyway
 """
 AN_INSTALLER = r"""
 pip() {  # what installing the page's package leaves behind, in this folder instead of the environment

@@ -9,6 +9,7 @@
     │   │   └── LawError        a noise law is not known, or does not define what was asked of it
     │   ├── StateError          values have a wrong shape or are not finite
     │   ├── SessionOver         the session was already over; there is no new result
+    │   ├── Useless             the result would say nothing; `anyway` asks for it all the same
     │   ├── RecordTooLarge      what should be recorded would not fit in memory
     │   └── FileError           a file cannot be read, or is not what it should be
     │       ├── NotCurrent      a certificate has expired, or is not valid yet
@@ -67,6 +68,13 @@ class SessionOver(InputError):
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class Useless(InputError):
+    """The result would say nothing, and everyone's loss would be spent on it.
+
+    Nothing was spent. Whoever wants it all the same says so with ``anyway``.
+    """
 
 
 class RecordTooLarge(InputError):

@@ -2,11 +2,12 @@
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 
 from tacit.runtime.fleet.invitation import Invitation
-from tacit.runtime.fleet.store import HubStore
+from tacit.runtime.fleet.store import HubStore, SeenMember
 
 
 @pytest.fixture
@@ -81,6 +82,22 @@ def test_orders_wait_for_the_hub(run, answer, hub):
     assert "cancelled" in run("hub", "cancel", hub, "load").output
     assert answer("hub", "show", hub)["tasks"][0]["state"] == "stopped"
     assert "nothing called" in run("hub", "cancel", hub, "other", code=2).output
+
+
+def test_a_useless_schedule_is_not_ordered(run, answer, hub):
+    """As many agents as the hub has ever seen are too few; more, or --anyway, are not."""
+    HubStore(Path(hub)).note({f"meter-{i}": SeenMember("key", "agent", 1.0) for i in range(3)}, {}, {})
+    asked = ("--loss", 0.5, "--low", 0, "--high", 60, "--every", "1m", "--name", "load")
+    said = run("hub", "run", hub, *asked, code=2).output
+    assert "half the range of 60" in said
+    assert "--anyway" in said
+    assert run("hub", "run", hub, *asked, "--agents", "meter-1*", "--least", 1, "--anyway").output
+    run("hub", "run", hub, *asked[:-1], "more", "--least", 500)
+    series = (*SERIES, "--keepers", "north,south", "--loss", 0.01, "--detach")
+    assert "half the range of 10" in run("hub", "run", hub, *series, "--name", "day", code=2).output
+    run("hub", "run", hub, *series, "--name", "day", "--anyway")
+    orders = {task["name"]: task["asked"]["anyway"] for task in answer("hub", "show", hub)["tasks"]}
+    assert orders == {"load": True, "more": False, "day": True}
 
 
 def test_a_session_is_not_waited_for_where_no_hub_serves(run, answer, hub):

@@ -66,7 +66,9 @@ def test_mistakes_end_in_a_sentence_and_write_nothing(run, tmp_path, words, sent
 
 
 def test_what_no_noise_can_hide_is_refused(run, tmp_path):
-    assert "no noise hides" in run("session", "new", *SERIES, "--loss", 0.001, code=3).output
+    said = run("session", "new", *SERIES, "--loss", 0.001, code=2).output
+    assert "half the range" in said
+    assert "--anyway" in said
     assert not (tmp_path / "session.toml").exists()
 
 
@@ -111,7 +113,7 @@ def test_options_of_join_that_cannot_be(run, more, sentence):
 
 
 def test_options_for_a_series_are_refused_elsewhere(run):
-    run("session", "new", "--roster", "roster.txt", "--low", 0, "--high", 10, "--loss", 1)
+    run("session", "new", "--roster", "roster.txt", "--low", 0, "--high", 10, "--loss", 1, "--anyway")
     told = run(*join("--value-file", "value", "--cap", 1, "--hides", "step:2"), code=2).output
     assert "are for a series" in told
 

@@ -17,7 +17,7 @@ from tacit.runtime.session.file import read_addresses, read_session
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "keys-and-sessions.md"
-ASKED = ("--roster", "certificates", "--loss", 1, "--low", 0, "--high", 50, "--mixing", 0.8)
+ASKED = ("--roster", "certificates", "--loss", 1, "--low", 0, "--high", 50, "--mixing", 0.8, "--anyway")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,17 @@ def test_new_writes_what_check_reads(answer, run):
 
 def test_what_is_shown_is_never_too_small(answer, run):
     told = answer(
-        "session", "new", "--roster", "certificates", "--loss", 0.123456789, "--low", 0, "--high", 1
+        "session",
+        "new",
+        "--anyway",
+        "--roster",
+        "certificates",
+        "--loss",
+        0.123456789,
+        "--low",
+        0,
+        "--high",
+        1,
     )
     text = run("session", "check", "session.toml").output
     shown = {name: float(value) for name, value in re.findall(r"(loss|first|factor|radius)\s+([\d.]+)", text)}
@@ -65,7 +75,7 @@ def test_what_is_shown_is_never_too_small(answer, run):
 
 def test_every_option_reaches_the_file(run):
     run(
-        *("session", "new", "--roster", "certificates", "--graph", "ring:6", "--epsilon", 0.1),
+        *("session", "new", "--anyway", "--roster", "certificates", "--graph", "ring:6", "--epsilon", 0.1),
         *("--low", -5, "--high", 5, "--one-shot", "--rounds", 200, "--components", 2),
         *("--adjacency", 3, "--quorum", 3, "--start", 4, "--round-deadline", 2, "--start-deadline", 3),
         *("--repeat", 0.5, "--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
@@ -124,7 +134,19 @@ def test_a_radius_that_says_little_is_warned_about(answer, run):
 )
 def test_how_strong_a_loss_is(answer, run, loss, protection, right):
     told = answer(
-        "session", "new", "--roster", "certificates", "--loss", loss, "--low", 0, "--high", 1, "--mixing", 0.8
+        "session",
+        "new",
+        "--anyway",
+        "--roster",
+        "certificates",
+        "--loss",
+        loss,
+        "--low",
+        0,
+        "--high",
+        1,
+        "--mixing",
+        0.8,
     )
     assert told["protection"] == protection
     assert told["right_at_most"] == pytest.approx(1 / (1 + math.exp(-loss)))

@@ -138,7 +138,7 @@ def test_a_session_can_be_drafted_with_it(tmp_path):
         tuple(Member(name, keys[name].public_key) for name in "abc"), keys["coordinator"].public_key
     )
     asked = {"low": 0.0, "high": 1.0, "loss": 1.0, "law": Constant}
-    made = draft("s", roster, Question(**asked, rounds=5, tolerance=0.5))
+    made = draft("s", roster, Question(**asked, rounds=5, tolerance=0.5), anyway=True)
     assert (made.noise_kind, made.decay) == ("constant", None)
     assert made.promise().loss <= 1.0
     with pytest.raises(LawError, match="Give a number of rounds"):

@@ -3,9 +3,11 @@
 import asyncio
 import errno
 import os
+import time
 
+import msgspec
 import pytest
-from tests.runtime.fleets import following
+from tests.runtime.fleets import ONE_SHOT, following
 from tests.runtime.test_fleet import fleet_of, quick_designs  # noqa: F401 - a fixture
 
 from tacit.errors import DiskFull
@@ -13,6 +15,7 @@ from tacit.files import require_room
 from tacit.runtime.fleet import follower
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
+from tacit.runtime.fleet.orders import SessionOrder
 from tacit.runtime.fleet.readiness import Readiness
 
 SECRET = "7.654321"
@@ -123,3 +126,44 @@ def test_a_disk_without_room_is_told_by_writing(tmp_path, monkeypatch):
     with pytest.raises(DiskFull, match="No space left"):
         require_room(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_useless_session_is_refused_before_it_is_offered(tmp_path, monkeypatch):
+    """Half the range or more: nobody is asked, and nothing is spent, unless the order says anyway."""
+    monkeypatch.setattr(hub_module, "radius_for", lambda _, count: 12.0 / count)
+
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob", "carol")
+        async with fleet.serving() as hub, following(fleet, "alice", "bob") as agents:
+            assert await fleet.run("one") == []
+            task = hub.store.task("one")
+            assert task["state"] == "failed"
+            assert "half the range of 10" in task["note"]
+            assert "--anyway" in task["note"]
+            hub.store.add_task("often", msgspec.to_builtins(SessionOrder(ONE_SHOT)), 0.2, None)
+            await fleet.until(lambda: "half the range" in (hub.store.task("often")["note"] or ""))
+            assert not hub.store.sessions()
+            assert all(agent.ledger.spent("value") == 0.0 for agent in agents)
+            async with following(fleet, "carol"):
+                await fleet.over("often")
+                hub.store.set_task("often", state="stopped")
+            await fleet.until(lambda: not hub.running() and len(hub.gateway.members) == 2)
+            [(state, _)] = await fleet.run("three", anyway=True)
+            assert state == "finished"
+
+    asyncio.run(main())
+
+
+def test_the_store_knows_who_is_connected(tmp_path):
+    def connected(hub):
+        return {row["name"] for row in hub.store.members() if row["connected"]}
+
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob")
+        async with fleet.serving() as hub:
+            async with following(fleet, "alice", "bob"):
+                await fleet.until(lambda: connected(hub) == {"alice", "bob"})
+                assert all(row["expires"] > time.time() for row in hub.store.members())
+            await fleet.until(lambda: not connected(hub))
+
+    asyncio.run(main())

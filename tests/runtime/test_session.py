@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import FileError, Infeasible, InputError
+from tacit.errors import FileError, Infeasible, InputError, Useless
 from tacit.graph import Graph
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import Member
@@ -35,7 +35,15 @@ from tacit.theory.question import Question
 def draft(name, roster, **asked):
     """Draft a session from the fields of a question and its own terms."""
     fields = {name: asked.pop(name) for name in Question.names() if name in asked}
-    return session_design.draft(name, roster, Question(**fields), **asked)
+    return session_design.draft(name, roster, Question(**fields), **{"anyway": True, **asked})
+
+
+def test_a_session_that_would_say_nothing_is_made_only_on_request():
+    asked = {"low": 0.0, "high": 60.0, "loss": 0.5}
+    with pytest.raises(Useless, match=r"half the range of 60, and would have a radius of .*--anyway"):
+        draft("s", roster(3), **asked, anyway=False)
+    assert draft("s", roster(3), **asked).n == 3
+    assert draft("s", roster(200), **asked, anyway=False).n == 200
 
 
 def key(i):

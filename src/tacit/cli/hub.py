@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -16,6 +16,7 @@ from tacit.cli.status_place import StatusPlace, status_options
 
 if TYPE_CHECKING:
     from tacit.runtime.fleet.hub_report import SessionReport
+    from tacit.runtime.fleet.orders import SessionOrder
     from tacit.runtime.fleet.store import HubStore
     from tacit.theory.question import Question
 
@@ -241,6 +242,7 @@ was not begun or ended early.
     help="Seconds to wait for all agents of the session.",
 )
 @click.option("--detach", is_flag=True, help="Do not wait for the result.")
+@options.anyway_option
 @options.json_option
 def run_session(
     *,
@@ -259,6 +261,7 @@ def run_session(
     round_deadline: float,
     start_deadline: float,
     detach: bool,
+    anyway: bool,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -266,7 +269,8 @@ def run_session(
 
     The hub designs a session for the given promise, signs it and offers it to the agents. Each owner's
     policy decides whether to join. Without --every the command waits for the mean and prints it. An agent
-    that refused is left out of the next sessions of a schedule, for longer each time.
+    that refused is left out of the next sessions of a schedule, for longer each time. A session whose mean
+    would say nothing is refused before anyone spends a loss on it, unless you give --anyway.
 
     With --series it is one session with a mean in every slot. The agents that are connected when it is made
     take part, and read their value again in each slot. --loss and --delta are for all means together. The
@@ -279,7 +283,7 @@ def run_session(
     from tacit.protocol.roster import require_name
     from tacit.runtime.fleet.hub_directory import is_served
     from tacit.runtime.fleet.invitation import require_pattern
-    from tacit.runtime.fleet.orders import SessionOrder
+    from tacit.runtime.fleet.orders import SessionOrder, require_useful_order
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.fleet.store import HubStore
 
@@ -300,7 +304,7 @@ def run_session(
         require_name(one, "a keeper's name")
     if len(set(kept)) < len(kept):
         raise InputError(f"--keepers must be different members, got {keepers}.")
-    rules = SessionOrder({}, agents, kept, least, wait, round_deadline, start_deadline)
+    rules = SessionOrder({}, agents, kept, least, wait, round_deadline, start_deadline, anyway=anyway)
     rules.deadlines  # noqa: B018 - refuses what cannot be one
     if series is None:
         refuse_series_options("hides", "begins", "delta")
@@ -315,6 +319,8 @@ def run_session(
     store = HubStore(home)
     if period is None and not detach and not is_served(home):
         raise InputError(f"no hub serves {home}: start it (`tacit hub serve {home}`), or use --detach.")
+    if not anyway and (count := _expected(store, order, at_once=period is None and not detach)):
+        require_useful_order(order, count)
     store.add_task(title, msgspec.to_builtins(order), period, times)
     if period is not None or detach:
         _say_asked(title, period, as_json)
@@ -322,6 +328,18 @@ def run_session(
         hub_series.tell_begun(store, title, as_json)
     else:
         _tell_result(_awaited(store, title), as_json)
+
+
+def _expected(store: HubStore, order: SessionOrder, *, at_once: bool) -> int:
+    """Return how many agents will take part, as far as the hub knows; 0 if not.
+
+    The hub looks again at those who are there when a session begins.
+    """
+    names = [row["name"] for row in store.members() if row["role"] == "agent" and order.wants(row["name"])]
+    if at_once:
+        connected = {row["name"] for row in store.members() if row["connected"]}
+        names = [name for name in names if name in connected]
+    return max(order.least, len(names)) if names else 0
 
 
 def _asked_fields(question: Question) -> dict[str, Any]:
@@ -378,7 +396,15 @@ def _tell_result(found: SessionReport, as_json: bool) -> None:
     if as_json or found.ran:
         output.print_result(found, as_json)
     if found.state != "finished":
-        running.leave(f"{found.name} {found.state}: {found.why}", running.UNFINISHED)
+        leave_unfinished(f"{found.name} {found.state}", found.why)
+
+
+def leave_unfinished(what: str, why: str) -> NoReturn:
+    """Say why there is no result; 2 if nothing was tried, because it is useless."""
+    from tacit.theory.advice import ANYWAY
+
+    code = running.UNUSABLE if why.endswith(ANYWAY) else running.UNFINISHED
+    running.leave(f"{what}: {why}", code)
 
 
 @command.command(epilog="\b\nExamples:\n  tacit hub show hub --json\n  tacit hub show hub --means year\n")

@@ -160,6 +160,9 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, is_eager=True, callback=_remember_json, help="Print JSON for programs."
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
+anyway_option = click.option(
+    "--anyway", is_flag=True, help="Go on even if the result would say nothing: a radius of half the range."
+)
 seed_option = click.option(
     "--seed", type=Whole(0), default=0, show_default=True, help="The same seed gives the same numbers."
 )

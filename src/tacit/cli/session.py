@@ -147,6 +147,7 @@ def command() -> None:
     "--out", type=options.OUT_FILE, default="session.toml", show_default=True, help="File to write."
 )
 @options.force_option
+@options.anyway_option
 @options.json_option
 def new(
     *,
@@ -165,13 +166,15 @@ def new(
     delta: float,
     out: Path,
     force: bool,
+    anyway: bool,
     as_json: bool,
     **asked: Any,
 ) -> None:
     """Write a session file with the best noise for a promise.
 
     Give --epsilon, --loss or --radius. The loss of an agent, including the effect of rounding to whole
-    numbers, is at most the one given.
+    numbers, is at most the one given. A session whose result would say nothing is refused, unless you give
+    --anyway.
 
     With --series, --hides and --every it is a series: a mean in every slot. --loss and --delta are then for
     all means together. A series needs --keepers.
@@ -203,7 +206,7 @@ def new(
         waits = Deadlines(round_deadline, start_deadline, repeat)
         made = _series(
             name, roster, question, slots=series, hides=hides, keepers=kept, deadlines=waits, days=days,
-            **timing, **asked,
+            anyway=anyway, **timing, **asked,
         )  # fmt: skip
         write_session(made, out, addresses=addresses, force=force)
         _tell(explain_series(made), out, as_json)
@@ -216,6 +219,7 @@ def new(
         deadlines=Deadlines(round_deadline, start_deadline, repeat),
         expires=None if days is None else _expiry(days),
         keepers=kept,
+        anyway=anyway,
         **asked,
     )
     write_session(session, out, addresses=addresses, force=force)

@@ -10,6 +10,7 @@ import math
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
+from tacit.errors import Useless
 from tacit.rounding import shown_up
 
 
@@ -45,6 +46,9 @@ ONE_KEEPER = (
     "every value. Use two or more, run by organisations that do not share their data."
 )
 """Shown wherever there is only one keeper."""
+
+ANYWAY = "To run it all the same, say so (--anyway)."
+"""Ends every refusal of a session that would be useless."""
 
 SELECTION = "assuming that who was used does not depend on the noise"
 """The assumption behind the radius of a finished run; radii of `tacit.theory.selection` do not need it."""
@@ -97,6 +101,19 @@ def keeper_warnings(keepers: int) -> list[str]:
 def trusted(keepers: int) -> str:
     """Say whom agents trust."""
     return "nobody" if not keepers else "one keeper" if keepers == 1 else f"one of {keepers} keepers"
+
+
+def require_useful(error: float, span: float, *, what: str = "a radius") -> None:
+    """Refuse an error of half the range or more, before anything is spent.
+
+    The middle of the range is that close to every average, and costs nobody anything.
+    """
+    if error >= span / 2:
+        raise Useless(
+            f"the result must be closer than half the range of {span:.6g}, and would have {what} of "
+            f"{shown_up(error, 4)}: it would say nothing, and spend everyone's loss. Take more agents, allow "
+            f"a larger loss, or hide smaller differences (adjacency). {ANYWAY}"
+        )
 
 
 def wide_radius(radius: float, span: float) -> str | None:

@@ -105,6 +105,7 @@ class Scenario:
             replace(asked, rounds=chosen, tolerance=_ANY if chosen < needed else None),
             deadlines=Deadlines(round=10.0 + agents / 10, start=120.0, repeat=1.0 + agents / 100),
             keepers=kept,
+            anyway=True,
         )
         write_session(session, folder / "session.toml", addresses=make_addresses(session))
         # The seed makes only the values. The agents draw the noise, which cannot be seeded.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 import msgspec
 
-from tacit.errors import FileError, InputError, TacitError
+from tacit.errors import FileError, InputError, TacitError, Useless
 from tacit.files import PRIVATE, read_public, require_room
 from tacit.protocol.effects import MeanPublished, Notice
 from tacit.protocol.roster import COORDINATOR, Member
@@ -49,7 +49,7 @@ from tacit.runtime.fleet.messages import (
 )
 from tacit.runtime.fleet.orders import SessionOrder, depends_on_size, designed, instance, radius_for
 from tacit.runtime.fleet.series_progress import SeriesProgress
-from tacit.runtime.fleet.store import HubStore
+from tacit.runtime.fleet.store import HubStore, SeenMember
 from tacit.runtime.identity.identity import (
     TRUSTED,
     Identity,
@@ -62,6 +62,7 @@ from tacit.runtime.identity.register import REVOKED
 from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.workers import in_worker
+from tacit.theory.advice import require_useful
 
 if TYPE_CHECKING:
     import sqlite3
@@ -145,8 +146,9 @@ class Hub:
         self._radii: dict[tuple[str, int], float] = {}
         self._designing: set[str] = set()
         self._skips: dict[tuple[str, str], list[int]] = {}  # sessions that a refusing agent is not asked for
-        self._seen: dict[str, tuple[str, str, float]] = {}  # both are written at the next look
+        self._seen: dict[str, SeenMember] = {}  # these are written at the next look
         self._unwilling: dict[str, str | None] = {}
+        self._left: set[str] = set()
         self._seen_list: tuple[int, int] | None = None
         self._compacting = False
         self.unwritable: str | None = None
@@ -181,6 +183,7 @@ class Hub:
         watching: asyncio.Future[None] | None = None
         try:
             self._keep_house()
+            self.store.nobody_connected()  # those whom a hub that was killed had
             # Members may connect before their sessions are resumed below. `came` offers them what runs by
             # then, and `_coordinate` offers the rest to all who are connected.
             await self.gateway.open()
@@ -230,14 +233,15 @@ class Hub:
         """Write what members did since the last look, in one transaction."""
         found = self._running.values()
         series = [one for one in found if one.progress is not None and one.progress.changed]
-        if not (self._seen or self._unwilling or series):
+        if not (self._seen or self._unwilling or self._left or series):
             return
         progress = {one.session.id: one.progress.taken() for one in series if one.progress is not None}
+        left = self._left - self.gateway.members.keys()  # some are back already
         try:
-            self.store.note(self._seen, self._unwilling, progress)
+            self.store.note(self._seen, self._unwilling, progress, left)
         except FileError as error:
             self._tell_of_member("", "trouble", str(error))  # it is for people, so sessions go on
-        self._seen, self._unwilling = {}, {}
+        self._seen, self._unwilling, self._left = {}, {}, set()
 
     # ---- beginning sessions ---------------------------------------------------------------------------
 
@@ -266,10 +270,20 @@ class Hub:
             self._designing.add(name)
             self.gateway.go_on(self._design(name, size, order, agents, keepers))
             return
-        self._count_skips(name)
         number = row["started"] + 1
         title = name if row["every"] is None else f"{name}-{number}"
         session = instance(order, design, title, agents, keepers, now=now)
+        if not order.anyway and session.series is None:
+            if (radius := self._radii.get((name, session.n))) is None:
+                self._designing.add(name)
+                self.gateway.go_on(self._foresee(name, session))
+                return
+            try:
+                require_useful(radius, session.lattice.high - session.lattice.low)
+            except Useless as error:  # for a schedule, more agents may come in time
+                self._put_off(row, msgspec.structs.replace(order, wait=0.0), str(error), now)
+                return
+        self._count_skips(name)
         last = row["every"] is None or (row["times"] is not None and number >= row["times"])
         # Times that were missed, while the hub was stopped or paused, are skipped and not made up for.
         later = row["next"] + (row["every"] or 0.0)
@@ -310,7 +324,7 @@ class Hub:
 
     def _give_up(self, task: str, why: str) -> None:
         self.store.set_task(task, state="failed", note=why)
-        self._tell("failed", f"{task} was not begun: it {why}", task=task)
+        self._tell("failed", f"{task} was not begun: {why}", task=task)
 
     async def _design(
         self, task: str, size: int | None, order: SessionOrder, agents: list[Member], keepers: list[Member]
@@ -321,6 +335,13 @@ class Hub:
         except TacitError as error:
             self.store.set_task(task, state="failed", note=str(error))
             self._tell("failed", f"{task} cannot be run: {error}", task=task)
+        finally:
+            self._designing.discard(task)
+
+    async def _foresee(self, task: str, session: Session) -> None:
+        """Compute the radius of a session before it is offered."""
+        try:
+            self._radii[task, session.n] = await in_worker(lambda: radius_for(session, session.n))
         finally:
             self._designing.discard(task)
 
@@ -486,8 +507,9 @@ class Hub:
     def came(self, member: FleetMember) -> None:
         """Send a new connection the revocation list and the sessions under way."""
         assert member.certificate.subject is not None
-        name, role = member.name, member.role
-        self._seen[name] = (member.certificate.subject.key, role, self._clock.wall())
+        name, role, expires = member.name, member.role, member.certificate.expires.timestamp()
+        key = member.certificate.subject.key
+        self._seen[name] = SeenMember(key, role, self._clock.wall(), expires)
         self._tell_of_member(name, "connected", f"{name} has connected", member=name, role=role)
         if (known := self._identity.revocations) is not None:
             member.send(RevocationNews(known.pem()))
@@ -497,6 +519,7 @@ class Hub:
     def left(self, member: FleetMember) -> None:
         """Note that a member is gone."""
         name = member.name
+        self._left.add(name)
         self._tell_of_member(name, "disconnected", f"{name} is not connected any more", member=name)
 
     def said(self, member: FleetMember, message: AnyMessage) -> None:

@@ -69,6 +69,8 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         How many seconds a session that runs once waits for agents and keepers.
     series : SeriesOrder, optional
         Makes it an order for a series.
+    anyway : bool
+        Run it even if the mean would say nothing: see `tacit.theory.advice.require_useful`.
     """
 
     question: dict[str, Any]
@@ -80,6 +82,7 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     start_deadline: float = 5.0
     repeat: float = 0.5
     series: SeriesOrder | None = None
+    anyway: bool = False
 
     @property
     def deadlines(self) -> Deadlines:
@@ -104,7 +107,8 @@ def designed(
     roster, kept = Roster((*members, *keepers), hub), [keeper.name for keeper in keepers]
     if order.series is None:
         question = Question(**order.question)
-        return draft("design", roster, question, deadlines=order.deadlines, keepers=kept)
+        # For other numbers of agents, too: the hub looks at the radius of each session.
+        return draft("design", roster, question, deadlines=order.deadlines, keepers=kept, anyway=True)
     asked = order.series
     return draft_series(
         "design",
@@ -115,6 +119,7 @@ def designed(
         delta=asked.delta,
         keepers=kept,
         deadlines=order.deadlines,
+        anyway=order.anyway,
         **order.question,
     )
 
@@ -155,6 +160,27 @@ def instance(
         mask_bytes=None,
         expires=min(math.ceil(ends), LAST_EXPIRY),
     )
+
+
+def require_useful_order(order: SessionOrder, agents: int) -> None:
+    """Refuse an order whose means would say nothing with so many agents."""
+    from tacit.theory.advice import require_useful
+    from tacit.theory.answers import answer
+    from tacit.theory.question import Question
+    from tacit.theory.series import Hides, design_series
+
+    asked, kept = order.question, len(order.keepers)
+    if order.series is None:
+        made = answer(Question(**asked | {"agents": agents, "keepers": kept}))
+        require_useful(made.promise.radius, asked["high"] - asked["low"])
+    else:
+        of = order.series
+        kind = Hides.parse(of.hides).runs_with
+        found = design_series(
+            of.slots, of.hides, agents=agents, keepers=kept, delta=of.delta, mechanism=kind, **asked
+        )
+        what = f"in each of {of.slots:,} means a standard deviation"
+        require_useful(found.deviation, asked["high"] - asked["low"], what=what)
 
 
 def radius_for(session: Session, count: int, failure_probability: float = 0.05) -> float:

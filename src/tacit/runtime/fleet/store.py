@@ -11,11 +11,11 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from tacit.errors import FileError, InputError
 from tacit.files import PRIVATE, require_private
@@ -67,6 +67,8 @@ CREATE TABLE session (
 CREATE INDEX session_state ON session (state);
 CREATE INDEX session_task ON session (task);
 """
+_ADDED = {"connected": "INTEGER NOT NULL DEFAULT 0", "version": "TEXT", "expires": "REAL"}
+"""Columns of `member` that stores of earlier hubs get when they are opened."""
 _MEANS = """
 CREATE TABLE IF NOT EXISTS mean (
     session BLOB NOT NULL,
@@ -78,6 +80,16 @@ CREATE TABLE IF NOT EXISTS mean (
 ) STRICT, WITHOUT ROWID;
 """
 """The means of series; stores of hubs from before there were series get it when they are opened."""
+
+
+class SeenMember(NamedTuple):
+    """A member as it connected; `expires` is the end of its certificate."""
+
+    key: str
+    role: str
+    seen: float
+    expires: float | None = None
+    version: str = ""
 
 
 @final
@@ -110,6 +122,9 @@ class HubStore:
         if (version := self._database.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
             raise FileError(f"{self.path} has version {version}, and this tacit knows {_VERSION}.")
         self._do(_MEANS)
+        known = {row["name"] for row in self._all("PRAGMA table_info(member)")}
+        for column in _ADDED.keys() - known:
+            self._do(f"ALTER TABLE member ADD COLUMN {column} {_ADDED[column]}")
 
     def close(self) -> None:
         """Close the file."""
@@ -184,28 +199,38 @@ class HubStore:
 
     def note(
         self,
-        seen: Mapping[str, tuple[str, str, float]],
+        seen: Mapping[str, SeenMember],
         refused: Mapping[str, str | None],
         progress: Mapping[bytes, dict[str, Any]],
+        left: Collection[str] = (),
     ) -> None:
         """Record what members did since the last call, in one transaction.
 
-        `seen` has key, role and time of those that connected; `refused` has why members did not take part
-        last time, None if they did; `progress` is for `set_progress`. Members cause all of it, so it must not
-        be one write for each.
+        `seen` are those that connected, and `left` those that are gone; `refused` has why members did not
+        take part last time, None if they did; `progress` is for `set_progress`. Members cause all of it, so
+        it must not be one write for each.
         """
         with self._lock, _explained(self.path), self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(
-                "INSERT INTO member (name, key, role, seen) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
-                "SET key = excluded.key, role = excluded.role, seen = excluded.seen",
-                [(name, *row) for name, row in seen.items()],
+                "INSERT INTO member (name, key, role, seen, expires, version, connected) "
+                "VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET key = excluded.key, "
+                "role = excluded.role, seen = excluded.seen, expires = excluded.expires, "
+                "version = excluded.version, connected = 1",
+                [(name, *one) for name, one in seen.items()],
             )
             self._database.executemany(
                 "UPDATE member SET refused = ? WHERE name = ?", [(why, name) for name, why in refused.items()]
             )
+            self._database.executemany(
+                "UPDATE member SET connected = 0 WHERE name = ?", [(name,) for name in left]
+            )
             for identity, facts in progress.items():
                 self.set_progress(identity, facts)
+
+    def nobody_connected(self) -> None:
+        """Record that no member is connected: the hub begins."""
+        self._do("UPDATE member SET connected = 0 WHERE connected != 0")
 
     def members(self) -> list[sqlite3.Row]:
         """Return all members that have ever connected."""

@@ -20,6 +20,7 @@ from tacit.mechanism.topology import written_weights
 from tacit.protocol.roster import Member
 from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session
 from tacit.runtime.identity.roster import COORDINATOR, Roster
+from tacit.theory.advice import require_useful
 from tacit.theory.answers import answer
 from tacit.theory.promise import Promise
 from tacit.theory.question import Question
@@ -39,6 +40,7 @@ def draft(
     start: int | None = None,
     expires: int | None = None,
     keepers: Sequence[str] = (),
+    anyway: bool = False,
 ) -> Session:
     """Make the session with the best noise for a question.
 
@@ -53,6 +55,8 @@ def draft(
         When the session ends for everyone, in seconds since 1970 (UTC); `usual_expiry` unless given.
     keepers : sequence of str
         Members of the roster that are not agents: they hold masks and add the noise.
+    anyway : bool
+        Make it even if its radius is half the range or more; otherwise `Useless` is raised.
     """
     roster, kept = apart(roster, keepers)
     if kept:
@@ -63,6 +67,8 @@ def draft(
     if graph is None:
         question = replace(question, agents=n)
     promise = _promise(question)
+    if not anyway:
+        require_useful(promise.radius, high - low)
     law = promise.mechanism.law
     waits = deadlines or Deadlines()
     fixed: dict[str, Any] = {

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, final
 
-from tacit.errors import Infeasible, InputError
+from tacit.errors import InputError
 from tacit.protocol.series import Series
 from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.report import Row, Shown, Summary, near, up
@@ -18,6 +18,7 @@ from tacit.runtime.identity.keys import key_text
 from tacit.runtime.identity.roster import Roster
 from tacit.runtime.session.check import keeper_notes
 from tacit.runtime.session.design import apart
+from tacit.theory.advice import require_useful
 from tacit.theory.series import Hides, design_series, epsilon_of, mu_of, pattern_costs, written
 
 _DAY = 86_400.0
@@ -42,6 +43,7 @@ def draft_series(
     deadlines: Deadlines | None = None,
     quorum: int | None = None,
     expires: int | None = None,
+    anyway: bool = False,
 ) -> Session:
     """Make a series with the least noise for a loss.
 
@@ -59,6 +61,9 @@ def draft_series(
         Members of the roster that are not agents: at least one.
     expires : int, optional
         A day or two intervals after the last slot if not given, the later of both.
+    anyway : bool
+        Make it even if a mean would have a standard deviation of half the range or more; otherwise `Useless`
+        is raised.
     """
     members, kept = apart(roster, keepers)
     if not kept:
@@ -76,12 +81,8 @@ def draft_series(
         slots, hides, agents=len(members.members), low=low, high=high, keepers=len(kept), loss=loss,
         delta=delta, mechanism=kind,
     )  # fmt: skip
-    if made.deviation > (high - low) / 2:
-        raise Infeasible(
-            f"no noise hides {hides} in {slots:,} means of {made.agents:,} agents at a loss of {loss:g}: "
-            f"each mean would have a standard deviation of {made.deviation:.4g}, and the middle of the range "
-            f"is never off by more than {(high - low) / 2:g}. Hide less, allow a larger loss, or add agents."
-        )
+    if not anyway:
+        require_useful(made.deviation, high - low, what=f"in each of {slots:,} means a standard deviation")
     wait = deadlines or Deadlines()
     start = usual_begin(interval, time.time()) if begins is None else begins
     series = Series(slots, interval, start, hides, kind, made.steps, made.grid.exponent, low, high, delta)
