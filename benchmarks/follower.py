@@ -136,7 +136,7 @@ def grown(folder: Path, sessions: int) -> None:
             ledger.reserve(
                 session, "value", planned=0.1, adjacency=10.0, diameter=10.0, cap=1e9, now=at, expires=expires
             )
-            key_guard.bind(keys, session, ledger.identity, expires)
+            key_guard.bind(keys, session, ledger, expires)
             began, moved = Began(session, 0, state, 0.1, 0.0, 1e9), Moved(0, (frame,), (), b"", state, b"")
             last = Moved(1, (frame,), (), b"", state, b"")
             ledger.append(session, [began, Spoke(0, frame, 0.1), moved, last, Ended(2, None)])

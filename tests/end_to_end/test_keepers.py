@@ -2,17 +2,21 @@
 
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 
 import pytest
 
+from tacit.cli.demo.processes import Tail
 from tacit.cli.demo.scenario import Scenario
 from tacit.protocol.records import Disclosed, Ended, Evidence, Spoke
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.verification.verdict import verify
 
 WAIT = 600.0  # generous: a busy machine is no failure
+TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 AT_ONCE = 15  # kills in one session
 LONGEST_PAUSE = 0.4  # seconds between the first sign of life and the kill: several rounds
 
@@ -106,3 +110,35 @@ def test_everyone_is_killed_and_nothing_is_opened_twice(tmp_path, kills):
         struck, sessions = struck + hit, sessions + 1
     print(f"{struck.total()} kills in {sessions} sessions: {dict(struck)}")
     assert kills < 100 or set(struck) == set(scenario.processes.units)
+
+
+def test_killed_in_the_middle_and_given_up_they_leave_no_key(tmp_path):
+    """With the key and the coordinator's transcript anyone would have the value, without mask and noise."""
+    scenario = Scenario.prepare(
+        tmp_path, 3, topology="server", keepers=2, epsilon=1.0, mixing=0.5, rounds=40, faults=False,
+        pace=0.3, processes=None, seed=1,
+    )  # fmt: skip
+    processes, folder, session = scenario.processes, scenario.processes.folder, scenario.session.id.hex()
+
+    def keys_of(unit):
+        return list(folder.glob(f"*{unit}.ledger.*ephemeral*"))
+
+    try:
+        processes.start_all()
+        for unit, sign in (("agent-0", "spoken"), ("keeper-0", "answered")):
+            log = Tail(processes.path(unit, "log"))
+            while not any(line["event"] == sign for line in log):
+                assert processes.processes[unit].poll() is None, processes.path(unit, "errors").read_text()
+                time.sleep(0.01)
+            processes.kill(unit)
+            assert len(keys_of(unit)) == 1
+            for verb in ("settle", "forget"):
+                words = [*TACIT, "ledger", verb, str(processes.path(unit, "ledger")), session[:8]]
+                done = subprocess.run(words, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, done.stderr
+                assert not keys_of(unit)
+            processes.start(unit)
+            assert processes.processes[unit].wait(WAIT) == 6
+            assert not keys_of(unit)
+    finally:
+        processes.stop_all()

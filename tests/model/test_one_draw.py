@@ -178,14 +178,14 @@ class Real:
         """Start as an agent does; return whether it takes part."""
         self.ledger = Ledger(self.path)
         try:
-            key_guard.require_bindable(self.keys, S, self.ledger.identity, EXPIRES)
+            key_guard.require_bindable(self.keys, S, self.ledger, EXPIRES)
             key_guard.require_trusted(self.keys, self.ledger, None)
         except LedgerError:
             self.stop()
             return "refuses"
         self.ledger.reserve(S, "v", planned=1.0, adjacency=1.0, diameter=1.0, cap=1.0)
         key_guard.take(self.keys, self.ledger)
-        key_guard.bind(self.keys, S, self.ledger.identity, EXPIRES)
+        key_guard.bind(self.keys, S, self.ledger, EXPIRES)
         if not self.ledger.records(S):
             self.ledger.append(S, [Began(S, 0, b"", 1.0, 0.0, 1.0)])
         return "takes part"

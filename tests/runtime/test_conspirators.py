@@ -28,7 +28,6 @@ from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.keeper import Keeper
-from tacit.runtime.ledger.ephemeral_key import EphemeralKey
 from tacit.runtime.noise import noise_ahead
 from tacit.runtime.transport.memory import MemoryNetwork
 
@@ -93,9 +92,9 @@ class Tapped:
             return  # passed on
         match message.body:
             case Key():  # its private half is on the disk before it is said
-                ledger = self._folder / f"{self._name(sender)}.ledger"
                 if sender not in self.private:
-                    self.private[sender] = EphemeralKey(ledger, self.session, sender).path.read_bytes()
+                    (file,) = self._folder.glob(f"{self._name(sender)}.ledger.*.ephemeral")
+                    self.private[sender] = file.read_bytes()
             case Masked(update=u) | Opening(round=u) | Feedback(round=u):
                 self.said[sender, type(message.body), u] = message
 

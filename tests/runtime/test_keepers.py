@@ -11,7 +11,7 @@ from tests.runtime.builders import small_session
 from tacit.audit import examine_files
 from tacit.errors import InputError, LedgerError
 from tacit.protocol.effects import Answered, RoundClosed
-from tacit.protocol.records import Closed, Disclosed, Erasing, Spoke
+from tacit.protocol.records import Closed, Disclosed, Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines
 from tacit.runtime.agent import Agent
@@ -19,14 +19,12 @@ from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.keeper import Keeper
-from tacit.runtime.ledger import schema
-from tacit.runtime.ledger.ephemeral_key import EphemeralKey
+from tacit.runtime.ledger import key_guard, schema
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.check import explain
 from tacit.runtime.session.file import parse_session, session_text
 from tacit.runtime.session.trust import parse_trust, read_trust, require_trusted_keeper
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.testing import known_session
 
 AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120
 VALUES = dict(zip(AGENTS, [1.0, 4.0, 7.0], strict=True))
@@ -273,13 +271,33 @@ def test_a_ledger_from_before_there_were_keepers_is_refused(about, keys, tmp_pat
     assert live.keys_on_disk() == []
 
 
-def test_a_half_written_copy_of_the_key_goes_with_it(tmp_path):
-    """Killed while the key is written, a member leaves a part of the file beside it."""
-    key = EphemeralKey(tmp_path / "north.ledger", known_session(2, 2, keepers=1), 2)
-    assert key.private([]) is not None
-    left, others = tmp_path / f".{key.path.name}.00ff.part", tmp_path / ".north.ledger.00ff.part"
-    for path in (left, others):
-        path.write_bytes(bytes(32))
-    key.take([Erasing(2)])
-    assert sorted(path.name for path in tmp_path.iterdir()) == [others.name]
-    assert key.private([Erasing(2)]) is None
+def test_a_witness_sees_a_keeper_that_was_put_back_with_its_keys(about, keys, tmp_path):
+    """A full image: the ledger, its mark and the directory of keys. It would open again, with new noise."""
+    live, far = Live(about, keys, tmp_path), tmp_path / "far"
+    Ledger(live.ledger("north")).close()
+    with Ledger(live.ledger("north")) as ledger:
+        key_guard.take_witness(ledger, far, create=True)
+    own = [keys["north"].directory / folder for folder in ("ledgers", "sessions")]
+    image = {}
+
+    def take_image(notice):
+        if isinstance(notice, Answered) and notice.update == 1 and not image:
+            files = [*tmp_path.glob("north.ledger*"), *(file for at in own for file in at.iterdir())]
+            image.update((file, file.read_bytes()) for file in files)
+
+    def kept():
+        return Keeper(
+            about, connect=live.where, ledger=live.ledger("north"), identity=keys["north"], witness=far,
+            watch=take_image,
+        )  # fmt: skip
+
+    real = live.member
+    live.member = lambda name: kept() if name == "north" else real(name)
+    asyncio.run(live.all())
+    assert image
+    for file, content in image.items():
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+
+    with pytest.raises(LedgerError, match=r"the witness .* says that there were"):
+        asyncio.run(live.run("north"))

@@ -38,11 +38,11 @@ def name(i):
 def take_part(ledger, keys, i, at, *, loss=0.25, over=True, said=True, **more):
     """Take part in a short session, as an agent that follows a hub does."""
     session, expires = name(i), int(at) + LIFE
-    key_guard.require_bindable(keys, session, ledger.identity, expires)
+    key_guard.require_bindable(keys, session, ledger, expires)
     about = {"planned": 2 * loss, "adjacency": 1.0, "diameter": 10.0, "cap": 1e9, "cap_adjacency": 1.0}
     ledger.reserve(session, "meter", expires=expires, now=at, **about | more)
     key_guard.take(keys, ledger)
-    key_guard.bind(keys, session, ledger.identity, expires)
+    key_guard.bind(keys, session, ledger, expires)
     ledger.append(session, [Began(session, 0, SECRET, 2 * loss, 0.0, 1e9)])
     if said:
         ledger.append(session, [Spoke(0, b"frame %d" % i, loss)])
@@ -130,15 +130,42 @@ def test_sessions_without_a_reservation_go_by_the_expiry_that_the_keys_know(path
     """Those of a keeper or a coordinator."""
     with Ledger(path) as ledger:
         for i in (1, 2, 3):
-            key_guard.bind(keys, name(i), ledger.identity, 1000 * i)
+            key_guard.bind(keys, name(i), ledger, 1000 * i)
             ledger.append(name(i), [Opened(name(i), (0, 1)), Closed(0, b"frame", (0,), ())])
         ledger.append(name(1), [Ended(1, None)])
         ledger.append(name(3), [Ended(1, None)])
         assert key_guard.compact(keys, ledger, 2500.0) == 1
         assert ledger.sessions() == (name(2), name(3))
         with pytest.raises(SessionOver):
-            key_guard.bind(keys, name(1), ledger.identity, 1000)
-        key_guard.bind(keys, name(2), ledger.identity, 2000)  # it is known, and may go on
+            key_guard.bind(keys, name(1), ledger, 1000)
+        key_guard.bind(keys, name(2), ledger, 2000)  # it is known, and may go on
+
+
+@pytest.mark.parametrize("lost", ["binding", "horizon of the keys", "nothing"])
+def test_cut_off_before_the_bindings_go_it_cannot_begin_again(path, keys, monkeypatch, lost):
+    """A keeper or coordinator whose clock is then set back: binding and horizon are there, rows are not."""
+    with Ledger(path) as ledger:
+        key_guard.bind(keys, name(1), ledger, 1000)
+        ledger.append(name(1), [Opened(name(1), (0, 1)), Ended(1, None)])
+        real = type(path).unlink
+
+        def cut_off(self, **how):
+            if self.name == name(1).hex():
+                raise KeyboardInterrupt
+            real(self, **how)
+
+        monkeypatch.setattr(type(path), "unlink", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            key_guard.compact(keys, ledger, 5000.0)
+        monkeypatch.undo()
+        assert (keys / "sessions" / name(1).hex()).exists()
+        if lost == "binding":
+            (keys / "sessions" / name(1).hex()).unlink()
+        elif lost == "horizon of the keys":
+            (keys / "sessions" / key_guard.HORIZON).unlink()
+        with pytest.raises(SessionOver):
+            key_guard.bind(keys, name(1), ledger, 1000)
+        key_guard.bind(keys, name(2), ledger, 1001)
 
 
 def test_a_cap_holds_over_sessions_that_were_dropped(path, keys):

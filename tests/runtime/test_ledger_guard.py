@@ -30,11 +30,11 @@ def begin(path, keys, session=S, *, planned=1.0, cap=10.0, words=None):
     key_guard.require_known(keys, path, words)
     ledger = Ledger(path)
     try:
-        key_guard.require_bindable(keys, session, ledger.identity, EXPIRES)
+        key_guard.require_bindable(keys, session, ledger, EXPIRES)
         key_guard.require_trusted(keys, ledger, words)
         ledger.reserve(session, "meter", planned=planned, adjacency=1.0, diameter=1.0, cap=cap)
         key_guard.take(keys, ledger)
-        key_guard.bind(keys, session, ledger.identity, EXPIRES)
+        key_guard.bind(keys, session, ledger, EXPIRES)
         if not ledger.records(session):
             ledger.append(session, [Began(session, 0, SECRET, planned, 0.0, cap)])
     except BaseException:

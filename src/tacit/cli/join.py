@@ -31,12 +31,7 @@ Examples:
 def member_options(command: running.F) -> running.F:
     """Add the options of agents and peers: private value, label, cap."""
     for option in (
-        click.option(
-            "--witness",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="A file on another disk or host that detects a ledger restored from a backup (tacit ledger "
-            "witness).",
-        ),
+        running.witness_option,
         click.option(
             "--new-ledger",
             metavar="WORDS",

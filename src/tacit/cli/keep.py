@@ -23,12 +23,22 @@ Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the
 @click.option(
     "--connect", multiple=True, help="The coordinator, wss://host:port.  [default: the session's address]"
 )
-def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json: bool, **given: Any) -> None:
+@running.witness_option
+def command(
+    *,
+    session_file: Path,
+    keys: Path,
+    connect: tuple[str, ...],
+    witness: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Run a keeper of SESSION: hold masks, add noise, open each sum once.
 
     A keeper never sees the agents' messages. Its answer is on the disk before it is sent, so after a
     restart it repeats the same bytes. No round can finish without it. Its private key for the session
-    is in a file beside the ledger, and is deleted after the last round: keep both out of backups.
+    is in a file beside the ledger, and is deleted after the last round: keep both out of backups. A keeper
+    restored from a backup would open sums again, with other noise: --witness detects that.
 
     Agents are protected as long as one keeper keeps its secrets. The keepers of a session and its
     coordinator should be run by different parties.
@@ -46,6 +56,7 @@ def command(*, session_file: Path, keys: Path, connect: tuple[str, ...], as_json
             session,
             ledger=options.ledger,
             identity=identity,
+            witness=witness,
             connect=ends,
             takers=run.takers,
             watch=run.watch,

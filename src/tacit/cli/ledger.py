@@ -109,7 +109,8 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
     """Leave a session permanently; only messages already sent count.
 
     SESSION is its file, its id or the beginning of the id. The loss reserved for messages that were not
-    sent is free again at once. Nobody else has to agree.
+    sent is free again at once, and the session's private key is erased. Nobody else has to agree. For the
+    ledger of an agent or a keeper.
     """
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -147,8 +148,8 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
 def witness(*, file: Path, witness: Path, as_json: bool) -> None:
     """Make a witness: a file elsewhere that records the ledger's progress.
 
-    Put it on another disk or host, and give it to `tacit join --witness` from then on. It detects that both
-    ledger and keys were restored from a backup, so it must not be part of the same backup.
+    Put it on another disk or host, and give it to `tacit join` or `tacit keep` (--witness) from then on. It
+    detects that both ledger and keys were restored from a backup, so it must not be part of the same backup.
     """
     from tacit.runtime.ledger.key_guard import take_witness
     from tacit.runtime.ledger.ledger import Ledger

@@ -81,6 +81,17 @@ def pace_option(command: F) -> F:
     return option(command)
 
 
+def witness_option(command: F) -> F:
+    """Add --witness, for members that must not go on from a restored ledger."""
+    option = click.option(
+        "--witness",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A file on another disk or host that detects a ledger restored from a backup (tacit ledger "
+        "witness).",
+    )
+    return option(command)
+
+
 def use_one_thread() -> None:
     """Keep numpy from starting a thread for every core.
 

@@ -32,7 +32,6 @@ from tacit.report import Row, Shown, Summary, near, up
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
-from tacit.runtime.ledger.ephemeral_key import EphemeralKey
 from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
@@ -197,23 +196,23 @@ class PrivateMember(Participant):
         `reserve` for the same session changes nothing.
         """
         session, keys = self.session, self.identity.directory
-        key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
-        key_guard.require_trusted(keys, ledger, self._new_ledger)
-        if self._witness is not None:
-            key_guard.take_witness(ledger, self._witness)
+        now = self._clock.wall()
+        key_guard.require_usable(
+            keys, ledger, session.id, session.expires, now, words=self._new_ledger, witness=self._witness
+        )
         reservation = ledger.reserve(
             session.id,
             self._label,
             planned=self.planned,
             adjacency=session.adjacency,
             expires=session.expires,
-            now=self._clock.wall(),
+            now=now,
             cap=self._cap,
             cap_adjacency=self._adjacency,
             **self._meaning(),
         )
         key_guard.take(keys, ledger)
-        key_guard.bind(keys, session.id, ledger.identity, session.expires)
+        key_guard.bind(keys, session.id, ledger, session.expires)
         return reservation
 
     def _meaning(self) -> dict[str, Any]:
@@ -295,9 +294,7 @@ class _Owned(PrivateMember):
     def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
         """Return the machine for a session with keepers, with its ephemeral key."""
         session, sign = self.session, self.identity.sign
-        key = EphemeralKey(ledger.path, session, self.number)
-        private = key.private(records)
-        self._takers = (*self._takers, key)
+        private = ledger.ephemeral_key(session.id, self.number, session.expires)
         kind = MaskedAgentMachine
         if records:
             return kind.resume(session, self.number, records, sign=sign, budget=budget, private=private)

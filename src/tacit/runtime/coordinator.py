@@ -130,7 +130,7 @@ class Coordinator(Participant):
     def _made(self, ledger: Ledger) -> Node:
         sign, records = self.identity.sign, ledger.records(self.session.id)
         # With another ledger it would not know of rounds that agents have already completed.
-        key_guard.bind(self.identity.directory, self.session.id, ledger.identity, self.session.expires)
+        key_guard.bind(self.identity.directory, self.session.id, ledger, self.session.expires)
         kind: type[CoordinatorMachine] | type[SeriesCoordinatorMachine]
         kind = MaskedCoordinatorMachine if self.session.keepers else CoordinatorMachine
         if self.session.series is not None:

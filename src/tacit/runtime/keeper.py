@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from tacit.errors import InputError
+from tacit.errors import InputError, SessionOver
 from tacit.protocol.effects import Notice
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
@@ -16,7 +16,6 @@ from tacit.report import Row, Shown, Summary
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
-from tacit.runtime.ledger.ephemeral_key import EphemeralKey
 from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import leave_no_core
@@ -73,6 +72,8 @@ class Keeper(Participant):
     ledger : Ledger or path
         Stores its answers before they are sent; never restored from a backup. Its private ephemeral key is in
         a file beside it until the last answer.
+    witness : path, optional
+        A file on another file system or host that also stores the ledger's position, as for `Agent`.
     connect : str or sequence of str
         The coordinator's endpoint.
     """
@@ -83,6 +84,7 @@ class Keeper(Participant):
         *,
         ledger: Ledger | Path | str,
         identity: Identity | Path | str,
+        witness: Path | str | None = None,
         connect: Ends = (),
         takers: Sequence[Taker] = (),
         transport: Transport | None = None,
@@ -96,27 +98,30 @@ class Keeper(Participant):
         self.number = keeper_number(session, self.identity)
         self.name = session.member_name(self.number)
         self._clock = clock or SystemClock()
+        self._witness = None if witness is None else Path(witness)
         self._transport = transport or self._websockets((), connect, trouble)
 
     def _made(self, ledger: Ledger) -> Node:
         session, records = self.session, ledger.records(self.session.id)
-        if not records and self._clock.wall() >= session.expires:
+        keys, now = self.identity.directory, self._clock.wall()
+        if ledger.given_up(session.id):
+            raise SessionOver(
+                f"{self.name} has given up session {session.name}, or it had expired: its key is erased and "
+                "nothing more is opened. Ask for a new session."
+            )
+        if not records and now >= session.expires:
             raise InputError(f"session {session.name} expired on {session.expiry}: ask for a new one.")
-        keys = self.identity.directory
-        key_guard.require_bindable(keys, session.id, ledger.identity, session.expires)
-        # With a ledger restored from a backup it would open updates a second time, with new noise. The keys
-        # have stored the ledger's position, so such a ledger is refused.
-        key_guard.require_trusted(keys, ledger, key_guard.NEW_LEDGER)
-        key_guard.take(keys, ledger)
-        key_guard.bind(keys, session.id, ledger.identity, session.expires)
-        key = EphemeralKey(ledger.path, session, self.number)
-        kind = KeeperMachine if session.series is None else SeriesKeeperMachine
-        self.machine = kind.resume(
-            session, self.number, records, sign=self.identity.sign, private=key.private(records)
+        # With a ledger restored from a backup it would open updates a second time, with new noise.
+        key_guard.require_usable(
+            keys, ledger, session.id, session.expires, now, words=key_guard.NEW_LEDGER, witness=self._witness
         )
+        key_guard.take(keys, ledger)
+        key_guard.bind(keys, session.id, ledger, session.expires)
+        kind = KeeperMachine if session.series is None else SeriesKeeperMachine
+        private = ledger.ephemeral_key(session.id, self.number, session.expires)
+        self.machine = kind.resume(session, self.number, records, sign=self.identity.sign, private=private)
         # The session's noise is the same for all.
         noise = noise_ahead(session, 0) if session.series is None else noise_of_series(session)
-        self._takers = (*self._takers, key)
         self._tell_takers(records)
         return self._driven(self.machine, ledger, noise=noise, stopped_linger=self.machine.return_time)
 

@@ -21,7 +21,6 @@ from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.report import Row, Shown, Summary, near, up
 from tacit.runtime.agent import PrivateMember
 from tacit.runtime.ledger.budget import Hidden
-from tacit.runtime.ledger.ephemeral_key import EphemeralKey
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
 
@@ -155,9 +154,8 @@ class SeriesMember(PrivateMember):
         budget, sign = self._set_aside(ledger).budget, self.identity.sign
         self._over_before = any(isinstance(record, Ended) for record in records)
         self._unsure = any(isinstance(record, Sampled) for record in records)
-        key = EphemeralKey(ledger.path, session, self.number)
-        private, kind = key.private(records), SeriesAgentMachine
-        self._takers = (*self._takers, key)
+        private = ledger.ephemeral_key(session.id, self.number, session.expires)
+        kind = SeriesAgentMachine
         if records:
             self.machine = kind.resume(
                 session, self.number, records, sign=sign, budget=budget, private=private

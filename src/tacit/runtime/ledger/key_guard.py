@@ -31,21 +31,44 @@ NEW_LEDGER = "forget what was spent"
 """With these words an owner starts a new ledger for keys that were used with another one."""
 
 
-def require_bindable(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
+def require_usable(
+    keys: Path,
+    ledger: Ledger,
+    session: bytes,
+    expires: int,
+    now: float,
+    *,
+    words: str | None,
+    witness: Path | None,
+) -> None:
+    """Refuse a ledger that these keys must not use in a session.
+
+    Call it at every start of an agent or keeper, before anything is reserved or recorded. Other sessions of
+    the ledger that have expired are settled, so that their keys are erased.
+    """
+    require_bindable(keys, session, ledger, expires)
+    require_trusted(keys, ledger, words)
+    if witness is not None:
+        take_witness(ledger, witness)
+    ledger.settle_expired(now, but=session)
+
+
+def require_bindable(keys: Path, session: bytes, ledger: Ledger, expires: int) -> None:
     """Refuse a ledger if these keys use, or may have used, another one.
 
     The mark beside a ledger cannot detect this: a second, new ledger has a valid mark of its own. In it the
     session would look new, and the agent would draw new noise for messages that it has sent.
     """
     bound = _bound(keys, session)
-    # Without a binding the session is new, or its binding was dropped by `compact`. Up to the horizon these
-    # two cannot be told apart, so both are refused.
-    if bound is None and expires <= _horizon(keys):
+    # Up to the horizon a session that the ledger does not have is new, or its records were dropped by
+    # `compact`. These two cannot be told apart, so both are refused. Its binding says nothing: `compact` may
+    # have been cut off before it was removed. The clock says nothing either: it can be set back.
+    if expires <= max(_horizon(keys), ledger.horizon) and not ledger.has(session):
         raise SessionOver(
             "this session expired before these keys dropped their records of expired sessions, so they may "
             "have been used in it: ask for a new session."
         )
-    if bound is not None and bound[0] not in (b"", ledger.hex().encode()):
+    if bound is not None and bound[0] not in (b"", ledger.identity.hex().encode()):
         raise LedgerError(
             "these keys have begun this session with another ledger: use that one. If it is lost, this key "
             "cannot take part in the session any more: the agent would draw new noise for messages that it "
@@ -53,7 +76,7 @@ def require_bindable(keys: Path, session: bytes, ledger: bytes, expires: int) ->
         )
 
 
-def bind(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
+def bind(keys: Path, session: bytes, ledger: Ledger, expires: int) -> None:
     """Bind these keys to one ledger in a session, durably and for ever.
 
     Call it before the first message of the session is sent. A crash before that leaves a binding to a ledger
@@ -63,7 +86,7 @@ def bind(keys: Path, session: bytes, ledger: bytes, expires: int) -> None:
     _kept_directory(keys / SESSIONS)
     bound = _bound(keys, session)
     if bound is None or not bound[0]:  # empty: the power failed before it was written
-        lines = f"{ledger.hex()}\n{expires}\n".encode()
+        lines = f"{ledger.identity.hex()}\n{expires}\n".encode()
         write_whole(keys / SESSIONS / session.hex(), lines, force=bound is not None)
 
 

@@ -12,7 +12,8 @@ restored from the same time, or a copied machine. So never restore a ledger from
 its ledger cannot resume its sessions, and nothing shows how much of its value's cap is spent.
 
 States are kept until the owner removes them (`forget`), or until a member of a fleet drops finished, expired
-sessions (`compact`).
+sessions (`compact`). Private ephemeral keys are in files of their own (`ephemeral_key`). They are erased when
+their session is over for this ledger, whatever ended it, and again whenever the ledger is opened.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ from tacit.runtime.ledger.budget import (
     require_label,
     require_probability,
 )
+from tacit.runtime.ledger.ephemeral_key import EphemeralKeys
 from tacit.runtime.ledger.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.series import Hides, written
@@ -82,6 +84,8 @@ _KINDS: dict[type[Record], str] = {
 }
 _OWN_KINDS = ("capped", "reserved", "settled")
 _LAST_WORDS = ("silenced", "ended", "settled")
+_KEYLESS = ("erasing", "ended", "settled")
+"""After a record of these kinds a session needs no ephemeral key."""
 
 
 @final
@@ -109,6 +113,14 @@ class Ledger:
         if self._store.carried is not None:
             self._purse.carry(self._store.carried.sums)
             self._horizon = self._store.carried.horizon
+        self._keys = EphemeralKeys(self._store.path)
+        self._keyless: set[bytes] = set()  # their keys are erased once the record of it is on the disk
+        try:
+            # The ledger is locked, so no session runs now.
+            self._keys.sweep(self._needs_key)
+        except BaseException:
+            self._store.close()
+            raise
 
     def __repr__(self) -> str:
         return f"<Ledger {self.path}, {self._store.count} records>"
@@ -127,6 +139,11 @@ class Ledger:
     def created(self) -> bool:
         """Whether the ledger was created by this call."""
         return self._store.created
+
+    @property
+    def horizon(self) -> int:
+        """No session that expires by then can begin: see `compaction`."""
+        return self._horizon
 
     def require_keepers(self) -> None:
         """Refuse an old ledger that cannot hold sessions with keepers."""
@@ -153,7 +170,7 @@ class Ledger:
         Without `flush` they are on the disk only after `flush_together`; do not send messages before that.
         """
         _require_id(session)
-        rows, losses = list[Row](), list[float]()
+        rows, losses, keyed, keyless = list[Row](), list[float](), list[int](), False
         for record in records:
             if isinstance(record, Began | Opened) and record.session != session:
                 raise InputError(
@@ -162,17 +179,21 @@ class Ledger:
             kind, number, loss = _KINDS[type(record)], 0, None
             if isinstance(record, Keyed):
                 number = record.member
+                keyed.append(number)
             elif kind in schema.NUMBERED:
                 place = next(name for name in ("update", "round", "slot") if hasattr(record, name))
                 number = getattr(record, place)
             if isinstance(record, Spoke):
                 loss = require_amount(record.loss, "a loss")
                 losses.append(loss)
+            keyless = keyless or kind in _KEYLESS
             rows.append((session, kind, number, loss, encode_record(record)))
         with self._using():
             # Check before writing: a message that is in the ledger may be sent, whatever happens next.
             if losses:
                 self._purse.require_reserved(session, losses)
+            for member in keyed:
+                self._keys.save(session, member)
             if rows:
                 self._store.append(rows, flush=flush)
             # The sums follow the file. If the write fails they stay as they were, and a reopened ledger
@@ -181,6 +202,10 @@ class Ledger:
                 self._purse.said(session, loss)
             if any(kind in _LAST_WORDS for _, kind, *_ in rows):
                 self._purse.settled(session)
+            if keyless:
+                self._keyless.add(session)
+            if flush:
+                self._erase_keys()
 
     def records(self, session: bytes) -> list[Record]:
         """Return the records of a session in their order, for `resume`.
@@ -209,6 +234,12 @@ class Ledger:
             rows = self._store.rows("WHERE session = ? AND salt IS NULL", (session,))
         return bool(rows)
 
+    def has(self, session: bytes) -> bool:
+        """Whether there are rows of a session, its reservation included."""
+        with self._using():
+            first = "WHERE sequence = (SELECT min(sequence) FROM record WHERE session = ?)"
+            return bool(self._store.rows(first, (session,)))
+
     def is_over(self, session: bytes) -> bool:
         """Whether an agent of this ledger has ended or given up a session."""
         with self._using():
@@ -227,7 +258,34 @@ class Ledger:
                     "the agent would draw new noise for messages that it has sent. Give it up first (`tacit "
                     "ledger settle`)."
                 )
+            self._keys.erase((session,))
             return self._store.forget(session)
+
+    # ---- ephemeral keys --------------------------------------------------------------------------
+
+    def ephemeral_key(self, session: bytes, member: int, expires: int) -> bytes | None:
+        """Return the private key of a member in a session with keepers.
+
+        It is a new one if the ledger has no record of one; `append` brings it to the disk before its record.
+        None if the key is erased or lost.
+        """
+        with self._using():
+            rows = self._store.rows("WHERE session = ? AND kind = 'keyed' AND number = ?", (session, member))
+            if rows:
+                return self._keys.read(session) if self._needs_key(session) else None
+            return self._keys.make(session, member, expires)
+
+    def _needs_key(self, session: bytes) -> bool:
+        """Whether a session has begun with a key, and can go on."""
+        kinds = ", ".join(f"'{kind}'" for kind in ("keyed", *_KEYLESS))
+        rows = self._store.rows(f"WHERE session = ? AND kind IN ({kinds})", (session,))
+        return {row[1] for row in rows} == {"keyed"}
+
+    def _erase_keys(self) -> None:
+        """Erase the keys that are not needed, by what is on the disk."""
+        if self._keyless:
+            self._keys.erase(self._keyless)
+            self._keyless.clear()
 
     def guard(self, path: Path, who: str, *, create: bool) -> None:
         """Store this ledger's position in another file, too, from now on.
@@ -247,7 +305,7 @@ class Ledger:
     def sessions(self) -> tuple[bytes, ...]:
         """Return the ids of all sessions, in the order of their first records."""
         with self._using():
-            rows = self._store.rows("WHERE kind IN ('reserved', 'opened')", ())
+            rows = self._store.rows("WHERE kind IN ('reserved', 'opened', 'keyed')", ())
         return tuple(dict.fromkeys(row[0] for row in rows))
 
     # ---- keeping it small ------------------------------------------------------------------------
@@ -283,6 +341,7 @@ class Ledger:
             sums = compaction.merged(self._purse.sums(over), now)
             # The horizon never falls: a session that was dropped earlier must stay refused.
             carried = schema.Carried(max(horizon, self._horizon), sums)
+            self._keys.erase(over)
             self._store.compact(frozenset(over), carried)
             self._purse.carry(sums, over)
             self._horizon = carried.horizon
@@ -457,25 +516,35 @@ class Ledger:
         """Give a session up: from now on only the loss of sent messages counts.
 
         Once this is on the disk, the file itself refuses further messages of the session (`schema.RULES`). So
-        the rest of its loss can be released.
+        the rest of its loss can be released. Its ephemeral key is erased.
         """
         with self._using():
-            if self._purse.reservation(session) is None:
-                raise InputError("nothing is reserved for this session in this ledger.")
-            if not self._purse.is_settled(session):
-                self._write([(session, "settled", 0, None, b"")])
+            if self._purse.reservation(session) is None and session not in self._keys:
+                raise InputError("nothing is reserved for this session in this ledger, nor is there a key.")
+            self._settle((session,))
 
-    def settle_expired(self, now: float | None = None) -> tuple[bytes, ...]:
+    def settle_expired(self, now: float | None = None, *, but: bytes | None = None) -> tuple[bytes, ...]:
         """Settle all sessions that have expired, and return their ids.
 
-        This releases the loss of messages that were not sent. It is safe because it is recorded first: even
-        if the clock is set back later, the agent cannot send in these sessions again.
+        This releases the loss of messages that were not sent, and erases the keys. It is safe because it is
+        recorded first: even if the clock is set back later, nothing can be sent in these sessions again. The
+        session `but` is left to the machine that resumes it, which records why it ended.
         """
         now = time.time() if now is None else now
         with self._using():
-            expired = self._purse.expired(now)
-            self._write([(session, "settled", 0, None, b"") for session in expired])
+            found = dict.fromkeys([*self._purse.expired(now), *self._keys.expired(now)])
+            expired = tuple(session for session in found if session != but)
+            self._settle(expired)
         return expired
+
+    def _settle(self, sessions: Collection[bytes]) -> None:
+        """Record that these sessions are over, then erase their keys.
+
+        If a crash comes in between, the keys are erased when the ledger is opened. The other way round, a
+        session that is not over would lack its key.
+        """
+        self._write([(one, "settled", 0, None, b"") for one in sessions if not self.is_over(one)])
+        self._keys.erase(sessions)
 
     def given_up(self, session: bytes) -> bool:
         """Whether the session was settled by its owner, or because it had expired."""
@@ -563,7 +632,15 @@ class Ledger:
 def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
     """Flush records appended without flush; return ledgers that failed."""
     by_store = {ledger._store: ledger for ledger in ledgers}
-    return {by_store[store]: error for store, error in flush_stores(by_store).items()}
+    failed = {by_store[store]: error for store, error in flush_stores(by_store).items()}
+    for ledger in by_store.values():
+        if ledger not in failed and ledger._keyless:
+            try:
+                with ledger._using():
+                    ledger._erase_keys()
+            except LedgerError as error:
+                failed[ledger] = error
+    return failed
 
 
 def _require_wide(cap: schema.Capped) -> None:

@@ -76,7 +76,7 @@ def _facts(ledger: Ledger, session: bytes, private: bool) -> dict[str, Any]:
 
 def _rows(session: dict[str, Any], now: float) -> list[Row]:
     if "value" not in session:
-        return [Row("records", f"{session['records']:,}", "as coordinator")]
+        return [Row("records", f"{session['records']:,}", "as coordinator or keeper")]
     settled = "settled: nothing more will be sent"
     times = f", counted {session['steps']} times" if session["steps"] > 1 else ""
     held = "and messages; only what they cost is left" if session["forgotten"] else "until you forget them"
