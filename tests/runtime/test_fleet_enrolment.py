@@ -3,20 +3,25 @@
 import asyncio
 import sqlite3
 import time
+from datetime import timedelta
 
 import msgspec
 import pytest
 from tests.runtime.fleets import Fleet, following
 
 from tacit.errors import FileError, InputError
+from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.enrolment import Enrolment, enroll
 from tacit.runtime.fleet.hub_directory import AUTHORITY
 from tacit.runtime.fleet.invitation import Invitation, new_invitation, require_pattern
 from tacit.runtime.fleet.messages import EnrolmentRequest
 from tacit.runtime.fleet.store import HubStore
+from tacit.runtime.identity import register as register_module
 from tacit.runtime.identity.certificates import Request, read_certificates
 from tacit.runtime.identity.identity import Identity, install, new_agent, renew_agent
-from tacit.runtime.identity.register import Register, opened
+from tacit.runtime.identity.register import REVOKED, Register, opened
+
+SHORT = 0.002  # days, so that a certificate is due for renewal at once
 
 
 @pytest.fixture
@@ -132,7 +137,7 @@ def test_the_store_holds_no_secret(fleet):
 
 
 def test_a_certificate_is_renewed_for_the_same_name_only(fleet, enrolment):
-    _, bundle = enrolment.grant(asked(fleet, fleet.invite("alice"), "alice"), time.time())
+    _, bundle = enrolment.grant(asked(fleet, fleet.invite("alice", days=SHORT), "alice"), time.time())
     alice = install(bundle, fleet.folder / "alice")
     with pytest.raises(InputError, match="may not ask"):
         enrolment.renew(alice.certificate, new_agent("bob", fleet.folder / "bob").read_bytes())
@@ -141,6 +146,108 @@ def test_a_certificate_is_renewed_for_the_same_name_only(fleet, enrolment):
     assert install(renewed, fleet.folder / "alice").certificate.serial != before
     with opened(enrolment.authority, fleet.authority()) as register:
         assert [entry.name for entry in register.entries] == ["coordinator", "alice", "alice"]
+
+
+def test_a_certificate_is_renewed_when_it_is_due_and_seldom(fleet, enrolment):
+    _, bundle = enrolment.grant(asked(fleet, fleet.invite("bob"), "bob"), time.time())
+    bob = install(bundle, fleet.folder / "bob")
+    with pytest.raises(InputError, match="a third of its life"):
+        enrolment.renew(bob.certificate, renew_agent(fleet.folder / "bob").read_bytes())
+    invitation = fleet.invite("alice", days=SHORT)
+    request = asked(fleet, invitation, "alice")
+    alice = install(enrolment.grant(request, time.time())[1], fleet.folder / "alice")
+    again = renew_agent(fleet.folder / "alice").read_bytes()
+    for _ in range(3):
+        enrolment.renew(alice.certificate, again)
+    with pytest.raises(InputError, match="has had 4 certificates"):
+        enrolment.renew(alice.certificate, again)
+    with pytest.raises(InputError, match="has had 4 certificates"):
+        enrolment.grant(request, time.time())  # nor by the invitation, which its owner may send again
+    with opened(enrolment.authority, fleet.authority()) as register:
+        assert [entry.name for entry in register.entries].count("alice") == 4
+
+
+def test_a_key_is_revoked_by_one_entry_however_many_certificates_it_has(fleet):
+    home, authority = fleet.folder / "hub" / AUTHORITY, fleet.authority()
+    request = Request.parse(new_agent("alice", fleet.folder / "alice").read_bytes(), "it")
+    with opened(home, authority) as register:
+        made = [register.sign(request) for _ in range(50)]
+        register.revoke("alice")
+        register.save()
+    with opened(home, authority) as register:
+        assert len(register.revoked.entries) == 1
+        assert all(register.revoked.entry(one) for one in made)
+        with pytest.raises(InputError, match="was revoked"):
+            register.sign(request)
+
+
+def test_what_has_expired_leaves_the_list_and_is_not_forgotten(fleet, monkeypatch):
+    home, authority = fleet.folder / "hub" / AUTHORITY, fleet.authority()
+    requests = [
+        Request.parse(new_agent(name, fleet.folder / name).read_bytes(), "it") for name in ("alice", "bob")
+    ]
+    with opened(home, authority) as register:
+        for request in requests:
+            register.sign(request, days=SHORT)
+            register.sign(request, days=SHORT)
+        register.revoke("alice")
+        register.save()
+    monkeypatch.setattr(register_module, "_KEPT", timedelta(hours=-1))  # as if it had expired
+    with opened(home, authority) as register:
+        assert [entry.name for entry in register.revoked.entries] == ["alice"]
+        register.entries = [msgspec.structs.replace(e, expires=e.signed) for e in register.entries]
+        with pytest.raises(InputError, match="was revoked"):
+            register.sign(requests[0])
+        register.save()
+        assert [entry.name for entry in register.entries] == ["coordinator", "alice", "bob"]
+        last = Request.parse(new_agent("carol", fleet.folder / "carol").read_bytes(), "it")
+        register.sign(last)
+        register.revoke("carol")
+        register.save()
+    with opened(home, authority) as register:
+        assert [entry.name for entry in register.revoked.entries] == ["carol"]
+        with pytest.raises(InputError, match="was revoked"):
+            register.sign(requests[0])
+
+
+def test_a_list_that_a_crash_left_out_is_written_by_the_next_save(fleet):
+    home, authority = fleet.folder / "hub" / AUTHORITY, fleet.authority()
+    request = Request.parse(new_agent("alice", fleet.folder / "alice").read_bytes(), "it")
+    with opened(home, authority) as register:
+        made = register.sign(request)
+        register.revoke("alice")
+        register.save()
+    (home / REVOKED).unlink()
+    with opened(home, authority) as register:
+        assert register.revoked is None
+        register.save()
+    with opened(home, authority) as register:
+        assert register.revoked.entry(made) is not None
+
+
+def test_a_list_that_is_too_long_to_send_cuts_nobody_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub_module, "LIST_BYTES", 1000)
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving() as hub:
+            for name in ("alice", "bob"):
+                await fleet.enrol(name)
+                fleet.policy(name)
+            async with following(fleet, "alice", "bob") as (alice, _):
+                with opened(tmp_path / "hub" / AUTHORITY, fleet.authority()) as register:
+                    for number in range(20):
+                        home = fleet.folder / f"gone-{number}"
+                        register.sign(Request.parse(new_agent(home.name, home).read_bytes(), "it"))
+                        register.revoke(home.name)
+                    register.revoke("bob")
+                    register.save()
+                await fleet.until(lambda: "bob" not in hub.gateway.members)
+                assert alice.connection.connected
+                assert alice.identity.revocations is None
+                assert sum("too many" in text for _, text, _ in fleet.told.events("trouble")) == 1
+
+    asyncio.run(main())
 
 
 def test_enrolment_over_the_network_and_by_another_hub(tmp_path):
@@ -195,7 +302,7 @@ def test_revoked_members_are_turned_out_and_certificates_renew_by_themselves(tmp
     async def main():
         fleet = Fleet(tmp_path)
         async with fleet.serving():
-            await fleet.enrol("alice", days=0.002)  # three minutes: due for renewal at once
+            await fleet.enrol("alice", days=SHORT)
             await fleet.enrol("bob")
             fleet.policy("alice")
             fleet.policy("bob")

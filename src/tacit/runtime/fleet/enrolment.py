@@ -12,7 +12,7 @@ import http.client
 import ssl
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -81,6 +81,8 @@ class Enrolment:
         # works a second time, or a certificate in use that the register lacks and cannot revoke. If the
         # answer is lost, the agent asks again with the same keys.
         with opened(self.authority, signer) as register:
+            if known["used"] is not None:
+                register.require_seldom(name, timedelta(days=known["days"]))
             made = register.sign(request, known["days"])
             if known["used"] is None and not self.store.use_invitation(asked.number, name, key, now):
                 raise InputError("the invitation was used a moment ago: ask for another one.")
@@ -88,13 +90,22 @@ class Enrolment:
         return made, bundle(made, signer)
 
     def renew(self, certificate: Certificate, request: bytes) -> bytes:
-        """Sign the next certificate of a member, only for its own name."""
+        """Sign the next certificate of a member, only for its own name.
+
+        Only when it is due, and seldom even then: each one is written into the register.
+        """
+        if not certificate.renewal_due():
+            raise InputError(
+                f"the certificate of {certificate.name} is valid until {certificate.expires:%Y-%m-%d %H:%M} "
+                "UTC: it is renewed when a third of its life is left."
+            )
         asked = Request.parse(request, "the request")
         if asked.subject.name != certificate.name:
             raise InputError(f"{certificate.name} may not ask for a certificate of {asked.subject.name}.")
         signer = load_authority(self.authority)
         with opened(self.authority, signer) as register:
             life = certificate.expires - certificate.begins - SKEW
+            register.require_seldom(asked.subject.name, life)
             made = register.sign(asked, life.total_seconds() / 86_400)
             register.save()
         return bundle(made, signer)

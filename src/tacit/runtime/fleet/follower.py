@@ -38,6 +38,7 @@ from tacit.runtime.fleet.log import FleetLog, say_nothing
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
+    LIST_BYTES,
     AnyMessage,
     OfferReply,
     Refusal,
@@ -50,7 +51,7 @@ from tacit.runtime.fleet.messages import (
 from tacit.runtime.fleet.policy import Policy, PolicyRefusal, read_policy
 from tacit.runtime.fleet.readiness import SOURCE, Readiness, WatchedSource
 from tacit.runtime.fleet.sources import LinesSource, SourceFailed
-from tacit.runtime.identity.identity import install, install_revocations, renew_agent
+from tacit.runtime.identity.identity import install, renew_agent
 from tacit.runtime.keeper import Keeper, keeper_number
 from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
@@ -158,6 +159,8 @@ class FleetAgent:
         self._means: deque[FleetMean] = deque(maxlen=_MEANS)
         self._news = asyncio.Event()
         self._failed: Exception | None = None
+        self._asked = False
+        """Whether a certificate was asked for and has not come yet."""
         self._tasks: list[asyncio.Future[None]] = []
 
     # ---- the life of a follower -----------------------------------------------------------------------
@@ -277,9 +280,9 @@ class FleetAgent:
                 self._consider(message)
             case RenewalAnswer():
                 self._install(message)
-            case RevocationNews(revoked=data):
+            case RevocationNews(revoked=data) if len(data) <= LIST_BYTES:
                 with suppress(TacitError):  # an older list, or one that is known
-                    install_revocations(data, self.identity.directory)
+                    self.identity.install_revocations(data)
             case _:
                 pass
 
@@ -584,11 +587,14 @@ class FleetAgent:
     def _ask_for_certificate(self) -> None:
         try:
             request = renew_agent(self.identity.directory)
-            self.connection.send(RenewalRequest(request.read_bytes()))
+            self._asked = self.connection.send(RenewalRequest(request.read_bytes()))
         except (TacitError, OSError) as error:
             self._tell("trouble", f"no certificate can be asked for: {error}", member=self.name)
 
     def _install(self, answer: RenewalAnswer) -> None:
+        if not self._asked:
+            return  # each one is written to the disk and makes a new connection
+        self._asked = False
         try:
             if not answer.bundle:
                 raise InputError(f"the hub gives no new certificate: {answer.why}")

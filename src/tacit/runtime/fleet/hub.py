@@ -14,7 +14,6 @@ import asyncio
 import fcntl
 import os
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -35,6 +34,7 @@ from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
+    LIST_BYTES,
     REFUSALS,
     AnyMessage,
     ChannelClosed,
@@ -53,7 +53,6 @@ from tacit.runtime.fleet.store import HubStore, SeenMember
 from tacit.runtime.identity.identity import (
     TRUSTED,
     Identity,
-    install_revocations,
     load_authority,
     renew_agent,
     renew_authority,
@@ -77,6 +76,7 @@ _MOST_SKIPPED = 64
 _FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # maximum age in seconds and number of kept results
 _MOST_ANSWERS = 8  # times that a member can change its answer to an offer
 _REVIVAL_COST = 10.0  # messages that count as much: a coordinator reads a session from the ledger
+_RENEWAL_COST = 250.0  # the register is read and written for it
 _MOST_STRANGERS, _MOST_MEMBERS = 100, 100_000  # whose events are counted apart in the log
 
 
@@ -150,6 +150,7 @@ class Hub:
         self._unwilling: dict[str, str | None] = {}
         self._left: set[str] = set()
         self._seen_list: tuple[int, int] | None = None
+        self._news: RevocationNews | None = None
         self._compacting = False
         self.unwritable: str | None = None
         """Why the hub cannot write, so no session begins; None if it can."""
@@ -207,7 +208,7 @@ class Hub:
                 house = now + _HOUSEKEEPING
                 self._keep_house()
             self._write_down()
-            self._spread_revocations()
+            await self._spread_revocations()
             if self.state == SERVING and self.unwritable is None:
                 for row in self.store.due_tasks():
                     if row["next"] <= now and row["name"] not in self._designing:
@@ -511,8 +512,8 @@ class Hub:
         key = member.certificate.subject.key
         self._seen[name] = SeenMember(key, role, self._clock.wall(), expires)
         self._tell_of_member(name, "connected", f"{name} has connected", member=name, role=role)
-        if (known := self._identity.revocations) is not None:
-            member.send(RevocationNews(known.pem()))
+        if self._news is not None:
+            member.send(self._news)
         for running in self._running.values():
             self._offer(member, running)
 
@@ -528,6 +529,7 @@ class Hub:
             case OfferReply():
                 self._hear_reply(member, message)
             case RenewalRequest(request=request):
+                self.gateway.charge(member, _RENEWAL_COST)
                 self.gateway.go_on(self._renew(member, request))
             case ChannelOpen(session=session) if session not in self._running:
                 self._revive(member, session)
@@ -636,8 +638,11 @@ class Hub:
         finally:
             self._compacting = False
 
-    def _spread_revocations(self) -> None:
-        """Take over the newest list of revoked certificates, and send it to all."""
+    async def _spread_revocations(self) -> None:
+        """Take over the newest list of revoked certificates, and send it to all.
+
+        One that is too long is not sent: a member could not read it. Members need it for the hub's key only.
+        """
         path = self.home / AUTHORITY / REVOKED
         try:
             status = path.stat()
@@ -648,16 +653,21 @@ class Hub:
         if stamp == self._seen_list:
             return
         self._seen_list = stamp
-        with suppress(FileNotFoundError):
+        try:
             data = read_public(path)
-            try:
-                _, found = install_revocations(data, self.home / KEYS)
-            except TacitError as error:
-                self._tell("trouble", str(error))
-                return
-            self._tell("revoked", f"list {found.number} of revoked certificates counts from now on")
-            for member in self.gateway.members.values():
-                member.send(RevocationNews(found.pem()))
+            found = await in_worker(lambda: self._identity.install_revocations(data))
+        except FileNotFoundError:
+            return
+        except TacitError as error:
+            self._tell("trouble", str(error))
+            return
+        self._tell("revoked", f"list {found.number} of revoked certificates counts from now on")
+        self._news = RevocationNews(data) if len(data) <= LIST_BYTES else None
+        if self._news is None:
+            self._tell("trouble", f"list {found.number} has {len(data)} bytes, too many to send to members")
+            return
+        for member in tuple(self.gateway.members.values()):
+            member.send(self._news)
 
 
 def _listed(member: FleetMember) -> Member:

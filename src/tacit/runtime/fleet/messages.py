@@ -25,6 +25,10 @@ FRAME_BYTES = MOST_NUMBER_BYTES + (1 << 20)
 """The longest frame of a member: the longest message of a session, or a session with a long roster."""
 STRANGER_BYTES = 1 << 15
 """The longest frame of a client without a certificate."""
+LIST_BYTES = 1 << 18
+"""The longest list of revoked certificates that a hub sends; about 1,000 keys.
+
+Members need it for the hub's own key only. The hub itself refuses revoked members, whatever its length."""
 HUB_PATH, ENROL_PATH, AUTHORITY_PATH = "/tacit/1/hub/", "/tacit/1/enroll", "/tacit/1/authority"
 AGENT, KEEPER = "agent", "keeper"
 _OFFERS = b"tacit session offer 1\0"
@@ -90,7 +94,7 @@ class RenewalAnswer(FleetMessage, frozen=True, tag="renewed"):
 
 
 class RevocationNews(FleetMessage, frozen=True, tag="revoked"):
-    """The authority's newest list of revoked certificates."""
+    """The authority's newest list of revoked certificates, if it is short."""
 
     revoked: bytes
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from threading import RLock
 from typing import final
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -74,7 +75,17 @@ class Identity:
     It can sign with the private key but never shows it. Make one with `load`.
     """
 
-    __slots__ = ("_list", "_stamp", "authority", "certificate", "directory", "name", "public_key", "sign")
+    __slots__ = (
+        "_list",
+        "_lock",
+        "_stamp",
+        "authority",
+        "certificate",
+        "directory",
+        "name",
+        "public_key",
+        "sign",
+    )
 
     def __init__(
         self, directory: Path, signing: Ed25519PrivateKey, certificate: Certificate, authority: Certificate
@@ -88,6 +99,7 @@ class Identity:
         self.public_key = _public(signing)
         self._stamp: tuple[int, int, int] | None = None
         self._list: Revocations | None = None
+        self._lock = RLock()
 
     def __repr__(self) -> str:
         return f"<Identity {self.name} {self.key}>"
@@ -135,24 +147,42 @@ class Identity:
         It is read again if the file changed. If the file cannot be read, the list that was read before stays
         in use.
         """
-        path = self.directory / REVOKED
-        try:
-            status = path.stat()
-        except OSError:
+        with self._lock:
+            stamp = self._list_stamp()
+            if stamp is not None and stamp != self._stamp:
+                try:
+                    found = read_revocations(self.directory / REVOKED, self.authority)
+                except FileError:
+                    if self._list is None:
+                        raise
+                else:
+                    # An older list that is put back must not make a revoked key valid again.
+                    if found is not None and (self._list is None or found.number >= self._list.number):
+                        self._list = found
+                self._stamp = stamp
             return self._list
-        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if stamp != self._stamp:
-            try:
-                found = read_revocations(path, self.authority)
-            except FileError:
-                if self._list is None:
-                    raise
-            else:
-                # An older list that is put back must not make a revoked key valid again.
-                if found is not None and (self._list is None or found.number >= self._list.number):
-                    self._list = found
-            self._stamp = stamp
-        return self._list
+
+    def install_revocations(self, data: bytes) -> Revocations:
+        """Use a list of revoked certificates from now on; refuse an older one.
+
+        The trusted authority must have signed it. A long list takes seconds to read, so call this on a
+        worker. A list that is there already is not written again.
+        """
+        what = "the list of revoked certificates"
+        found = Revocations.parse(data, self.authority, what)
+        with self._lock:
+            require_newer(found, self.revocations, what)
+            if self._list is None or found.number > self._list.number:
+                write_whole(self.directory / REVOKED, found.pem(), mode=PUBLIC, force=True)
+                self._list, self._stamp = found, self._list_stamp()
+        return found
+
+    def _list_stamp(self) -> tuple[int, int, int] | None:
+        try:
+            status = (self.directory / REVOKED).stat()
+        except OSError:
+            return None
+        return (status.st_mtime_ns, status.st_size, status.st_ino)
 
     def revoked(self, certificate: Certificate) -> bool:
         """Whether the list in this directory revokes a certificate."""
@@ -337,13 +367,10 @@ def _require_not_revoked(certificate: Certificate, authority: Certificate, folde
 def install_revocations(data: bytes, directory: str | Path) -> tuple[Identity, Revocations]:
     """Install a list of revoked certificates; refuse an older list.
 
-    The trusted authority must have signed it. A running process with these keys uses it within seconds.
+    A running process with these keys uses it within seconds.
     """
     identity = Identity.load(directory)
-    found = Revocations.parse(data, identity.authority, "the list of revoked certificates")
-    require_newer(found, identity.revocations, "the list of revoked certificates")
-    write_whole(identity.directory / REVOKED, found.pem(), mode=PUBLIC, force=True)
-    return identity, found
+    return identity, identity.install_revocations(data)
 
 
 def new_authority(

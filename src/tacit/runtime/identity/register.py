@@ -4,16 +4,20 @@
     revoked.crl    the newest list of revoked certificates; public, to be given to everyone
 
 Both are in the authority's directory. The register is written before the certificate is handed out.
+
+Neither grows without bound. The list has one entry for a key, and none for a key whose certificates have all
+expired: nobody can connect with it. The register remembers for ever that such a key is revoked. Of expired
+certificates it keeps the last of each key.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import final
 
@@ -22,14 +26,18 @@ import msgspec
 from tacit.errors import FileError, InputError
 from tacit.files import PUBLIC, read_private, write_whole
 from tacit.runtime.identity.certificates import Authority, Certificate, Request
-from tacit.runtime.identity.keys import key_bytes
+from tacit.runtime.identity.keys import key_bytes, key_text
 from tacit.runtime.identity.revocation import Revocations, Revoked, read_revocations, revoked_list
 
 SIGNED, REVOKED = "signed.jsonl", "revoked.crl"
+_MOST_SIGNED = 4
+_DAY = timedelta(days=1)
+_KEPT = timedelta(days=7)
+"""An entry stays this long in the list after the certificate has expired, because clocks differ."""
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One certificate that was signed."""
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One certificate that was signed; `revoked` is when its key was."""
 
     name: str
     key: str
@@ -37,6 +45,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signed: datetime
     expires: datetime
     fingerprint: str
+    revoked: datetime | None = None
 
 
 @final
@@ -51,7 +60,11 @@ class Register:
     authority: Authority
     entries: list[Entry]
     revoked: Revocations | None
-    _new: list[Revoked] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # The list forgets a key when its certificates have expired. The register must not.
+        if self.revoked is not None:
+            self._mark({key_text(one.key): one.since for one in self.revoked.entries if one.key is not None})
 
     # ---- signing ------------------------------------------------------------------------------------
 
@@ -63,7 +76,7 @@ class Register:
         """
         subject = request.subject
         self._require_own_key(request)
-        others = {e.key for e in self._of(subject.name) if e.key != subject.key and not self._dead(e)}
+        others = {e.key for e in self._of(subject.name) if e.key != subject.key and e.revoked is None}
         replaced = {key for key in others if request.replaces == key_bytes(key)}
         if others - replaced:
             known = next(e for e in reversed(self.entries) if e.key in others - replaced)
@@ -80,7 +93,8 @@ class Register:
 
     def _require_own_key(self, request: Request) -> None:
         subject = request.subject
-        if self.revoked is not None and self.revoked.revokes_key(subject.public_key):
+        listed = self.revoked is not None and self.revoked.revokes_key(subject.public_key)
+        if listed or any(e.key == subject.key and e.revoked is not None for e in self.entries):
             raise InputError(
                 f"the signing key of {subject.name} in this request was revoked: it must make new keys "
                 "(`tacit keys new`)."
@@ -90,6 +104,18 @@ class Register:
             raise InputError(
                 f"the signing key in this request belongs to {other}, and {subject.name} asks for it: each "
                 "agent must have its own key. Find out why before you sign anything."
+            )
+
+    def require_seldom(self, name: str, life: timedelta) -> None:
+        """Refuse a further certificate of a name that has had several lately.
+
+        A member asks for its own. This allows for answers that get lost, and for nothing beyond.
+        """
+        since = datetime.now(UTC) - min(_DAY, life / 3)
+        if sum(entry.signed > since for entry in self._of(name)) >= _MOST_SIGNED:
+            raise InputError(
+                f"{name} has had {_MOST_SIGNED} certificates since {since:%Y-%m-%d %H:%M} UTC: use the "
+                "newest, or ask again later."
             )
 
     def add(self, certificate: Certificate) -> None:
@@ -111,10 +137,6 @@ class Register:
         """Return the entries of a name, whatever its case, as in rosters."""
         return [entry for entry in self.entries if entry.name.lower() == name.lower()]
 
-    def _dead(self, entry: Entry) -> bool:
-        known = () if self.revoked is None else self.revoked.entries
-        return any(key_bytes(entry.key) == one.key for one in (*known, *self._new))
-
     # ---- revoking -----------------------------------------------------------------------------------
 
     def revoke(self, name: str) -> list[Entry]:
@@ -128,7 +150,7 @@ class Register:
                 f"nothing was signed for {name!r} by this authority, as far as its register knows: give the "
                 "certificate itself (NAME.crt)."
             )
-        fresh = [entry for entry in found if not self._dead(entry)]
+        fresh = [entry for entry in found if entry.revoked is None]
         self._revoke(fresh)
         return fresh
 
@@ -144,30 +166,52 @@ class Register:
 
     def _revoke(self, entries: list[Entry]) -> None:
         now = datetime.now(UTC).replace(microsecond=0)
-        known = set() if self.revoked is None else {one.serial for one in self.revoked.entries}
-        known |= {one.serial for one in self._new}
-        self._new += [
-            Revoked(int(e.serial, 16), now, e.name, key_bytes(e.key))
-            for e in entries
-            if int(e.serial, 16) not in known
+        self._mark({entry.key: now for entry in entries})
+
+    def _mark(self, keys: Mapping[str, datetime]) -> None:
+        self.entries = [
+            msgspec.structs.replace(entry, revoked=keys[entry.key])
+            if entry.revoked is None and entry.key in keys
+            else entry
+            for entry in self.entries
         ]
+
+    def _listed(self) -> list[Revoked]:
+        """Return the next list: one entry per revoked key that can still be shown."""
+        now = datetime.now(UTC)
+        newest: dict[str, Entry] = {}
+        for entry in self.entries:
+            if entry.key not in newest or entry.expires >= newest[entry.key].expires:
+                newest[entry.key] = entry
+        # What the register does not know, as after the loss of its file, stays in the list.
+        known = () if self.revoked is None else self.revoked.entries
+        kept = [one for one in known if one.key is None or key_text(one.key) not in newest]
+        return kept + [
+            Revoked(int(entry.serial, 16), entry.revoked, entry.name, key_bytes(entry.key))
+            for entry in newest.values()
+            if entry.revoked is not None and entry.expires + _KEPT > now
+        ]
+
+    def _needed(self) -> list[Entry]:
+        """Return all certificates that have not expired, and the last of each key."""
+        now = datetime.now(UTC)
+        last = {entry.key: entry for entry in self.entries}
+        return [entry for entry in self.entries if entry.expires > now or entry is last[entry.key]]
 
     # ---- the files ----------------------------------------------------------------------------------
 
     def save(self, *, durable: bool = True) -> None:
         """Write the register, and the next list if something was revoked.
 
-        Call it before a certificate is handed out. After a crash between the two files a replaced key is not
-        revoked yet. But its new certificate was not handed out either, and signing the request again
-        completes both.
+        Call it before a certificate is handed out. After a crash between the two files the list lacks a key
+        that the register knows to be revoked. The next call completes it.
         """
+        self.entries = self._needed()
         lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in self.entries)
         write_whole(self.home / SIGNED, lines, force=True, durable=durable)
-        if self._new:
-            before = () if self.revoked is None else self.revoked.entries
-            number = 1 if self.revoked is None else self.revoked.number + 1
-            self.revoked = revoked_list(self.authority, (*before, *self._new), number)
-            self._new = []
+        listed, known = self._listed(), self.revoked
+        if any(one.key is not None and (known is None or not known.revokes_key(one.key)) for one in listed):
+            self.revoked = revoked_list(self.authority, listed, 1 if known is None else known.number + 1)
             write_whole(self.home / REVOKED, self.revoked.pem(), mode=PUBLIC, force=True, durable=durable)
 
 

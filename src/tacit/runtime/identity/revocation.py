@@ -4,7 +4,8 @@ Those in the list are no longer valid.
 
 The list is an X.509 certificate revocation list (RFC 5280), so other programs can read it. It has a number
 that only rises and a date. Each entry names a certificate by its serial number. Where the signing key itself
-is revoked, the entry also names the agent and the key, as certificates do (`tacit:agent:NAME:KEY`).
+is revoked, the entry also names the agent and the key, as certificates do (`tacit:agent:NAME:KEY`). There is
+one such entry for a key, with the serial number of its newest certificate, and it counts for all of them.
 
 Only `read_revocations` uses the disk.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import final
 
@@ -87,12 +89,21 @@ class Revocations:
     def entry(self, certificate: Certificate) -> Revoked | None:
         """Return the entry that revokes a certificate, if there is one."""
         key = None if certificate.subject is None else certificate.subject.public_key
-        found = (e for e in self.entries if e.serial == certificate.serial or (key and e.key == key))
-        return next(found, None)
+        found = self._by_serial.get(certificate.serial)
+        return found if found is not None or key is None else self._by_key.get(key)
 
     def revokes_key(self, key: bytes) -> bool:
         """Whether a signing key is revoked, in all its certificates."""
-        return any(entry.key == key for entry in self.entries)
+        return key in self._by_key
+
+    # A hub looks up all connected members every second, in a list of any length.
+    @cached_property
+    def _by_serial(self) -> dict[int, Revoked]:
+        return {entry.serial: entry for entry in reversed(self.entries)}
+
+    @cached_property
+    def _by_key(self) -> dict[bytes, Revoked]:
+        return {entry.key: entry for entry in reversed(self.entries) if entry.key is not None}
 
 
 def _entry(entry: x509.RevokedCertificate) -> Revoked:
@@ -112,20 +123,23 @@ def revoked_list(
     It is valid as long as its authority, or until there is a list with a higher number.
     """
     entries, now = tuple(entries), now or datetime.now(UTC)
+    # All at once: a builder copies its whole list for each certificate that is added.
     builder = (
-        x509.CertificateRevocationListBuilder()
+        x509.CertificateRevocationListBuilder(revoked_certificates=[_written(entry) for entry in entries])
         .issuer_name(authority.certificate.document.subject)
         .last_update(now)
         .next_update(max(authority.certificate.expires, now))
         .add_extension(x509.CRLNumber(number), critical=False)
     )
-    for entry in entries:
-        made = x509.RevokedCertificateBuilder().serial_number(entry.serial).revocation_date(entry.since)
-        if entry.key is not None:
-            about = f"tacit:agent:{entry.name}:{key_text(entry.key)}".encode("ascii")
-            made = made.add_extension(x509.UnrecognizedExtension(_ABOUT, about), critical=False)
-        builder = builder.add_revoked_certificate(made.build())
     return Revocations(builder.sign(authority.key, hashes.SHA256()), number, entries)
+
+
+def _written(entry: Revoked) -> x509.RevokedCertificate:
+    made = x509.RevokedCertificateBuilder().serial_number(entry.serial).revocation_date(entry.since)
+    if entry.key is not None:
+        about = f"tacit:agent:{entry.name}:{key_text(entry.key)}".encode("ascii")
+        made = made.add_extension(x509.UnrecognizedExtension(_ABOUT, about), critical=False)
+    return made.build()
 
 
 def read_revocations(path: Path, authority: Certificate) -> Revocations | None:
