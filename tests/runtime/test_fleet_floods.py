@@ -1,12 +1,14 @@
 """What one member or stranger can cause at a hub, and a hub at a member: bounded, however much it sends."""
 
 import asyncio
+import errno
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from tests.runtime.fleets import Fleet, following
+from tests.runtime.fleets import Fleet, Told, following
 
+from tacit.errors import FileError, LedgerError
 from tacit.protocol.session import Session
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import HubPages
@@ -17,6 +19,7 @@ from tacit.runtime.fleet.messages import (
     SESSION,
     ChannelClosed,
     ChannelOpen,
+    EnrolmentRequest,
     OfferReply,
     SessionOffer,
     encode_control,
@@ -184,3 +187,88 @@ def test_what_others_cause_is_logged_seldom():
     now[0] = 90_000.0
     log("mallory", "refused", "no")
     assert told[-1] == ("refused", "no")
+
+
+def test_refused_invitations_are_logged_seldom(tmp_path):
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving() as hub:
+            wrong = EnrolmentRequest("nothing", b"", b"")
+            for number in range(3000):
+                address = f"192.0.2.{number % 250}" if number % 2 else "192.0.2.1"
+                assert "does not know" in (await hub.enrol(wrong, address)).why
+        refused = fleet.told.events("enrolment-refused")
+        assert len(refused) < 1800
+        assert sum(facts["address"] == "192.0.2.1" for _, _, facts in refused) < 120
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), LedgerError("full")])
+def test_a_log_that_cannot_be_written_ends_no_session(tmp_path, error):
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving():
+            for name in ("alice", "bob"):
+                await fleet.enrol(name)
+                fleet.policy(name)
+
+        class Full(Told):
+            def __call__(self, event, text, **facts):
+                super().__call__(event, text, **facts)
+                raise error
+
+        fleet.told = Full()
+        async with fleet.serving(), following(fleet, "alice", "bob") as agents:
+            [(state, result)] = await fleet.run()
+            assert (state, result["used"]) == ("finished", [2, 2])
+            await fleet.until(lambda: all(agent.tally.finished == 1 for agent in agents))
+
+    asyncio.run(main())
+
+
+def test_a_result_is_stored_before_it_is_told_and_as_soon_as_the_disk_takes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub_module, "_STORE_AGAIN", 0.01)
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving() as hub:
+            for name in ("alice", "bob"):
+                await fleet.enrol(name)
+                fleet.policy(name)
+            real, failures = hub.store.end_session, [FileError("the disk is full")] * 5
+            told = []  # by the hub, before the result was stored
+
+            def end(*given):
+                told.extend(one for one in fleet.told.events("finished") if "member" not in one[2])
+                if failures:
+                    raise failures.pop()
+                real(*given)
+
+            monkeypatch.setattr(hub.store, "end_session", end)
+            async with following(fleet, "alice", "bob"):
+                [(state, _)] = await fleet.run()
+                assert state == "finished"
+            assert not failures
+            assert not told
+
+    asyncio.run(main())
+
+
+def test_a_bug_does_not_leave_a_session_running(tmp_path, monkeypatch):
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving() as hub:
+            for name in ("alice", "bob"):
+                await fleet.enrol(name)
+                fleet.policy(name)
+
+            def broken(*_):
+                raise ZeroDivisionError
+
+            monkeypatch.setattr(hub, "_record", broken)
+            async with following(fleet, "alice", "bob"):
+                [(state, result)] = await fleet.run()
+                assert (state, result) == ("failed", {"why": "a bug here (ZeroDivisionError)"})
+
+    asyncio.run(main())

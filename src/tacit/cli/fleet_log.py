@@ -6,14 +6,11 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, final
+from typing import Any, final
 
-import click
-
-from tacit.cli.running import own_log
-from tacit.errors import LedgerError
+from tacit.cli.log_file import LogFile, say
 
 
 @final
@@ -25,29 +22,23 @@ class LineLog:
     """
 
     def __init__(self, path: Path | None, **whose: str) -> None:
-        self._path, self._whose = path, whose
-        self._file: IO[str] | None = None if path is None else own_log(path, whose)
+        self._whose = whose
+        self._file = None if path is None else LogFile(path, whose)
 
     def __call__(self, event: str, text: str, **facts: Any) -> None:
         """Log one event."""
         told = {"time": round(time.time(), 3), "event": event, **self._whose, **facts, "text": text}
-        line = json.dumps(told, ensure_ascii=False)
         if self._file is not None:
-            try:
-                self._file.write(line + "\n")
-            except OSError as error:
-                raise LedgerError(f"{self._path} cannot be written ({error.strerror}).") from None
-        elif not sys.stderr.isatty():
-            with suppress(BrokenPipeError):
-                click.echo(line, err=True)
+            self._file.write(told)
         if sys.stderr.isatty():
-            click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
+            say(f"{time.strftime('%H:%M:%S')} {text}")
+        elif self._file is None:
+            say(json.dumps(told, ensure_ascii=False))
 
     def close(self) -> None:
         """End the file."""
         if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
+            self._file.close()
 
 
 @contextmanager

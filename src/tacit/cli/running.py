@@ -11,14 +11,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, final
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
 import click
 
 from tacit.cli import options
+from tacit.cli.log_file import LogFile, say
 from tacit.cli.status_place import StatusPlace, status_options
 from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
 
@@ -139,7 +140,7 @@ class Log:
     """
 
     def __init__(self, session: Session, path: Path | None, who: int) -> None:
-        self._session, self._path = session, path
+        self._session = session
         # Several members may log to one place, so every line names its member.
         self._whose = {
             "session": session.name,
@@ -148,9 +149,7 @@ class Log:
         }
         self._without: tuple[int, ...] = ()
         self._often: Counter[Hashable] = Counter()
-        self._file: IO[str] | None = None
-        if path is not None:
-            self._file = own_log(path, self._whose)
+        self._file = None if path is None else LogFile(path, self._whose)
         self._bar: Any = None
         if sys.stderr.isatty():
             self._bar = _bar(session.rounds)
@@ -190,48 +189,17 @@ class Log:
 
     def _write(self, what: dict[str, Any]) -> None:
         told = {"time": round(time.time(), 3)} | self._whose | what
-        line = json.dumps(told, ensure_ascii=False)
         if self._file is not None:
-            try:
-                self._file.write(line + "\n")
-            except OSError as error:
-                raise LedgerError(
-                    f"{self._path} cannot be written ({error.strerror}), so this process stops. Nothing is "
-                    "lost: the ledger has it all. Free the disk and start again."
-                ) from None
+            self._file.write(told)
         elif self._bar is None:
-            with suppress(BrokenPipeError):
-                click.echo(line, err=True)
+            say(json.dumps(told, ensure_ascii=False))
 
     def close(self) -> None:
         """End the bar and the log file."""
         if self._bar is not None:
             self._bar.stop()
         if self._file is not None:
-            with suppress(OSError):  # a full disk: the rest of the log is lost
-                self._file.close()
-
-
-_LOG_MARK = {"tacit_log": 1}
-"""Begins the first line of a log."""
-
-
-def own_log(path: Path, whose: dict[str, Any]) -> IO[str]:
-    """Open a log of tacit, or make a new one; refuse any other file.
-
-    The first line of a new file begins with the mark and names the member. A refused file is not changed.
-    """
-    from tacit.files import begins_as, open_own
-
-    descriptor = open_own(path)
-    if not begins_as(descriptor, json.dumps(_LOG_MARK)[:-1].encode() + b", "):
-        os.close(descriptor)
-        raise InputError(f"{path} is not a log of tacit: choose another file.")
-    file = os.fdopen(descriptor, "a", encoding="utf-8", buffering=1)
-    if os.fstat(descriptor).st_size == 0:
-        first = _LOG_MARK | {"time": round(time.time(), 3)} | whose | {"event": "log"}
-        file.write(json.dumps(first, ensure_ascii=False) + "\n")
-    return file
+            self._file.close()
 
 
 def _shouted(notice: Notice) -> Hashable:

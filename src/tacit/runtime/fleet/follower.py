@@ -34,7 +34,7 @@ from tacit.runtime.agent import Agent, AgentResult
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.hub_connection import HubConnection
-from tacit.runtime.fleet.log import FleetLog, say_nothing
+from tacit.runtime.fleet.log import FleetLog, say_nothing, unfailing
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
@@ -136,6 +136,7 @@ class FleetAgent:
             raise InputError("a value's function goes with the path of a policy: read_policy(path, value).")
         self.policy = policy if isinstance(policy, Policy) else read_policy(policy, value)
         leave_no_core()
+        tell = unfailing(tell)
         self._tell, self._clock = tell, clock or SystemClock()
         self.identity = loaded(self.policy.keys)
         if (found := self.identity.authority.key_fingerprint) != self.policy.authority:

@@ -69,8 +69,8 @@ _REPLACED = 4001  # a close code of our own
 class GatewayEvents(Protocol):
     """What a gateway tells its hub."""
 
-    async def enrol(self, asked: EnrolmentRequest) -> EnrolmentAnswer:
-        """Answer a client that sends an invitation."""
+    async def enrol(self, asked: EnrolmentRequest, address: str) -> EnrolmentAnswer:
+        """Answer a client at some address that sends an invitation."""
         ...
 
     def came(self, member: FleetMember) -> None:
@@ -306,7 +306,7 @@ class Gateway:
         self.go_on(self._enrol(link, asked))
 
     async def _enrol(self, link: Link, asked: EnrolmentRequest) -> None:
-        link.send(encode_control(await self._events.enrol(asked)))
+        link.send(encode_control(await self._events.enrol(asked, link.address)))
         link.close(CloseCode.NORMAL_CLOSURE)
 
     def go_on(self, work: Awaitable[None]) -> None:

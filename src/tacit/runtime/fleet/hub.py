@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 import msgspec
 
+from tacit.arguments import plain
 from tacit.errors import FileError, InputError, TacitError, Useless
 from tacit.files import PRIVATE, read_public, require_room
 from tacit.protocol.effects import MeanPublished, Notice
@@ -30,7 +31,7 @@ from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.enrolment import Enrolment
 from tacit.runtime.fleet.gateway import FleetMember, Gateway, member_number
 from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, LOCK, certify
-from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing
+from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing, unfailing
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
@@ -60,6 +61,7 @@ from tacit.runtime.identity.identity import (
 from tacit.runtime.identity.register import REVOKED
 from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.transport.listener import source
 from tacit.runtime.workers import in_worker
 from tacit.theory.advice import require_useful
 
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
 SERVING, DRAINING = "serving", "draining"
 _LOOK = 0.1  # seconds between checks for new work
 _HOUSEKEEPING = 30.0
+_STORE_AGAIN = 1.0  # seconds until a result is written again that the disk did not take
 _TEST_DISK = 10.0  # seconds between tests that the hub can write
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
@@ -125,6 +128,7 @@ class Hub:
         listen: str | None = None,
         clock: Clock | None = None,
     ) -> None:
+        tell = unfailing(tell)
         self.home, self._tell, self._transcripts = home, tell, transcripts
         self._clock = clock or SystemClock()
         self._tell_of_member = SeldomLog(tell, _MOST_MEMBERS, self._clock.wall)
@@ -389,11 +393,13 @@ class Hub:
             result = await self._coordinate(running)
             if not running.revived:
                 await self._record(running, result)
-        except TacitError as error:
-            self._tell("failed", f"{session.name} failed: {error}", session=session.name)
+        except Exception as error:
+            # Any error, or a bug would leave the session "running" for ever. A hub that is stopped
+            # (cancelled) leaves it so, and resumes it.
+            why = str(error) if isinstance(error, TacitError) else f"a bug here ({type(error).__name__})"
             if not running.revived:
-                self.store.end_session(session.id, "failed", {"why": str(error)})
-        # No other error is caught: a hub that is stopped (cancelled) must leave the session "running".
+                await self._store_end(session, "failed", {"why": why})
+            self._tell("failed", f"{session.name} failed: {why}", session=session.name)
         finally:
             self._running.pop(session.id, None)
 
@@ -454,7 +460,7 @@ class Hub:
         session = running.session
         self.rounds += result.rounds
         if running.progress is not None:
-            self._end(session, result.finished, running.progress.facts())
+            await self._end(session, result.finished, running.progress.facts())
             return
         used = [len(names) for names in result.used]
         mean = None if result.feedback is None else session.clamp(result.feedback)
@@ -470,13 +476,27 @@ class Hub:
         if used:
             facts["radius"] = await self._radius(running, min(used))
             facts["low"], facts["high"] = float(session.lattice.low), float(session.lattice.high)
-        self._end(session, result.finished, facts)
+        await self._end(session, result.finished, facts)
 
-    def _end(self, session: Session, finished: bool, facts: dict[str, Any]) -> None:
+    async def _end(self, session: Session, finished: bool, facts: dict[str, Any]) -> None:
         state = "finished" if finished else "stopped"
         self._write_down()  # whoever sees the result sees the refusals, too
-        self.store.end_session(session.id, state, facts)
+        await self._store_end(session, state, facts)
         self._tell(state, f"{session.name} is over: {state}", session=session.name, **facts)
+
+    async def _store_end(self, session: Session, state: str, facts: dict[str, Any]) -> None:
+        """Store how a session ended, as soon as the disk takes it.
+
+        The members have spent their loss, so a full disk must not cost them the result.
+        """
+        while True:
+            try:
+                self.store.end_session(session.id, state, facts)
+            except FileError as error:
+                self._tell_of_member("", "trouble", str(error))
+                await asyncio.sleep(_STORE_AGAIN)
+            else:
+                return
 
     async def _radius(self, running: _Running, count: int) -> float:
         key = (running.task, count)
@@ -491,15 +511,17 @@ class Hub:
 
     # ---- what the gateway tells -----------------------------------------------------------------------
 
-    async def enrol(self, asked: EnrolmentRequest) -> EnrolmentAnswer:
+    async def enrol(self, asked: EnrolmentRequest, address: str) -> EnrolmentAnswer:
         """Answer a client that sends an invitation."""
         try:  # on another thread: it signs, and waits for the disk and for the register's lock
             made, data = await in_worker(lambda: self._enrolment.grant(asked, self._clock.wall()))
         except InputError as error:
-            self._tell(
-                "enrolment-refused", f"an invitation was refused: {error}", invitation=asked.number[:12]
-            )
-            return EnrolmentAnswer(why=str(error))
+            why, facts = f"an invitation was refused: {error}", {"address": address}
+            facts["invitation"] = plain(asked.number[:12])
+            self._tell_of_stranger(source(address), "enrolment-refused", why, **facts)
+            # A stranger is not told about this machine's files.
+            told = "the hub cannot write: try again later." if isinstance(error, FileError) else str(error)
+            return EnrolmentAnswer(why=told)
         assert made.subject is not None
         self.enrolled += 1
         self._tell("enrolled", f"{made.name} is enrolled with the key {made.subject.key}", member=made.name)

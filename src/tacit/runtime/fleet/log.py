@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, final
+
+from tacit.errors import TacitError
 
 _OFTEN = 100
 _DAY = 86_400.0
@@ -21,6 +24,19 @@ class FleetLog(Protocol):
 
 def say_nothing(event: str, text: str, **facts: Any) -> None:
     """Ignore all events."""
+
+
+def unfailing(tell: FleetLog) -> FleetLog:
+    """Return a log that loses a line where `tell` cannot write it.
+
+    A session that ends because of its log costs every member its loss.
+    """
+
+    def told(event: str, text: str, **facts: Any) -> None:
+        with suppress(OSError, TacitError):
+            tell(event, text, **facts)
+
+    return told
 
 
 @final

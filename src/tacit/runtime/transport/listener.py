@@ -87,7 +87,7 @@ class Listener:
 
         It may be called twice for the same connection.
         """
-        group = _group(link.address)
+        group = source(link.address)
         waiting = self._waiting.get(group, {})
         if (timer := waiting.pop(link, None)) is not None:
             timer.cancel()
@@ -126,7 +126,7 @@ class Listener:
     def _begin(self, made: socket.socket, address: str) -> None:
         # The limit for one address comes first. A stranger that reaches it drops only its own connections.
         # If there are too many altogether, the address with most of them loses its oldest.
-        group = _group(address)
+        group = source(address)
         if len(self._waiting[group]) >= self._most_per_address:
             self._drop_oldest(group)
         elif self._count >= self._most:
@@ -178,7 +178,7 @@ class Listener:
             self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _group(address: str) -> str:
+def source(address: str) -> str:
     """Return the network of one owner: an IPv4 address, or a /64 of IPv6."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
