@@ -77,6 +77,7 @@ def test_nonsense_of_a_hub_is_told_seldom_and_the_agent_goes_on(tmp_path, uncaug
                     link.send(DEEP)
                 broken = b"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n"
                 link.send(encode_control(RevocationNews(broken.replace(b"CERTIFICATE", b"X509 CRL"))))
+                alice._asked = True  # or an answer is ignored
                 link.send(encode_control(RenewalAnswer(broken)))
                 await fleet.until(lambda: any("certificate" in text for _, text, _ in troubles(fleet)))
                 assert alice.connection.connected

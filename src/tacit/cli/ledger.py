@@ -148,8 +148,9 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
 def witness(*, file: Path, witness: Path, as_json: bool) -> None:
     """Make a witness: a file elsewhere that records the ledger's progress.
 
-    Put it on another disk or host, and give it to `tacit join` or `tacit keep` (--witness) from then on. It
-    detects that both ledger and keys were restored from a backup, so it must not be part of the same backup.
+    Put it on another disk or host, and give it to `tacit join` or `tacit keep` (--witness) from then on, or
+    as `witness` in a policy. It detects that both ledger and keys were restored from a backup, so it must not
+    be part of the same backup.
     """
     from tacit.runtime.ledger.key_guard import take_witness
     from tacit.runtime.ledger.ledger import Ledger

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tacit.protocol.session import Session
     from tacit.runtime.transport.link import Link
 
-_WAITING_FRAMES = 256  # frames of one connection that wait here, before it is read again
+WAITING_FRAMES = 256
+"""Frames of one connection that wait, before it is read again."""
 
 
 class Trunk(Protocol):
@@ -27,6 +28,10 @@ class Trunk(Protocol):
 
     def channel_closed(self, channel: SessionChannel) -> None:
         """Stop carrying frames of this session."""
+        ...
+
+    def marked(self, frame: bytes) -> bytes:
+        """Return a frame as it leaves, with the mark of the own ledger where it is news."""
         ...
 
     @property
@@ -75,7 +80,7 @@ class SessionChannel:
         """
         data = session_frame(self.session.id, frame)
         for link in tuple(self.links.values()) if to is None else (self.links.get(to),):
-            if link is None or not link.send(data):
+            if link is None or not link.send(self._trunk.marked(data)):
                 self._lost += 1
 
     def take(self) -> list[Arrival]:
@@ -95,7 +100,7 @@ class SessionChannel:
         # back only its own share. So a session that is slow keeps the connection held, whatever others do.
         for link, count in self._waiting.items():
             link.waiting -= count
-            if link.waiting < _WAITING_FRAMES:
+            if link.waiting < WAITING_FRAMES:
                 link.go_on()
         self._waiting.clear()
 
@@ -124,7 +129,7 @@ class SessionChannel:
             return False
         self._waiting[link] += 1
         link.waiting += 1
-        if link.waiting >= _WAITING_FRAMES:
+        if link.waiting >= WAITING_FRAMES:
             link.hold()
         self._heard = time.time()
         self._inbox.put(data, number)

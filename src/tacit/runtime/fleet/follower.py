@@ -40,6 +40,7 @@ from tacit.runtime.fleet.messages import (
     KEEPER,
     LIST_BYTES,
     AnyMessage,
+    LedgerMark,
     OfferReply,
     Refusal,
     RenewalAnswer,
@@ -55,6 +56,7 @@ from tacit.runtime.identity.identity import install, renew_agent
 from tacit.runtime.keeper import Keeper, keeper_number
 from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.ledger.rollback_guard import Position
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.participant import loaded, number_of
 from tacit.runtime.series import SeriesMember, series_meaning
@@ -154,6 +156,7 @@ class FleetAgent:
             said=self._hear,
             here=self._here,
             trouble=lambda why: tell("trouble", why, member=self.identity.name),
+            position=lambda: None if self._ledger is None else self._ledger.position,
         )
         self._ledger: Ledger | None = None
         self._sessions: dict[bytes, asyncio.Future[None]] = {}
@@ -174,6 +177,9 @@ class FleetAgent:
         # All that can be refused is refused before the connection: a hub must not offer sessions to a member
         # whose ledger is an old copy, or whose cap the ledger would refuse each time.
         try:
+            if policy.witness is not None:
+                # A new ledger gets a new witness. Later one that is missing is refused.
+                key_guard.take_witness(self._ledger, policy.witness, create=self._ledger.created)
             if policy.role == AGENT:
                 key_guard.require_trusted(policy.keys, self._ledger, None)
                 self._require_cap(self._ledger)
@@ -279,6 +285,8 @@ class FleetAgent:
         match message:
             case SessionOffer():
                 self._consider(message)
+            case LedgerMark(mark=mark):
+                self._compare(mark)
             case RenewalAnswer():
                 self._install(message)
             case RevocationNews(revoked=data) if len(data) <= LIST_BYTES:
@@ -286,6 +294,18 @@ class FleetAgent:
                     self.identity.install_revocations(data)
             case _:
                 pass
+
+    def _compare(self, mark: bytes) -> None:
+        """Stop if the hub has seen a newer ledger of these keys than this one.
+
+        A hub says it before anything else, so nothing of a session has left over this connection. It can lie;
+        then nothing but this refusal follows.
+        """
+        try:
+            self.ledger.require_not_behind(Position.heard(mark), "the hub")
+        except LedgerError as error:
+            self._fail(error)
+            self.connection.leave()
 
     def _consider(self, offer: SessionOffer) -> None:
         """Judge a session, reserve its loss, and take part; or say why not.

@@ -16,6 +16,7 @@ from websockets.frames import CloseCode
 
 from tacit.errors import InputError, TacitError
 from tacit.runtime.fleet.channel import SessionChannel
+from tacit.runtime.fleet.marks import MarkedFrames, MarkStore
 from tacit.runtime.fleet.messages import (
     AGENT,
     AUTHORITY_PATH,
@@ -33,9 +34,12 @@ from tacit.runtime.fleet.messages import (
     EnrolmentAnswer,
     EnrolmentRequest,
     Greeting,
+    LedgerMark,
     decode_control,
     encode_control,
+    unmarked_frame,
 )
+from tacit.runtime.ledger.rollback_guard import Position
 from tacit.runtime.limits import SPARE_FILES, raise_files
 from tacit.runtime.transport.allowance import Allowance
 from tacit.runtime.transport.base import NetworkError
@@ -113,6 +117,8 @@ class Gateway:
         The coordinator's keys.
     authority : callable
         The authority's certificate as PEM, to be given to anyone.
+    marks : MarkStore
+        The last mark of each member's ledger.
     """
 
     def __init__(
@@ -122,10 +128,12 @@ class Gateway:
         *,
         listen: Sequence[str],
         authority: Callable[[], bytes],
+        marks: MarkStore,
         trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.identity, self._events, self._listen = identity, events, tuple(listen)
-        self._authority = authority
+        self._authority, self._marks = authority, marks
+        self._marked = MarkedFrames(marks, self._hear, self._refuse_mark)
         self.members: dict[str, FleetMember] = {}
         self._by_link: dict[Link, FleetMember] = {}
         self._allowances: dict[str, Allowance] = {}  # by name, so that a new connection does not refill it
@@ -170,6 +178,7 @@ class Gateway:
             link.close()
         if links:
             await asyncio.wait([link.lost for link in links], timeout=2.0)
+        await self._marked.close()
 
     def _answering(self, address: str) -> Link:
         assert self._credentials is not None
@@ -232,7 +241,22 @@ class Gateway:
         if member is None:
             self._hear_stranger(link, data)
             return
-        kind, rest = data[:1], data[1:]
+        try:
+            mark, frame = unmarked_frame(data)
+        except InputError as error:
+            link.close(CloseCode.UNSUPPORTED_DATA, str(error))
+            return
+        if frame:
+            self._marked.take(member, frame, mark)
+        else:
+            link.close(CloseCode.UNSUPPORTED_DATA, "frames of a session or of a hub are expected")
+
+    def marked(self, frame: bytes) -> bytes:
+        """Return a frame as it leaves: members do not keep marks of the hub."""
+        return frame
+
+    def _hear(self, member: FleetMember, data: bytes) -> None:
+        link, kind, rest = member.link, data[:1], data[1:]
         if kind == SESSION and len(rest) >= ID_BYTES:
             # Frames of unknown sessions are dropped: the session may be over here, or not resumed yet. The
             # channel itself checks that this connection belongs to one of its members.
@@ -278,8 +302,17 @@ class Gateway:
         member = self._by_link.get(link)
         self._tell(*why_failed(link.address if member is None else member.name, error))
 
+    def _refuse_mark(self, member: FleetMember, error: Exception) -> None:
+        """Close a connection whose frames cannot be handed on."""
+        if isinstance(error, TacitError):
+            self._tell("marks", f"Messages of {member.name} are not taken: {error}")
+        else:
+            self.failed(member.link, error)
+        member.link.close(CloseCode.INTERNAL_ERROR, "the hub cannot store the mark of a ledger")
+
     def _part(self, member: FleetMember) -> None:
         self._by_link.pop(member.link, None)
+        self._marked.forget(member)
         if self.members.get(member.name) is member:
             del self.members[member.name]
         for channel in tuple(self._channels.values()):
@@ -327,11 +360,16 @@ class Gateway:
 
     def _take(self, member: FleetMember, message: AnyMessage) -> None:
         match message:
-            case Greeting(role=role):
+            case Greeting(role=role, mark=mark):
                 if role not in (AGENT, KEEPER):
                     raise InputError("a member is an agent or a keeper.")
                 first, member.role = not member.role, role
                 if first:
+                    # Before anything else is sent to it, so that it stops before it has said anything.
+                    if (known := self._marks.known(member.public_key)) is not None:
+                        member.send(LedgerMark(known.told()))
+                    if mark:
+                        self._marked.take(member, b"", Position.heard(mark))
                     self._events.came(member)
             # Nothing else is taken before the role: the hub records a member with its role, and offers it
             # sessions by it.

@@ -32,6 +32,7 @@ from tacit.runtime.fleet.enrolment import Enrolment
 from tacit.runtime.fleet.gateway import FleetMember, Gateway, member_number
 from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, LOCK, certify
 from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing, unfailing
+from tacit.runtime.fleet.marks import MarkStore
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
@@ -133,7 +134,7 @@ class Hub:
         self._clock = clock or SystemClock()
         self._tell_of_member = SeldomLog(tell, _MOST_MEMBERS, self._clock.wall)
         self._tell_of_stranger = SeldomLog(tell, _MOST_STRANGERS, self._clock.wall)
-        self.store = HubStore(home)
+        self.store, self._marks = HubStore(home), MarkStore(home)
         self._identity = Identity.load(home / KEYS)
         self._identity.require_current()
         self._enrolment = Enrolment(home / AUTHORITY, self.store)
@@ -142,6 +143,7 @@ class Hub:
             self,
             listen=[listen or self.store.setting("listen")],
             authority=lambda: read_public(home / AUTHORITY / TRUSTED),
+            marks=self._marks,
             trouble=lambda why: tell("trouble", why),
         )
         self._ledger: Ledger | None = None
@@ -233,6 +235,7 @@ class Hub:
             self._ledger.close()
         self._write_down()
         self.store.close()
+        self._marks.close()
 
     def _write_down(self) -> None:
         """Write what members did since the last look, in one transaction."""

@@ -27,6 +27,7 @@ from tacit.runtime.fleet.messages import (
     Greeting,
     decode_control,
     encode_control,
+    marked_frame,
 )
 from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
 from tacit.runtime.transport.connection_diagnosis import (
@@ -41,6 +42,7 @@ from tacit.runtime.transport.tls import Channel, Credentials
 if TYPE_CHECKING:
     from tacit.runtime.identity.certificates import Certificate
     from tacit.runtime.identity.identity import Identity
+    from tacit.runtime.ledger.rollback_guard import Position
 
 _FORBIDDEN = 403
 _PATIENCE = 3.0  # seconds without a connection before someone is told that nobody listens (yet)
@@ -64,6 +66,8 @@ class HubConnection:
         Called with messages of the hub that are not frames of sessions.
     here : callable
         Called with True when there is a connection, with False when it is lost.
+    position : callable
+        Returns the last position of the member's ledger that is on the disk. The hub keeps it.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class HubConnection:
         said: Callable[[AnyMessage], None],
         here: Callable[[bool], None] = lambda _: None,
         trouble: Callable[[str], None] = lambda _: None,
+        position: Callable[[], Position | None] = lambda: None,
     ) -> None:
         self._host, self._port = require_endpoint(endpoint)
         self._endpoint, self._role = endpoint, role
@@ -84,6 +89,7 @@ class HubConnection:
         self._credentials = Credentials(identity.tls)
         self._channels: dict[bytes, SessionChannel] = {}
         self._link: Link | None = None
+        self._position, self._told = position, b""
         self._again = False
         self.hub_key = b""
         """The hub's signing key, as the authority vouches for it; empty before the first connection."""
@@ -120,6 +126,27 @@ class HubConnection:
         if self._channels.get(channel.session.id) is channel:
             del self._channels[channel.session.id]
             self.send(ChannelClosed(channel.session.id))
+
+    def marked(self, frame: bytes) -> bytes:
+        """Return a frame as it leaves, with the ledger's mark unless the hub has it.
+
+        The records of a frame are on the disk before it is sent. So the mark that goes with it includes them,
+        and whoever has the message also knows that an older ledger lacks it.
+        """
+        mark = self._mark()
+        if mark == self._told:
+            return frame
+        self._told = mark
+        return marked_frame(frame, mark)
+
+    def _mark(self) -> bytes:
+        position = self._position()
+        return b"" if position is None else position.told()
+
+    def leave(self) -> None:
+        """Close the connection, and handle nothing more that came over it."""
+        if self._link is not None:
+            self._link.close(CloseCode.NORMAL_CLOSURE)
 
     # ---- connecting -----------------------------------------------------------------------------------
 
@@ -211,7 +238,8 @@ class HubConnection:
         assert link.certificate is not None
         assert link.certificate.subject is not None
         self._link, self.hub_key = link, link.certificate.subject.public_key
-        self.send(Greeting(self._role))
+        self._told = self._mark()
+        self.send(Greeting(self._role, self._told))
         for session in self._channels:
             self.send(ChannelOpen(session))
         self._here(True)

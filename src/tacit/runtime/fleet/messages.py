@@ -1,7 +1,8 @@
 """Messages between a hub and a member, besides frames of sessions.
 
 They are MessagePack with tags. A frame over their connection begins with one byte: CONTROL for these
-messages, SESSION for a frame of a session, whose id follows in 32 bytes.
+messages, SESSION for a frame of a session, whose id follows in 32 bytes. MARKED is the same as SESSION, with
+the mark of the sender's ledger before the id (`marks`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from tacit.errors import InputError
 from tacit.protocol.canonical import UNREADABLE
 from tacit.protocol.session import MOST_NUMBER_BYTES, Session
 from tacit.protocol.signatures import is_signed
+from tacit.runtime.ledger.rollback_guard import TOLD_BYTES, Position
 
 if TYPE_CHECKING:
     from tacit.runtime.identity.identity import Identity
 
-CONTROL, SESSION = b"\0", b"\1"
+CONTROL, SESSION, MARKED = b"\0", b"\1", b"\2"
 ID_BYTES = 32
 FRAME_BYTES = MOST_NUMBER_BYTES + (1 << 20)
 """The longest frame of a member: the longest message of a session, or a session with a long roster."""
@@ -45,9 +47,19 @@ class FleetMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
 
 class Greeting(FleetMessage, frozen=True, tag="hello"):
-    """A member's first message: its role."""
+    """A member's first message: its role, and the mark of its ledger."""
 
     role: str
+    mark: bytes = b""
+
+
+class LedgerMark(FleetMessage, frozen=True, tag="mark"):
+    """The last mark of a member's ledger that the hub has seen.
+
+    The hub says it before anything else. A member whose ledger is older refuses to go on.
+    """
+
+    mark: bytes
 
 
 class SessionOffer(FleetMessage, frozen=True, tag="offer"):
@@ -119,6 +131,7 @@ class EnrolmentAnswer(FleetMessage, frozen=True, tag="enrolled"):
 
 AnyMessage: TypeAlias = (
     Greeting
+    | LedgerMark
     | SessionOffer
     | OfferReply
     | ChannelOpen
@@ -156,6 +169,18 @@ def decode_control(frame: bytes) -> AnyMessage:
 def session_frame(session: bytes, frame: bytes) -> bytes:
     """Return a frame of a session in the form that is sent."""
     return SESSION + session + frame
+
+
+def marked_frame(frame: bytes, mark: bytes) -> bytes:
+    """Return a frame of a session together with the mark of the sender's ledger."""
+    return MARKED + mark + frame[1:]
+
+
+def unmarked_frame(frame: bytes) -> tuple[Position | None, bytes]:
+    """Return the mark of a frame, if it has one, and the frame without it."""
+    if not frame.startswith(MARKED):
+        return None, frame
+    return Position.heard(frame[1 : 1 + TOLD_BYTES]), SESSION + frame[1 + TOLD_BYTES :]
 
 
 def signed_offer(session: Session, identity: Identity) -> SessionOffer:

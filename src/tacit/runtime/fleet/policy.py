@@ -96,6 +96,7 @@ class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: str
     ledger: str
     role: str = AGENT
+    witness: str | None = None
     value: ValuePolicy | None = None
     limits: LimitPolicy | None = None
     trust: dict[str, str] = {}
@@ -135,6 +136,9 @@ class Policy:
         A session that could last longer than this many seconds is refused.
     trust : dict
         Keepers that the owner trusts, with their keys.
+    witness : path, optional
+        A file on another disk or host that detects a ledger restored from a backup (`tacit ledger witness`).
+        One is made together with a new ledger.
     """
 
     hub: str
@@ -154,6 +158,7 @@ class Policy:
     longest: float = 86_400.0
     trust: dict[str, bytes] | None = None
     source: ValueSource | None = None
+    witness: Path | None = None
 
     def judge(  # noqa: PLR0911 - one return for each reason
         self, session: Session, me: tuple[str, bytes], ledger: Ledger, now: float
@@ -257,6 +262,7 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
         "keys": beside / found.keys,
         "ledger": beside / found.ledger,
         "role": found.role,
+        "witness": None if found.witness is None else beside / found.witness,
     }
     if found.role == KEEPER:
         if found.value is not None or found.trust or function is not None:

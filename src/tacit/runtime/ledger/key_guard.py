@@ -10,7 +10,7 @@ The ledger's own mark is in the same directory, so a restored backup usually bri
 elsewhere, so their mark stays current. It is on the disk before a message is sent (`store`), so a ledger that
 lacks a sent message is always refused. This cannot detect keys, ledger and mark that are all restored from
 the same time, or a copied machine. A witness detects that, too: it is one more mark, on another file system
-or host.
+or host. A hub keeps marks of the members that follow it (`tacit.runtime.fleet.marks`).
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ from tacit.runtime.ledger.budget import (
     require_probability,
 )
 from tacit.runtime.ledger.ephemeral_key import EphemeralKeys
+from tacit.runtime.ledger.rollback_guard import Position
 from tacit.runtime.ledger.store import Kept, Row, Store, flush_stores
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.series import Hides, written
@@ -295,6 +296,22 @@ class Ledger:
         """
         with self._using():
             self._store.guard(path, who, create=create)
+
+    @property
+    def position(self) -> Position:
+        """The last position of this ledger that is on the disk.
+
+        It includes every record whose `append` has returned. Reading it waits for nothing.
+        """
+        return self._store.durable
+
+    def require_not_behind(self, known: Position, who: str) -> None:
+        """Refuse this ledger if it is older than `who` says, or has another history.
+
+        Nothing is changed: whoever lies can only cause a refusal.
+        """
+        with self._using():
+            self._store.require_not_behind(known, who)
 
     def said(self, session: bytes, update: int) -> bytes | None:
         """Return the bytes of message `update`, if it was made."""

@@ -24,11 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from tacit.errors import LedgerError
+from tacit.errors import InputError, LedgerError
 from tacit.files import PRIVATE, require_private, sync_directory
 from tacit.runtime.ledger.flush import flush_file
 
 _SLOT = struct.Struct(">8s16sQ32sQ?Q")
+_TOLD = struct.Struct(">16sQ32s")
+TOLD_BYTES = _TOLD.size
 _MAGIC, _OLD_MAGIC = b"tacit-m2", b"tacit-m1"
 _SLOTS = (512, 1024)
 _SUM = 16
@@ -49,6 +51,24 @@ class Position:
     inode: int
     born: bool
     """Whether the ledger was ever complete; before that nothing can have been sent."""
+
+    def told(self) -> bytes:
+        """Return what others may store of it, for `heard`: nothing private.
+
+        The digests are of salted rows, so they reveal nothing about them. The number counts steps of
+        sessions, which do not depend on the value.
+        """
+        return _TOLD.pack(self.generation, self.count, self.head)
+
+    @classmethod
+    def heard(cls, data: bytes) -> Position:
+        """Read what `told` returned, when another one says it."""
+        if len(data) != TOLD_BYTES:
+            raise InputError(f"the mark of a ledger has {TOLD_BYTES} bytes.")
+        generation, count, head = _TOLD.unpack(data)
+        if count >= 1 << 63:
+            raise InputError("the mark of a ledger must have a number below 2^63.")
+        return cls(generation, count, head, inode=0, born=True)
 
     def pack(self, turn: int) -> bytes:
         """Return the bytes of one slot, for the write with this number."""

@@ -72,6 +72,8 @@ class Store:
         """A random identifier of this file."""
         self._inode = path.stat().st_ino
         self.count, self._head, self._synced = 0, b"", 0
+        self.durable: Position = self._position
+        """The last position that is on the disk; any thread may read it, without waiting."""
         self.carried: schema.Carried | None = None
         """What is kept of sessions whose rows were dropped, if any were."""
         self._base = (0, b"")  # the chain's position before the first row of this file
@@ -123,6 +125,7 @@ class Store:
             # line replaces it. It also sets `born`, before anything can be sent.
             store._require_newest(position, copied=copied)
             store._keep_mark(durable=True)
+            store.durable = store._position
         except BaseException:
             store._database.close()
             raise
@@ -269,6 +272,7 @@ class Store:
                 guard.write(self._position, durable=False)
         except OSError as error:
             raise self.unguarded(error) from None
+        self.durable = self._position
 
     def _pay(self) -> None:
         """Flush the guards; only then may the last message be sent.
@@ -316,6 +320,15 @@ class Store:
             mark.close()
             raise
         self._guards[path] = mark
+
+    def require_not_behind(self, known: Position, who: str) -> None:
+        """Refuse this file if it is older than someone says, or differs.
+
+        Unlike a guard, that one may lag behind: a position from before the last compaction is accepted.
+        """
+        self.require_working()
+        if known.generation != self.generation or known.count >= self._base[0]:
+            self._require_at_least(known, who)
 
     def _require_at_least(self, known: Position | None, who: str) -> None:
         """Refuse this file if it is older than a position, or differs from it."""
