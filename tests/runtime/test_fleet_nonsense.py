@@ -161,7 +161,7 @@ def test_what_a_hub_says_at_enrolment_cannot_control_a_terminal(tmp_path, monkey
         fleet = Fleet(tmp_path)
         async with fleet.serving() as hub:
 
-            async def enrol(asked):
+            async def enrol(*_):
                 return EnrolmentAnswer(why="\x1b[2J go away" + "x" * 20_000)
 
             monkeypatch.setattr(hub, "enrol", enrol)
