@@ -352,7 +352,7 @@ def test_the_metrics_are_those_that_are_served(tmp_path):
     status.update(connected=["coordinator"], heard=1.0, certificate_expires=2.0)
     new_hub(tmp_path / "hub", "wss://localhost:7447")
     hub = Hub(tmp_path / "hub")
-    connection = Made(connected=True, why=None, expires=None)
+    connection = Made(connected=True, why=None, expires=None, clock_ahead=None)
     policy = Made(role="keeper", hub="")
     agent = Made(
         name="a", sessions=0, tally=Tally(), readiness=Readiness(), connection=connection, policy=policy

@@ -22,7 +22,8 @@ from tacit.errors import DiskFull, FileError
 
 PRIVATE, PUBLIC, CLOSED = 0o600, 0o644, 0o700
 _ROOM = 1 << 16  # bytes that a disk must have left
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a disk that takes no more data for now."""
 LARGEST = 1 << 26
 """Maximum size of a file that is read at once, and of a line, in bytes."""
 
@@ -91,7 +92,7 @@ def write_whole(
         ) from None
     except OSError as error:
         why = error.strerror or type(error).__name__
-        kind = DiskFull if error.errno in _FULL else FileError
+        kind = DiskFull if error.errno in FULL else FileError
         raise kind(f"{path} cannot be written: {why}. What was there is unchanged.") from None
 
 

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import msgspec
 
+from tacit.errors import DiskFull
 from tacit.runtime.fleet.enrolment import enroll
 from tacit.runtime.fleet.follower import FleetAgent
 from tacit.runtime.fleet.hub import Hub
@@ -96,15 +97,20 @@ class Fleet:
     async def serving(self):
         """Run the hub while the block lasts."""
         self.hub = Hub(self.home, tell=self.told, clock=self.clock, transcripts=self.transcripts)
-        running = asyncio.ensure_future(self.hub.run())
+        running = self._running = asyncio.ensure_future(self.hub.run())
         await self.until(lambda: self.told.events("listening") or running.done())
         try:
             yield self.hub
         finally:
             self.told[:] = [one for one in self.told if one[0] != "listening"]
             running.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, DiskFull):
                 await running
+
+    async def ended(self):
+        """Wait until the hub ends, and raise its error."""
+        async with asyncio.timeout(WAIT):
+            await asyncio.shield(self._running)
 
     async def enrol(self, name, **invited):
         made = await asyncio.to_thread(enroll, self.invite(name, **invited), self.folder / name)

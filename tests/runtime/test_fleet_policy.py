@@ -232,6 +232,15 @@ def test_a_keeper_of_a_trusted_name_with_another_key_is_refused(policy, path):
         assert judged(replace(policy, trust=liar), session, ledger).why == "keepers"
 
 
+def test_a_clock_that_was_set_back_is_named(policy, path):
+    """It was told as "comes less than 0 s after the one before"."""
+    with ledger_at(path, NOW + 3600.0) as ledger:
+        found = judged(policy, soon(), ledger)
+        assert found.why == "clock"
+        assert "set back" in found.sentence
+        assert "less than" not in found.sentence
+
+
 def test_sessions_that_come_too_soon_are_refused(policy, path):
     with ledger_at(path, NOW - 59.0) as ledger:
         assert judged(policy, soon(), ledger).why == "pause"

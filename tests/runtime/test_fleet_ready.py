@@ -2,21 +2,33 @@
 
 import asyncio
 import errno
+import json
 import os
+import re
 import time
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
-from tests.runtime.fleets import ONE_SHOT, following
+from tests.runtime.fleets import ONE_SHOT, Fleet, following
 from tests.runtime.test_fleet import fleet_of, quick_designs  # noqa: F401 - a fixture
 
-from tacit.errors import DiskFull
+from tacit.cli import agent as agent_verb
+from tacit.cli.status_place import StatusPlace
+from tacit.errors import DiskFull, InputError, NotCurrent
 from tacit.files import require_room
-from tacit.runtime.fleet import follower
+from tacit.runtime.clock import SystemClock
+from tacit.runtime.fleet import fleet_status, follower
 from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
+from tacit.runtime.fleet.fleet_status import AgentPages, HubPages, wait_and_run
+from tacit.runtime.fleet.hub_directory import KEYS, new_hub
 from tacit.runtime.fleet.orders import SessionOrder
+from tacit.runtime.fleet.policy import read_policy
 from tacit.runtime.fleet.readiness import Readiness
+from tacit.runtime.identity.certificates import Certificate
+from tacit.runtime.identity.identity import Identity
+from tacit.runtime.status.reader import kind_of
 
 SECRET = "7.654321"
 
@@ -49,24 +61,146 @@ def test_an_agent_whose_value_cannot_be_read_is_not_ready(tmp_path, monkeypatch,
     asyncio.run(main())
 
 
-def test_an_agent_whose_clock_is_ahead_is_not_ready_after_two_refusals(tmp_path):
-    class Ahead(follower.SystemClock):
-        def wall(self):
-            return super().wall() + 7200.0
+class Wrong(SystemClock):
+    """A clock that is some seconds ahead."""
+
+    def __init__(self, ahead):
+        self._ahead = ahead
+
+    def wall(self):
+        return super().wall() + self._ahead
+
+
+@pytest.mark.parametrize(("ahead", "said"), [(7200.0, "2 h ahead of"), (-3600.0, "1 h behind")])
+def test_clocks_are_compared_when_connecting(tmp_path, ahead, said):
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob")
+        sentence = f"this machine's clock is {said} the hub's"
+        async with fleet.serving(), following(fleet, "alice", clock=Wrong(ahead)) as alice:
+            pages = AgentPages(alice)
+            assert pages.not_ready() == sentence
+            assert any(sentence in text for _, text, _ in fleet.told.events("trouble"))
+            [shown] = re.findall(r"^tacit_agent_clock_ahead_seconds (.*)$", pages.metrics().decode(), re.M)
+            assert abs(float(shown) - ahead) < 60.0
+            async with following(fleet, "bob") as bob:
+                assert AgentPages(bob).not_ready() is None
+                if ahead > 0:
+                    await fleet.run("one", start_deadline=0.1)
+                    await fleet.until(lambda: alice.tally.refused["expired"])
+                    [text] = [t for e, t, f in fleet.told if e == "refused" and "one is not joined" in t]
+                    assert "expired" in text
+                    assert sentence in text
+
+    asyncio.run(main())
+
+
+def test_the_hubs_clock_decides_nothing(tmp_path, monkeypatch):
+    """A hub that lies about the time causes a sentence, and no session more or less."""
+    monkeypatch.setattr("email.utils.formatdate", lambda *_, **__: "Sat, 01 Jan 2000 00:00:00 GMT")
 
     async def main():
         fleet = await fleet_of(tmp_path, "alice", "bob")
-        async with (
-            fleet.serving(),
-            following(fleet, "bob"),
-            following(fleet, "alice", clock=Ahead()) as alice,
-        ):
-            pages = AgentPages(alice)
-            await fleet.run("one", start_deadline=0.1)
-            assert pages.not_ready() is None or "clock" in pages.not_ready()
-            await fleet.run("two", start_deadline=0.1)
-            assert alice.tally.refused["expired"] == 2
-            assert "expired" in pages.not_ready() or "clock" in pages.not_ready()
+        async with fleet.serving(), following(fleet, "alice", "bob") as (alice, _):
+            assert "d ahead of" in AgentPages(alice).not_ready()
+            [(state, _)] = await fleet.run()
+            assert state == "finished"
+
+    asyncio.run(main())
+
+
+def test_a_hub_whose_certificate_expired_while_it_was_stopped_renews_it(tmp_path, monkeypatch):
+    with monkeypatch.context() as late:
+        late.setattr(Certificate, "require_current", lambda *_: None)
+        late.setitem(new_hub.__kwdefaults__, "days", 1e-9)
+        fleet = Fleet(tmp_path)
+    assert Identity.load(fleet.home / KEYS).certificate.expires < datetime.now(UTC)
+
+    async def main():
+        async with fleet.serving():
+            await fleet.enrol("alice")
+
+    asyncio.run(main())
+
+
+def test_a_hub_ends_when_its_ledger_cannot_be_written(tmp_path, monkeypatch):
+    """It stayed \"ready\" with a ledger that takes nothing, and its sessions stayed \"running\"."""
+
+    async def full(*_):
+        raise DiskFull("the disk is full")
+
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob")
+        async with fleet.serving() as hub, following(fleet, "alice", "bob"):
+            monkeypatch.setattr(hub, "_coordinate", full)
+            asked = SessionOrder(ONE_SHOT)
+            hub.store.add_task("run", msgspec.to_builtins(asked), None, None)
+            with pytest.raises(DiskFull):
+                await fleet.ended()
+
+    asyncio.run(main())
+
+
+def test_a_service_waits_for_a_disk_and_for_a_certificate(tmp_path, monkeypatch):
+    errors = [NotCurrent("too early"), DiskFull("full"), DiskFull("full"), None, InputError("wrong")]
+    room = iter([True, False, True, True, True])
+    told = []
+
+    def require(_):
+        if not next(room):
+            raise DiskFull("full")
+
+    async def run():
+        if (error := errors.pop(0)) is not None:
+            raise error
+        told.append("ran")
+
+    monkeypatch.setattr(fleet_status, "require_room", require)
+
+    async def main():
+        await wait_and_run(run, told.append, tmp_path, seconds=0.0)
+        assert told == ["too early", "full", "full", "ran"]
+        with pytest.raises(InputError, match="wrong"):
+            await wait_and_run(run, told.append, tmp_path, seconds=0.0)
+
+    asyncio.run(main())
+
+
+def test_an_agent_with_an_expired_certificate_waits_and_is_not_ready(tmp_path, monkeypatch):
+    """The process ended with exit code 2, after which a supervisor does not start it again."""
+    expired = [True]
+
+    def require_current(_):
+        if expired:
+            raise NotCurrent("the certificate of alice expired.")
+
+    async def page(told, path):
+        [url] = [text.split()[2] for event, text, _ in told if event == "status"]
+        where = urlsplit(url)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer.decode()
+
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice")
+        policy, told = read_policy(tmp_path / "alice.toml"), fleet.told
+        monkeypatch.setattr(Identity, "require_current", require_current)
+        monkeypatch.setitem(wait_and_run.__kwdefaults__, "seconds", 0.01)
+        place = StatusPlace.taken({"status": ("127.0.0.1", 0), "status_tls": None, "status_plain": False})
+        following = asyncio.ensure_future(agent_verb._follow(policy, told, place, False))
+        await fleet.until(lambda: told.events("waiting"))
+        answer = await page(told, "/readyz")
+        assert answer.startswith("HTTP/1.1 503")
+        assert "the certificate of alice expired." in answer
+        assert kind_of(json.loads((await page(told, "/status")).partition("\r\n\r\n")[2])) == "follower"
+        assert "tacit_agent_ready 0.0" in await page(told, "/metrics")
+        expired.clear()
+        async with fleet.serving() as hub:
+            await fleet.until(lambda: "alice" in hub.gateway.members)
+            following.cancel()
+            await asyncio.wait([following])
+        assert len(told.events("waiting")) == 1
 
     asyncio.run(main())
 

@@ -23,8 +23,9 @@ EPILOG = """\b
 Example:
   tacit agent alice.toml --log alice.jsonl --status 9465
 \b
-Exit codes: 0 stopped by SIGTERM or Ctrl-C, 2 the policy or the keys cannot be used, 4 the ledger or
-its disk failed. Started again, it continues with sessions that were not over.
+Exit codes: 0 stopped by SIGTERM or Ctrl-C, 2 the policy or the keys cannot be used, 4 the ledger
+cannot be trusted. Started again, it continues with sessions that were not over. While its disk is
+full, or its certificate is not valid, it runs and waits.
 """
 
 
@@ -71,16 +72,28 @@ class _SmallLog:
 async def _follow(policy: Policy, told: LineLog, place: StatusPlace, as_json: bool) -> None:
     from contextlib import AsyncExitStack
 
+    from tacit.runtime.fleet.fleet_status import AgentPages, LatePages, wait_and_run
     from tacit.runtime.fleet.follower import FleetAgent
 
-    async with AsyncExitStack() as stack:
-        agent = await stack.enter_async_context(FleetAgent(policy, tell=_SmallLog(told)))
-        if place.at is not None:
-            from tacit.runtime.fleet.fleet_status import AgentPages
+    name = policy.keys.name
+    about = {"hub": policy.hub, "member": name, "role": policy.role, "connected": False}
+    shown = LatePages("agent", {**about, "sessions_running": 0})
 
-            server = await stack.enter_async_context(place.server(AgentPages(agent)))
-            told("status", f"status at {server.url}/status and {server.url}/metrics", member=agent.name)
-        told("following", f"{agent.name} follows {policy.hub}", member=agent.name)
-        async for mean in agent:
-            if as_json:
-                click.echo(json.dumps(dataclasses.asdict(mean)))
+    async def follow() -> None:
+        async with FleetAgent(policy, tell=_SmallLog(told)) as agent:
+            shown.pages = AgentPages(agent)
+            told("following", f"{agent.name} follows {policy.hub}", member=agent.name)
+            async for mean in agent:
+                if as_json:
+                    click.echo(json.dumps(dataclasses.asdict(mean)))
+
+    def waits(why: str) -> None:
+        if shown.pages is not None or shown.why != why:
+            told("waiting", f"{why} It waits here until that is right.", member=name)
+        shown.pages, shown.why = None, why
+
+    async with AsyncExitStack() as stack:
+        if place.at is not None:
+            server = await stack.enter_async_context(place.server(shown))
+            told("status", f"status at {server.url}/status and {server.url}/metrics", member=name)
+        await wait_and_run(follow, waits, policy.ledger.parent)

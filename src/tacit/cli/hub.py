@@ -119,7 +119,8 @@ Example:
   tacit hub serve hub --status 9464 --log hub.jsonl
 \b
 Exit codes: 0 drained, or stopped by SIGTERM or Ctrl-C; 2 the directory cannot be used; 4 the ledger
-or its disk failed. Started again, it continues with sessions that were not over.
+cannot be trusted. Started again, it continues with sessions that were not over. While its disk is
+full, or its certificate is not valid, it runs and waits.
 """
 
 
@@ -159,16 +160,27 @@ async def _serve(
 ) -> None:
     from contextlib import AsyncExitStack
 
+    from tacit.runtime.fleet.fleet_status import HubPages, LatePages, wait_and_run
     from tacit.runtime.fleet.hub import Hub
 
-    hub = Hub(home, tell=told, transcripts=transcripts, listen=listen)
+    about = {"hub": str(home), "state": "waiting", "members": {}, "running": [], "sessions": []}
+    shown = LatePages("hub", about)
+
+    async def run() -> None:
+        hub = Hub(home, tell=told, transcripts=transcripts, listen=listen)
+        shown.pages = HubPages(hub)
+        await hub.run()
+
+    def waits(why: str) -> None:
+        if shown.pages is not None or shown.why != why:
+            told("waiting", f"{why} It waits here until that is right.")
+        shown.pages, shown.why = None, why
+
     async with AsyncExitStack() as stack:
         if place.at is not None:
-            from tacit.runtime.fleet.fleet_status import HubPages
-
-            server = await stack.enter_async_context(place.server(HubPages(hub)))
+            server = await stack.enter_async_context(place.server(shown))
             told("status", f"status at {server.url}/status and {server.url}/metrics")
-        await hub.run()
+        await wait_and_run(run, waits, home)
 
 
 RUN_EPILOG = """\b

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from tacit.errors import DiskFull, NotCurrent
+from tacit.files import require_room
 from tacit.runtime.fleet.messages import AGENT
 from tacit.runtime.fleet.store import as_facts
+from tacit.runtime.transport.connection_diagnosis import clock_difference
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from tacit.runtime.fleet.follower import FleetAgent
     from tacit.runtime.fleet.hub import Hub
+    from tacit.runtime.status.server import StatusPages
 
 _LAST = 20
+_WRONG_CLOCK = 300.0
+"""Seconds between two clocks that make an agent not ready: sessions of a hub last 600 s at least."""
 _Gauges = dict[str, tuple[str, dict[str, float], str | None]]
 """By name: what it means, its values by label, and the label's name (None for one value without label)."""
 
@@ -92,6 +101,69 @@ class HubPages:
 
 
 @final
+class LatePages:
+    """Pages of a hub or a follower that may still wait for something.
+
+    Parameters
+    ----------
+    kind : str
+        hub or agent.
+    facts : dict
+        What its status shows while it waits.
+    """
+
+    def __init__(self, kind: str, facts: dict[str, Any]) -> None:
+        self._kind, self._facts = kind, facts
+        self.pages: StatusPages | None = None
+        """Those of the hub or follower, while there is one."""
+        self.why = "it is starting"
+        """What it waits for."""
+
+    def json(self) -> bytes:
+        """Return the status as JSON."""
+        if self.pages is not None:
+            return self.pages.json()
+        return json.dumps({**self._facts, "trouble": self.why}, indent=2).encode() + b"\n"
+
+    def not_ready(self) -> str | None:
+        """Return why the work cannot be done now, or None if it can."""
+        return self.why if self.pages is None else self.pages.not_ready()
+
+    def metrics(self) -> bytes:
+        """Return the metrics as Prometheus reads them."""
+        if self.pages is not None:
+            return self.pages.metrics()
+        return _written({f"{self._kind}_ready": ("0: it waits, and /readyz says why.", {"": 0.0}, None)}, {})
+
+
+async def wait_and_run(
+    run: Callable[[], Awaitable[None]], waits: Callable[[str], None], folder: Path, *, seconds: float = 5.0
+) -> None:
+    """Run a service, and run it again when a disk or a certificate is right.
+
+    A full disk, and a certificate that is not valid now, are repaired while the service waits: a supervisor
+    need not start it again. Every other error is raised.
+
+    Parameters
+    ----------
+    waits : callable
+        Called with one sentence whenever it begins to wait.
+    folder : Path
+        Where it keeps its data.
+    """
+    while True:
+        try:
+            return await run()
+        except (DiskFull, NotCurrent) as error:
+            waits(str(error))
+        while True:
+            await asyncio.sleep(seconds)
+            with suppress(DiskFull):
+                await asyncio.to_thread(require_room, folder)
+                break
+
+
+@final
 class AgentPages:
     """A follower's status and metrics, for a `StatusServer`."""
 
@@ -107,6 +179,7 @@ class AgentPages:
             "role": policy.role,
             "hub": policy.hub,
             "connected": agent.connection.connected,
+            "clock_ahead": agent.connection.clock_ahead,
             "trouble": self.not_ready(),
             "sessions_running": agent.sessions,
             "joined": tally.joined,
@@ -140,6 +213,9 @@ class AgentPages:
         connection = self._agent.connection
         if not connection.connected:
             return f"no connection: {connection.why}" if connection.why else "no connection"
+        ahead = connection.clock_ahead
+        if ahead is not None and abs(ahead) >= _WRONG_CLOCK:
+            return clock_difference(ahead)
         return _expired(connection.expires) or self._agent.readiness.why_not
 
     def metrics(self) -> bytes:
@@ -149,6 +225,11 @@ class AgentPages:
         gauges: _Gauges = {
             "agent_ready": ("1 if it can take part: what /readyz says.", _ready(facts), None),
             "agent_connected": ("1 while connected to the hub.", {"": int(facts["connected"])}, None),
+            "agent_clock_ahead_seconds": (
+                "How far this machine's clock was ahead of the hub's when it connected.",
+                {} if facts["clock_ahead"] is None else {"": facts["clock_ahead"]},
+                None,
+            ),
             "agent_sessions_running": ("Sessions under way.", {"": facts["sessions_running"]}, None),
             "agent_loss": ("Privacy loss of the value: spent, and the cap.", loss, "what"),
             "agent_window_spent": (

@@ -33,7 +33,7 @@ from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, AgentResult
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.fleet.channel import SessionChannel
-from tacit.runtime.fleet.hub_connection import HubConnection
+from tacit.runtime.fleet.hub_connection import CLOCKS_DIFFER, HubConnection
 from tacit.runtime.fleet.log import FleetLog, say_nothing, unfailing
 from tacit.runtime.fleet.messages import (
     AGENT,
@@ -60,6 +60,7 @@ from tacit.runtime.ledger.rollback_guard import Position
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.participant import loaded, number_of
 from tacit.runtime.series import SeriesMember, series_meaning
+from tacit.runtime.transport.connection_diagnosis import clock_difference
 from tacit.runtime.workers import in_worker
 from tacit.theory.series import written
 
@@ -157,6 +158,7 @@ class FleetAgent:
             here=self._here,
             trouble=lambda why: tell("trouble", why, member=self.identity.name),
             position=lambda: None if self._ledger is None else self._ledger.position,
+            now=self._clock.wall,
         )
         self._ledger: Ledger | None = None
         self._sessions: dict[bytes, asyncio.Future[None]] = {}
@@ -383,6 +385,9 @@ class FleetAgent:
         The sentence may contain the cap and what was spent, which are the owner's.
         """
         self.tally.refused[why] += 1
+        ahead = self.connection.clock_ahead
+        if why in ("clock", "expired", "long") and ahead is not None and abs(ahead) >= CLOCKS_DIFFER:
+            sentence = f"{sentence}; {clock_difference(ahead)}"
         self.readiness.refused(why, sentence)
         self._reply(session, why)
         facts = {"member": self.name, "session": session.name, "why": why}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 import msgspec
 
 from tacit.arguments import plain
-from tacit.errors import FileError, InputError, TacitError, Useless
+from tacit.errors import FileError, InputError, LedgerError, TacitError, Useless
 from tacit.files import PRIVATE, read_public, require_room
 from tacit.protocol.effects import MeanPublished, Notice
 from tacit.protocol.roster import COORDINATOR, Member
@@ -136,7 +136,6 @@ class Hub:
         self._tell_of_stranger = SeldomLog(tell, _MOST_STRANGERS, self._clock.wall)
         self.store, self._marks = HubStore(home), MarkStore(home)
         self._identity = Identity.load(home / KEYS)
-        self._identity.require_current()
         self._enrolment = Enrolment(home / AUTHORITY, self.store)
         self.gateway = Gateway(
             self._identity,
@@ -158,6 +157,7 @@ class Hub:
         self._seen_list: tuple[int, int] | None = None
         self._news: RevocationNews | None = None
         self._compacting = False
+        self._failed: LedgerError | None = None
         self.unwritable: str | None = None
         """Why the hub cannot write, so no session begins; None if it can."""
         self.refusals: Counter[str] = Counter()
@@ -184,12 +184,18 @@ class Hub:
         """Serve until drained."""
         if self.state == DRAINING:  # it was drained, and is started again on purpose
             self.store.set_setting("state", SERVING)
-        self._ledger = await in_worker(lambda: Ledger(self.home / LEDGER))
+        try:
+            self._ledger = await in_worker(lambda: Ledger(self.home / LEDGER))
+        except BaseException:
+            self._marks.close()
+            self.store.close()
+            raise
         serving = os.open(self.home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         fcntl.flock(serving, fcntl.LOCK_EX)  # commands see by it that a hub serves; the ledger allows one
         watching: asyncio.Future[None] | None = None
         try:
-            self._keep_house()
+            self._keep_house()  # also renews a certificate that expired while the hub was stopped
+            self._identity.require_current()
             self.store.nobody_connected()  # those whom a hub that was killed had
             # Members may connect before their sessions are resumed below. `came` offers them what runs by
             # then, and `_coordinate` offers the rest to all who are connected.
@@ -209,6 +215,8 @@ class Hub:
     async def _serve(self) -> None:
         house = self._clock.wall() + _HOUSEKEEPING
         while not (self.state == DRAINING and not self.running()):
+            if self._failed is not None:
+                raise self._failed
             now = self._clock.wall()
             if now >= house:
                 house = now + _HOUSEKEEPING
@@ -389,6 +397,13 @@ class Hub:
     def _start(self, session: Session, task: str, *, revived: bool = False) -> None:
         running = self._running[session.id] = _Running(session, task, revived=revived)
         running.work = asyncio.ensure_future(self._conduct(running))
+        running.work.add_done_callback(self._conducted)
+
+    def _conducted(self, work: asyncio.Future[None]) -> None:
+        """End the hub if a session could not be recorded: its disk failed."""
+        error = None if work.cancelled() else work.exception()
+        if isinstance(error, LedgerError):
+            self._failed = self._failed or error
 
     async def _conduct(self, running: _Running) -> None:
         session = running.session
@@ -396,6 +411,8 @@ class Hub:
             result = await self._coordinate(running)
             if not running.revived:
                 await self._record(running, result)
+        except LedgerError:
+            raise  # without ledger and store nothing can be coordinated: see `_conducted`
         except Exception as error:
             # Any error, or a bug would leave the session "running" for ever. A hub that is stopped
             # (cancelled) leaves it so, and resumes it.

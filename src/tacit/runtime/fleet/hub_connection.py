@@ -32,6 +32,7 @@ from tacit.runtime.fleet.messages import (
 from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
 from tacit.runtime.transport.connection_diagnosis import (
     SparseLog,
+    clock_difference,
     require_endpoint,
     why_failed,
     why_not_reached,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.ledger.rollback_guard import Position
 
+CLOCKS_DIFFER = 60.0
+"""Seconds between two clocks that are worth a sentence."""
 _FORBIDDEN = 403
 _PATIENCE = 3.0  # seconds without a connection before someone is told that nobody listens (yet)
 _FIRST_WAIT, _LONGEST_WAIT, _SETTLED = 0.1, 15.0, 5.0
@@ -80,6 +83,7 @@ class HubConnection:
         here: Callable[[bool], None] = lambda _: None,
         trouble: Callable[[str], None] = lambda _: None,
         position: Callable[[], Position | None] = lambda: None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._host, self._port = require_endpoint(endpoint)
         self._endpoint, self._role = endpoint, role
@@ -95,6 +99,12 @@ class HubConnection:
         """The hub's signing key, as the authority vouches for it; empty before the first connection."""
         self.why: str | None = None
         """Why there is no connection, in one sentence."""
+        self._now = now
+        self.clock_ahead: float | None = None
+        """Seconds that this machine's clock is ahead of the hub's, as the hub said when we connected.
+
+        It is for diagnosis only: nothing that concerns privacy may go by the hub's clock.
+        """
 
     @property
     def connected(self) -> bool:
@@ -238,6 +248,10 @@ class HubConnection:
         assert link.certificate is not None
         assert link.certificate.subject is not None
         self._link, self.hub_key = link, link.certificate.subject.public_key
+        if link.told_time is not None:
+            self.clock_ahead = self._now() - link.told_time
+            if abs(self.clock_ahead) >= CLOCKS_DIFFER:
+                self._trouble(f"{clock_difference(self.clock_ahead)}: set the one that is wrong.")
         self._told = self._mark()
         self.send(Greeting(self._role, self._told))
         for session in self._channels:

@@ -11,6 +11,7 @@ import math
 import re
 import tomllib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -192,7 +193,13 @@ class Policy:
             require_trusted_keeper(session, self.trust or {})
         except InputError as error:
             return PolicyRefusal("keepers", str(error))
-        if now - ledger.last_begun(self.label) < self.pause:
+        if now < (last := ledger.last_begun(self.label)):
+            return PolicyRefusal(
+                "clock",
+                f"{where} comes while this machine's clock says {_utc(now)}, before the last session here "
+                f"began ({_utc(last)}): the clock was set back, or was ahead then. Set it right",
+            )
+        if now - last < self.pause:
             return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
         return None
 
@@ -219,6 +226,10 @@ class Policy:
                 f"{self.accepts.delta:g} for all series together",
             )
         return None
+
+
+def _utc(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _numbers(count: int, low: float, high: float) -> str:

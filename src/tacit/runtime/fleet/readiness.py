@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tacit.runtime.fleet.sources import Value, ValueSource
 
 SOURCE = "source"
-OWN = frozenset({"expired", "ledger", "unable"})
+OWN = frozenset({"clock", "expired", "ledger", "unable"})
 """Refusals because of this machine: its clock, its ledger, its disk.
 
 A cap or a pause does what its owner wants, and a session of another range is not this machine's fault.

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple, final
 
-from tacit.errors import FileError, InputError
+from tacit.errors import DiskFull, FileError, InputError
 from tacit.files import PRIVATE, require_private
 
 STORE = "hub.sqlite"
@@ -398,7 +398,8 @@ def _explained(path: Path) -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
-        raise FileError(f"{path} cannot be used ({name}): check the disk and start again.") from None
+        kind = DiskFull if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")) else FileError
+        raise kind(f"{path} cannot be used ({name}): check the disk.") from None
 
 
 def as_facts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:

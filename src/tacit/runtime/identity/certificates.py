@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tacit.arguments import plain
-from tacit.errors import FileError, InputError
+from tacit.errors import InputError, NotCurrent
 from tacit.protocol.roster import require_name
 from tacit.protocol.signatures import is_signed, signer
 from tacit.runtime.identity.keys import key_bytes, key_text, public_der, refuse, refusing, tls_key
@@ -206,10 +206,11 @@ class Certificate:
         """Refuse a certificate that is not valid yet, or has expired."""
         now = now or datetime.now(UTC)
         if now >= self.expires:
-            raise FileError(f"{what} expired on {self.expires:%Y-%m-%d %H:%M} UTC: `tacit keys renew` it.")
+            raise NotCurrent(f"{what} expired on {self.expires:%Y-%m-%d %H:%M} UTC: `tacit keys renew` it.")
         if now < self.begins:
-            raise FileError(
-                f"{what} is not valid before {self.begins:%Y-%m-%d %H:%M} UTC: set the clock, or wait."
+            raise NotCurrent(
+                f"{what} is not valid before {self.begins:%Y-%m-%d %H:%M} UTC, and this machine's clock says "
+                f"{now:%Y-%m-%d %H:%M} UTC: set the clock, or wait."
             )
 
 

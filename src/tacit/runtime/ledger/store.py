@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, final
 from urllib.parse import quote
 
-from tacit.errors import FileError, LedgerError
-from tacit.files import PRIVATE, refused, require_private, sync_directory
+from tacit.errors import DiskFull, FileError, LedgerError
+from tacit.files import FULL, PRIVATE, refused, require_private, sync_directory
 from tacit.runtime.ledger import compaction, schema
 from tacit.runtime.ledger.flush import flush_file, flush_file_system
 from tacit.runtime.ledger.rollback_guard import Mark, Position
@@ -33,6 +33,7 @@ Row: TypeAlias = tuple[bytes, str, int, float | None, bytes]
 Kept: TypeAlias = tuple[bytes, str, int, float | None, bytes | None]
 """A row as it is read; without data if that was removed."""
 
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
 _SYNC_EVERY = 32
 """The mark is written at each append, and flushed to the disk after this many rows.
 
@@ -68,6 +69,7 @@ class Store:
         self._mark = mark
         self._database = _connect(path)
         self._failed: str | None = None
+        self._kind: type[LedgerError] = LedgerError
         self.generation = b""
         """A random identifier of this file."""
         self._inode = path.stat().st_ino
@@ -98,11 +100,11 @@ class Store:
         except FileError:
             raise
         except sqlite3.Error as error:
-            raise LedgerError(f"{path} {complaint(error)}") from None
+            raise _kind(error)(f"{path} {complaint(error)}") from None
         except (UnicodeError, TypeError, ValueError):  # what was read is not of the kind it must be
             raise LedgerError(f"{path} {_DAMAGED}") from None
         except OSError as error:
-            raise LedgerError(f"{refused(path, error)} Without its ledger an agent cannot send.") from None
+            raise _kind(error)(f"{refused(path, error)} Without its ledger an agent cannot send.") from None
 
     @classmethod
     def _open(cls, path: Path, mark: Mark, learn: Callable[[Kept], None], *, copied: bool) -> Store:
@@ -246,7 +248,7 @@ class Store:
         except sqlite3.Error as error:
             # It is unknown what is on the disk now. So nothing more is written until the file is reopened:
             # a retry could draw new noise for a message that is on the disk already.
-            raise self._fail(complaint(error)) from None
+            raise self._fail(error) from None
         self.count, self._head = count, head
         self._owed |= any(row[1] in schema.SAID for row in rows)
         if flush:
@@ -298,7 +300,7 @@ class Store:
 
     def unguarded(self, error: OSError) -> LedgerError:
         """Refuse everything from now on: a guard could not be flushed."""
-        return self._fail(f"cannot be guarded any more ({error.strerror}): {_STOP}.")
+        return self._fail(error, f"cannot be guarded any more ({error.strerror}): {_STOP}.")
 
     def guard(self, path: Path, who: str, *, create: bool) -> None:
         """Store the position in another file, too, from now on.
@@ -311,7 +313,7 @@ class Store:
         try:
             mark = Mark(path, self.path, create=create)
         except OSError as error:
-            raise LedgerError(f"{refused(path, error)} Without it an agent cannot send.") from None
+            raise _kind(error)(f"{refused(path, error)} Without it an agent cannot send.") from None
         try:
             # Compare before writing, as in `_open`: the write replaces the evidence of a rollback.
             self._require_at_least(mark.read(), who)
@@ -388,7 +390,7 @@ class Store:
         except sqlite3.IntegrityError as error:
             raise LedgerError(f"{self.path} refuses to forget: {_broken_rule(error)}.") from None
         except sqlite3.Error as error:
-            raise self._fail(complaint(error)) from None
+            raise self._fail(error) from None
         return len(found)
 
     @property
@@ -415,7 +417,7 @@ class Store:
             self._database.execute("VACUUM")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
-            raise self._fail(complaint(error)) from None
+            raise self._fail(error) from None
         self.carried, self._base, self._compacted = carried, before, self.count - before[0]
         self._flush_marks()
 
@@ -425,14 +427,15 @@ class Store:
         self._owed = True
         self._pay()
 
-    def _fail(self, why: str) -> LedgerError:
-        self._failed = why
-        return LedgerError(f"{self.path} {why}")
+    def _fail(self, error: sqlite3.Error | OSError, why: str = "") -> LedgerError:
+        self._failed, self._kind = why or complaint(error), _kind(error)
+        return self._kind(f"{self.path} {self._failed}")
 
     def flushed(self, error: OSError | None) -> None:
         """Move the marks after the rows reached the disk; raise if not."""
         if error is not None:
-            raise self._fail(f"could not be flushed to the disk ({error.strerror}): {_STOP}.") from None
+            why = f"could not be flushed to the disk ({error.strerror}): {_STOP}."
+            raise self._fail(error, why) from None
         # The next flush of the file system takes the mark along, so it counts as flushed here: a flush of its
         # own would double the cost of a batch. The guards are flushed before anything is sent
         # (`flush_stores`).
@@ -450,12 +453,12 @@ class Store:
         try:
             return [_row(row[1:5], row[5], row[6]) for row in self._each(where, arguments)]
         except sqlite3.Error as error:
-            raise LedgerError(f"{self.path} {complaint(error)}") from None
+            raise _kind(error)(f"{self.path} {complaint(error)}") from None
 
     def require_working(self) -> None:
         """Refuse after a failed write, or when closed."""
         if self._failed is not None:
-            raise LedgerError(f"{self.path} {self._failed}")
+            raise self._kind(f"{self.path} {self._failed}")
 
     def close(self) -> None:
         """Write everything to the file, and release it."""
@@ -665,7 +668,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     return database
 
 
-def complaint(error: sqlite3.Error) -> str:
+def _kind(error: sqlite3.Error | OSError) -> type[LedgerError]:
+    """Return `DiskFull` if the disk takes no more data for now."""
+    name = getattr(error, "sqlite_errorname", "")
+    return DiskFull if name.startswith(_FULL) or getattr(error, "errno", None) in FULL else LedgerError
+
+
+def complaint(error: sqlite3.Error | OSError) -> str:
     """Return the problem of the disk or the file as the end of a sentence."""
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith("SQLITE_FULL"):

@@ -8,6 +8,7 @@ import ssl
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import final
 
@@ -17,6 +18,7 @@ ENDPOINT = re.compile(r"wss://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})"
 _EXPIRED, _NOT_YET, _WRONG_HOST = 10, 9, (62, 64)  # OpenSSL's codes; host name, IP address
 
 _MOST_KINDS = 1000
+_UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 @final
@@ -50,6 +52,13 @@ def require_endpoint(endpoint: str) -> tuple[str, int]:
             "so that both ends prove who they are."
         )
     return found[1].strip("[]"), int(found[2])
+
+
+def clock_difference(ahead: float) -> str:
+    """Say how far this machine's clock is from the hub's; `ahead` in seconds."""
+    unit, name = next((one for one in _UNITS if abs(ahead) >= 0.95 * one[0]), _UNITS[-1])
+    side = "ahead of" if ahead > 0 else "behind"
+    return f"this machine's clock is {abs(ahead) / unit:.3g} {name} {side} the hub's"
 
 
 def why_not_reached(endpoint: str, error: BaseException) -> str:
@@ -130,7 +139,13 @@ def _unreachable(error: OSError) -> str:
 
 def _distrusted(endpoint: str, error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code == _EXPIRED:
-        return f"{endpoint} shows a certificate that has expired: its owner must renew it (tacit keys renew)."
+        return (
+            f"{endpoint} shows a certificate that has expired: its owner must renew it (tacit keys renew), "
+            f"or this machine's clock is ahead ({_now()})."
+        )
+    if error.verify_code == _NOT_YET:
+        why = f"this machine's clock is behind ({_now()})"
+        return f"{endpoint} shows a certificate that is not valid yet: {why}."
     if error.verify_code in _WRONG_HOST:
         return (
             f"{endpoint} shows a certificate that is not for this host: connect to the name or address it is "
@@ -140,6 +155,10 @@ def _distrusted(endpoint: str, error: ssl.SSLCertVerificationError) -> str:
         f"{endpoint} shows a certificate that our authority did not sign ({error.verify_message}): "
         "this is another session's coordinator, or the keys are from different authorities."
     )
+
+
+def _now() -> str:
+    return f"it says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _refused(endpoint: str, error: ssl.SSLError) -> str:

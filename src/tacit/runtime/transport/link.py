@@ -11,6 +11,7 @@ import logging
 import ssl
 from collections import deque
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from typing import Protocol, cast, final
 
 from websockets.client import ClientProtocol
@@ -124,6 +125,8 @@ class Link(asyncio.Protocol):
         self.dialled = uri is not None
         self.who: int | None = None
         self.certificate: Certificate | None = None
+        self.told_time: float | None = None
+        """The other side's clock when it accepted the connection, in seconds since 1970; as it says."""
         self.waiting = 0
         self.allowance = Allowance()
         self._unread = memoryview(b"")  # decrypted bytes that wait for the allowance
@@ -279,6 +282,8 @@ class Link(asyncio.Protocol):
     def _answered(self, response: Response) -> None:
         error = self._websocket.handshake_exc
         if error is None:
+            with suppress(ValueError, TypeError, OverflowError):
+                self.told_time = parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
             self._opened()
         elif isinstance(error, InvalidStatus):
             said = (response.body or b"").decode(errors="replace")
